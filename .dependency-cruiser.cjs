@@ -1,0 +1,49 @@
+// The walls of DESIGN: imports go only downward in this list, and there is no cycle.
+const rooms = [
+  'cli',
+  'training',
+  'recipe',
+  'runs',
+  'rollout',
+  'backends',
+  'teams',
+  'tasks',
+  'advantage',
+  'loss',
+  'model',
+  'tensor',
+  'core',
+];
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    ...rooms.slice(1).map((room, i) => ({
+      name: `${room}-imports-only-downward`,
+      severity: 'error',
+      from: { path: `^src/${room}/`, pathNot: '\\.test(-d)?\\.ts$' },
+      to: { path: `^src/(${rooms.slice(0, i + 1).join('|')})/` },
+    })),
+    {
+      name: 'nothing-imports-the-index',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/index\\.ts$|\\.test(-d)?\\.ts$' },
+      to: { path: '^src/index\\.ts$' },
+    },
+    {
+      name: 'runs-in-a-browser',
+      comment: 'A team is to be trained in a browser tab later: these rooms must not need Node.',
+      severity: 'error',
+      from: { path: '^src/(core|advantage|loss|model|teams)/', pathNot: '\\.test(-d)?\\.ts$' },
+      to: { dependencyTypes: ['core'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types'] },
+  },
+};

@@ -1,0 +1,153 @@
+/**
+ * The contract between the training loop and whatever holds the models. Shaped like the Tinker training protocol: the loss
+ * is named, token advantages and behaviour log-probs come from the client, every call is submitted and awaited separately.
+ */
+import type { FinishReason } from './episode.js';
+import type { LossSpec } from './loss.js';
+import type { RandomKey } from './random.js';
+import type { TrainingSample } from './sample.js';
+
+export interface Sampling {
+  /** 0 takes the most probable token. */
+  readonly temperature: number;
+  /** Keep the smallest set of tokens whose probability reaches this; 1 keeps all. */
+  readonly topP: number;
+  /** Keep this many of the most probable tokens; 0 keeps all. */
+  readonly topK: number;
+  readonly maxTokens: number;
+}
+
+export interface GenerateRequest extends Sampling {
+  readonly policy: string;
+  readonly prompt: readonly number[]; // [P], at least one token
+  readonly stopTokens: readonly number[];
+  /** Names the random stream of this response. */
+  readonly key: RandomKey;
+}
+
+export interface Generation {
+  readonly tokens: number[]; // [R], the stop token included if one was sampled
+  /** log softmax(logits / temperature) over the full vocabulary, before top-p and top-k. */
+  readonly logprobs: number[]; // [R]
+  readonly finishReason: FinishReason;
+  readonly policyVersion: number;
+}
+
+export interface SampleBackend {
+  /** @throws BackendError when the prompt does not fit the model's context. Rejects with the signal's reason when aborted. */
+  generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation>;
+  /** Makes the weights last published for `policy` the ones that `generate` uses. */
+  sync(policy: string): Promise<{ version: number }>;
+  /** Holds requests back until `resume`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  health(): Promise<{ ok: boolean; running: number; waiting: number }>;
+}
+
+export interface Capabilities {
+  readonly losses: readonly LossSpec['type'][];
+  readonly entropyBonus: boolean;
+  readonly critic: boolean;
+  readonly fullParameters: boolean;
+}
+
+export interface AdamWSettings {
+  readonly type: 'adamw';
+  readonly learningRate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+  readonly weightDecay: number;
+}
+
+export interface OptimStepSettings {
+  readonly optimizer: AdamWSettings;
+  /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
+  readonly clipNorm: number;
+  /** Skip the update when the norm before clipping exceeds this. */
+  readonly skipAboveNorm?: number;
+}
+
+export interface ForwardBackwardOptions {
+  readonly loss: LossSpec | { readonly type: 'cross-entropy' };
+  /**
+   * Divisor of the summed loss: response tokens (token-mean) or sequences (seq-mean-*) of the whole mini-batch, so that a
+   * mini-batch may be submitted in parts, rows with advantage 0 left out. For `seq-mean-token-sum-norm` the row width is
+   * part of it.
+   */
+  readonly normalizer: number;
+}
+
+export interface ForwardBackwardResult {
+  readonly loss: number;
+  /** Norm of what this call alone added to the gradient, before clipping. */
+  readonly gradientNorm: number;
+  /** Means over the response tokens that were sent. */
+  readonly metrics: {
+    readonly clipFraction: number;
+    readonly clipFractionLower: number;
+    readonly approxKl: number;
+    readonly entropy: number;
+    /** Largest |ratio - 1|; exactly 0 on the first pass over on-policy samples. */
+    readonly maxRatioDeviation: number;
+  };
+  /** Tokens that went through the model after merging identical rows. */
+  readonly tokens: number;
+}
+
+export interface OptimStepResult {
+  /** Norm of the whole gradient before clipping. */
+  readonly gradientNorm: number;
+  /** False when the step was dropped because its norm was not finite or above `skipAboveNorm`. */
+  readonly applied: boolean;
+}
+
+/** Sizes of a decoder in the Llama layout. Field names follow the transformer literature, not one vendor's file. */
+export interface DecoderConfig {
+  readonly vocabSize: number;
+  readonly width: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly feedForward: number;
+  readonly context: number;
+  readonly ropeBase: number;
+  readonly normEpsilon: number;
+}
+
+/** Where a policy's first weights come from. */
+export type PolicySpec =
+  | { readonly type: 'random'; readonly config: DecoderConfig; readonly seed: number }
+  | { readonly type: 'directory'; readonly directory: string };
+
+export interface PolicyInfo {
+  readonly parameters: number;
+  readonly config: DecoderConfig;
+}
+
+export interface TrainBackend {
+  readonly capabilities: Capabilities;
+  createPolicy(name: string, spec: PolicySpec): Promise<PolicyInfo>;
+  /** Log-probs of each sample's masked tokens at its temperature, 0 elsewhere: one [T] row a sample. */
+  forward(policy: string, samples: readonly TrainingSample[]): Promise<Float32Array[]>;
+  /** Adds the gradient of the loss to the policy's gradient. */
+  forwardBackward(
+    policy: string,
+    samples: readonly TrainingSample[],
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult>;
+  /** Clips, updates the weights unless the gradient is not finite, clears the gradient. */
+  optimStep(policy: string, settings: OptimStepSettings): Promise<OptimStepResult>;
+  /** Makes the current weights available to the sampler under the next version. */
+  publish(policy: string): Promise<{ version: number }>;
+  /** Copies the weights of one policy into another of the same shape and clears the target's optimiser state. */
+  copyWeights(from: string, to: string): Promise<void>;
+  /** Clears moments and step count, so that a new phase starts with a fresh optimiser. */
+  resetOptimizer(policy: string): Promise<void>;
+  /** Writes weights (and the optimiser's state when asked) into an existing directory. */
+  save(policy: string, directory: string, options: { optimizer: boolean }): Promise<void>;
+  /** Reads what `save` wrote. @throws CheckpointError */
+  load(policy: string, directory: string, options: { optimizer: boolean }): Promise<void>;
+  dispose(): Promise<void>;
+}

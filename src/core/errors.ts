@@ -1,0 +1,68 @@
+/**
+ * Every error that drmas raises on purpose. The class says which boundary was crossed, `exitCode` what the command line
+ * answers (2: the request was wrong and nothing was started; 1: the run failed).
+ */
+export abstract class DrmasError extends Error {
+  abstract readonly exitCode: 1 | 2;
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** A recipe, an override or a flag is wrong. `path` is the dotted path of the value, empty when none applies. */
+export class RecipeError extends DrmasError {
+  readonly exitCode = 2;
+  readonly path: string;
+  constructor(message: string, path = '') {
+    super(path === '' ? message : `${path}: ${message}`);
+    this.path = path;
+  }
+}
+
+/** A task file is unreadable or malformed. */
+export class TaskError extends DrmasError {
+  readonly exitCode = 2;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  constructor(message: string, where: { file?: string; line?: number } = {}) {
+    const at = where.file === undefined ? '' : `${where.file}${where.line === undefined ? '' : `:${where.line}`}: `;
+    super(at + message);
+    this.file = where.file;
+    this.line = where.line;
+  }
+}
+
+/** A run directory cannot be created, read or continued. */
+export class RunError extends DrmasError {
+  readonly exitCode = 2;
+}
+
+/** Weights, optimiser state or a model's configuration on disk are missing, damaged or of another shape. */
+export class CheckpointError extends DrmasError {
+  readonly exitCode = 2;
+}
+
+/** Text that a tokenizer cannot represent, or a vocabulary that does not fit its model. */
+export class TokenizerError extends DrmasError {
+  readonly exitCode = 2;
+}
+
+/** A sampling or training backend failed, or was asked for what it cannot do. */
+export class BackendError extends DrmasError {
+  readonly exitCode = 1;
+}
+
+/** Training cannot go on (for instance three steps in a row that are not a number). The last checkpoint is intact. */
+export class TrainingError extends DrmasError {
+  readonly exitCode = 1;
+}
+
+/** The call itself was wrong: sizes that do not match, a number outside its range. */
+export class ArgumentError extends DrmasError {
+  readonly exitCode = 2;
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

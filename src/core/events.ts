@@ -1,0 +1,152 @@
+/**
+ * The event log's vocabulary. One JSON object a line; readers ignore types and fields they do not know.
+ * The log is the truth about a run: terminal, report and dashboard are derived from it.
+ */
+export const EVENT_VERSION = 1;
+
+interface Base {
+  /** ISO 8601. */
+  readonly time: string;
+  readonly version: number;
+}
+
+export interface RunStarted {
+  readonly type: 'run.started';
+  readonly recipe: string;
+  readonly seed: number;
+  readonly versions: { readonly drmas: string; readonly node: string };
+  readonly hardware: {
+    readonly cores: number;
+    readonly threads: number;
+    readonly kernels: string;
+    readonly isa: string;
+  };
+  readonly resumedFrom?: number;
+}
+
+export interface Warmup {
+  readonly type: 'warmup';
+  readonly policy: string;
+  readonly step: number;
+  readonly steps: number;
+  /** Mean of the training loss since the last event. */
+  readonly loss: number;
+  /** Loss on traces of tasks that are never trained on, where it was measured. */
+  readonly heldOutLoss?: number;
+  readonly tokens: number;
+  readonly seconds: number;
+}
+
+export interface AgentStep {
+  readonly turns: number;
+  readonly rewardMean: number;
+  readonly rewardStd: number;
+  /** Share of turns whose output was invalid. */
+  readonly invalid: number;
+  readonly inflation: { readonly predicted: number; readonly measured?: number };
+  readonly maxAbsAdvantage: number;
+  readonly gradientNorm: number;
+  readonly loss: number;
+  readonly entropy: number;
+  readonly clipFraction: number;
+  readonly kl: number;
+  /** Mean response tokens a turn. */
+  readonly responseTokens: number;
+}
+
+export interface Step {
+  readonly type: 'step';
+  readonly step: number;
+  readonly seconds: number;
+  readonly phaseSeconds: { readonly rollout: number; readonly advantage: number; readonly update: number };
+  readonly tokens: { readonly sampled: number; readonly trained: number };
+  readonly reward: { readonly mean: number; readonly std: number };
+  readonly agents: Readonly<Record<string, AgentStep>>;
+  readonly policies: Readonly<Record<string, { readonly gradientNorm: number; readonly learningRate: number }>>;
+  /** Groups by what their outcomes were. */
+  readonly groups: { readonly allRight: number; readonly allWrong: number; readonly mixed: number };
+}
+
+export interface AgentEvaluation {
+  readonly turns: number;
+  readonly callsPerEpisode: number;
+  readonly invalid: number;
+  readonly responseTokens: number;
+}
+
+export interface EvaluationEvent {
+  readonly type: 'evaluation';
+  readonly step: number;
+  readonly split: 'train' | 'test';
+  readonly tasks: number;
+  readonly samples: number;
+  readonly averageAtK: number;
+  readonly passAtK: number;
+  readonly majorityAtK: number;
+  /** Bootstrap interval of averageAtK over tasks. */
+  readonly interval: { readonly low: number; readonly high: number; readonly level: number };
+  readonly agents: Readonly<Record<string, AgentEvaluation>>;
+  readonly seconds: number;
+}
+
+export interface Spike {
+  readonly type: 'spike' | 'skipped';
+  readonly step: number;
+  readonly policy: string;
+  readonly agent?: string;
+  /** `null` stands for a norm that is not a finite number. */
+  readonly gradientNorm: number | null;
+  readonly median: number;
+  readonly action: 'clip' | 'skip' | 'stop';
+  /** `task/sample` of the episodes with the largest advantages in that update. */
+  readonly episodes: readonly string[];
+}
+
+export interface CheckpointEvent {
+  readonly type: 'checkpoint';
+  readonly step: number;
+  /** Relative to the run directory. */
+  readonly path: string;
+}
+
+export interface EpisodeFailed {
+  readonly type: 'episode.failed';
+  readonly step: number;
+  readonly task: string;
+  readonly episode: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly action: 'exclude' | 'zero';
+}
+
+export interface Warning {
+  readonly type: 'warning';
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface RunFinished {
+  readonly type: 'run.finished';
+  readonly reason: 'completed' | 'stopped' | 'failed';
+  readonly steps: number;
+  readonly seconds: number;
+}
+
+/** An event before the log stamps it. */
+export type EventBody =
+  | RunStarted
+  | Warmup
+  | Step
+  | EvaluationEvent
+  | Spike
+  | CheckpointEvent
+  | EpisodeFailed
+  | Warning
+  | RunFinished;
+
+export type RunEvent = EventBody & Base;
+
+/** Receives every event in order: the log, the terminal, other sinks. */
+export interface MetricSink {
+  write(event: RunEvent): void;
+}

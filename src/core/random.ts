@@ -1,0 +1,142 @@
+/**
+ * Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+ * A draw is a pure function of its key and its counter, so neither the order of batching nor the number of threads can
+ * change it.
+ */
+const M0 = 0xd2511f53;
+const M1 = 0xcd9e8d57;
+const W0 = 0x9e3779b9;
+const W1 = 0xbb67ae85;
+
+/** High 32 bits of the product of two unsigned 32-bit integers. */
+function multiplyHigh(a: number, b: number): number {
+  const a0 = a & 0xffff;
+  const a1 = a >>> 16;
+  const b0 = b & 0xffff;
+  const b1 = b >>> 16;
+  const middle = a1 * b0 + ((a0 * b0) >>> 16);
+  const low = (middle & 0xffff) + a0 * b1;
+  return (a1 * b1 + Math.floor(middle / 0x10000) + Math.floor(low / 0x10000)) >>> 0;
+}
+
+/** One Philox block: four 32-bit words from a 128-bit counter and a 64-bit key. */
+export function philox(
+  counter: readonly [number, number, number, number],
+  key: readonly [number, number],
+): [number, number, number, number] {
+  let [c0, c1, c2, c3] = counter;
+  let [k0, k1] = key;
+  for (let round = 0; round < 10; round++) {
+    const h0 = multiplyHigh(M0, c0);
+    const l0 = Math.imul(M0, c0) >>> 0;
+    const h1 = multiplyHigh(M1, c2);
+    const l1 = Math.imul(M1, c2) >>> 0;
+    c0 = (h1 ^ c1 ^ k0) >>> 0;
+    c1 = l1;
+    c2 = (h0 ^ c3 ^ k1) >>> 0;
+    c3 = l0;
+    k0 = (k0 + W0) >>> 0;
+    k1 = (k1 + W1) >>> 0;
+  }
+  return [c0, c1, c2, c3];
+}
+
+/** A 64-bit key as two unsigned 32-bit words. */
+export type RandomKey = readonly [number, number];
+
+/** What a key is made of: names and numbers, in an order that is part of the contract. */
+export type KeyPart = string | number;
+
+/**
+ * Derives a key from its parts (for sampling: seed, phase, step, task, episode, agent, ordinal of the agent's call). Every
+ * 32-bit word of every part is absorbed by one Philox block, strings length-first, so different lists give different keys
+ * up to a 64-bit collision.
+ */
+export function randomKey(...parts: readonly KeyPart[]): RandomKey {
+  let key: RandomKey = [0x243f6a88, 0x85a308d3];
+  const absorb = (tag: number, word: number) => {
+    const block = philox([word >>> 0, tag, 0, 0], key);
+    key = [block[0], block[1]];
+  };
+  for (const part of parts) {
+    if (typeof part === 'number') {
+      const [high, low] = float64Words(part);
+      absorb(1, high);
+      absorb(2, low);
+    } else {
+      absorb(3, part.length);
+      for (let i = 0; i < part.length; i++) absorb(4, part.charCodeAt(i));
+    }
+  }
+  return key;
+}
+
+const float64 = new DataView(new ArrayBuffer(8));
+function float64Words(value: number): [number, number] {
+  float64.setFloat64(0, value);
+  return [float64.getUint32(0), float64.getUint32(4)];
+}
+
+/** Uniform in [0, 1) with 24 bits, exactly representable in float32: draw number `index` of the stream named by `key`. */
+export function uniformAt(key: RandomKey, index: number): number {
+  return (philox([index >>> 0, 0, 0, 1], key)[0] >>> 8) * 2 ** -24;
+}
+
+/** A stream of draws, for code that consumes numbers one after another. */
+export class RandomStream {
+  readonly #key: RandomKey;
+  #block = 0;
+  #words: number[] = [];
+
+  constructor(...parts: readonly KeyPart[]) {
+    this.#key = randomKey(...parts);
+  }
+
+  /** Unsigned 32-bit integer. */
+  word(): number {
+    if (this.#words.length === 0) {
+      this.#words = philox([this.#block >>> 0, Math.floor(this.#block / 2 ** 32), 0, 2], this.#key).reverse();
+      this.#block++;
+    }
+    return this.#words.pop() as number;
+  }
+
+  /** Uniform in [0, 1) with 53 bits. */
+  uniform(): number {
+    return (this.word() * 2 ** 21 + (this.word() >>> 11)) * 2 ** -53;
+  }
+
+  /** Uniform integer in [low, high]. */
+  integer(low: number, high: number): number {
+    return low + Math.floor(this.uniform() * (high - low + 1));
+  }
+
+  /** One of `items` (at least one). */
+  pick<T>(items: readonly [T, ...T[]]): T {
+    return items[this.integer(0, items.length - 1)] ?? items[0];
+  }
+
+  /** True with probability p. */
+  chance(p: number): boolean {
+    return this.uniform() < p;
+  }
+
+  /** Standard normal (Box-Muller). */
+  normal(): number {
+    const radius = Math.sqrt(-2 * Math.log(1 - this.uniform()));
+    return radius * Math.cos(2 * Math.PI * this.uniform());
+  }
+}
+
+/** A permutation of 0..n-1 (Fisher-Yates), a pure function of its key parts. */
+export function permutation(n: number, ...parts: readonly KeyPart[]): Uint32Array {
+  const stream = new RandomStream(...parts);
+  const order = Uint32Array.from({ length: n }, (_, i) => i);
+  for (let i = n - 1; i > 0; i--) {
+    const j = stream.integer(0, i);
+    const a = order[i] as number;
+    order[i] = order[j] as number;
+    order[j] = a;
+  }
+  return order;
+}

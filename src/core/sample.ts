@@ -1,0 +1,16 @@
+/**
+ * What a policy learns from: one sequence of T tokens. A turn with P prompt and R response tokens becomes T = P + R with the
+ * mask 0 on the prompt and 1 on the response. Entry t of `logprobs` and `advantages` belongs to token t (not to the position
+ * that predicts it); entries where the mask is 0 are ignored.
+ */
+export interface TrainingSample {
+  readonly tokens: Int32Array; // [T]
+  readonly mask: Uint8Array; // [T], 1 where the policy wrote the token
+  readonly behaviourLogprobs: Float32Array; // [T], at `temperature`
+  readonly advantages: Float32Array; // [T]
+  readonly temperature: number;
+  /** Version of the policy that wrote the response. */
+  readonly policyVersion: number;
+  /** The agent whose turn this is; gradients are reported per agent. */
+  readonly agent: string;
+}

@@ -1,0 +1,37 @@
+import type { Message } from './message.js';
+import type { RandomStream } from './random.js';
+
+/** One problem. `data` is what the team's `play` and `reward` see: the question, the reference answer, whatever the family has. */
+export interface Task<Data = unknown> {
+  /** Unique within its family and stable between runs, so that evaluations can be compared task by task. */
+  readonly id: string;
+  readonly data: Data;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export type Split = 'train' | 'test';
+
+/** The tasks of one split. A generated family is practically endless; a file has its lines. */
+export interface TaskSet<Data = unknown> {
+  readonly name: string;
+  /** Number of tasks; `Number.POSITIVE_INFINITY` for generated families. */
+  readonly size: number;
+  /** The task at `index` (an integer in [0, size), at most 2^53 - 1). The same index always gives the same task. */
+  at(index: number): Task<Data>;
+}
+
+/** A demonstration for the warm start: a conversation (without the agent's system prompt) and the response to learn. */
+export interface Trace {
+  readonly agent: string;
+  readonly messages: readonly Message[];
+  readonly response: string;
+}
+
+/** Yields tasks; reading files happens in `load`, so that a bad file is reported before any work starts. */
+export interface TaskSource<Data = unknown> {
+  readonly name: string;
+  /** @throws TaskError naming file and line when the tasks cannot be read. */
+  load(split: Split): Promise<TaskSet<Data>>;
+  /** Draws a demonstration, where the family can generate them. Traces of `train` never show a task of `test`. */
+  trace?(random: RandomStream, split: Split): Trace;
+}

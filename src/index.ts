@@ -1,0 +1,1 @@
+export type { Task } from './core/task.js';

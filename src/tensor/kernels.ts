@@ -1,0 +1,257 @@
+/**
+ * The engine's operations on float32 buffers: one contract, several implementations (plain TypeScript, native C++, later
+ * WebAssembly and GPUs), one contract suite (test/contracts/kernels.ts).
+ *
+ * Promises that every implementation keeps:
+ * - Row invariance. What is computed for a row depends on that row's inputs only: not on how many rows a call has, where
+ *   the row stands among them, how they are packed or cached, or how many threads work. Sums over a row run in one fixed
+ *   order.
+ * - Determinism. Sums over rows (gradients of weights) run in one fixed order too, at any thread count.
+ * - No hidden state: calls may come in any order, buffers are the caller's.
+ *
+ * All matrices are row-major. Buffers may be longer than needed; only the stated part is read or written. Unless a
+ * parameter is documented as "added to", outputs are overwritten. Outputs must not overlap inputs unless stated.
+ */
+export interface Kernels {
+  readonly name: 'native' | 'wasm' | 'reference';
+  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'typescript'. */
+  readonly isa: string;
+  readonly threads: number;
+
+  /** A zeroed buffer this implementation can work on. Callers pass only buffers obtained here (or views of them). */
+  allocate(length: number): Float32Array;
+  allocateIntegers(length: number): Int32Array;
+  /** Stops the thread pool; the kernels must not be used afterwards. */
+  dispose(): void;
+
+  // ---- linear layers: weight [inputs, outputs], y = x W --------------------------------------------------------------
+
+  /** Number of floats that `pack` writes for a matrix with these sizes. */
+  packedSize(inputs: number, outputs: number): number;
+  /**
+   * Rearranges a matrix for `linear`. With `transpose` false, `weight` is [inputs, outputs]; with `transpose` true it is
+   * stored as [outputs, inputs] and used as its transpose. The packed form is private to the implementation.
+   */
+  pack(packed: Float32Array, weight: Float32Array, inputs: number, outputs: number, transpose: boolean): void;
+  /** out [rows, outputs] = x [rows, inputs] W, or added to `out` (sum first, then one addition) when `accumulate`. */
+  linear(
+    out: Float32Array,
+    x: Float32Array,
+    packed: Float32Array,
+    rows: number,
+    inputs: number,
+    outputs: number,
+    accumulate: boolean,
+  ): void;
+  /** dWeight [inputs, outputs] is added to: + xᵀ [inputs, rows] dOut [rows, outputs]. */
+  linearWeightGradient(
+    dWeight: Float32Array,
+    x: Float32Array,
+    dOut: Float32Array,
+    rows: number,
+    inputs: number,
+    outputs: number,
+  ): void;
+
+  // ---- normalisation (RMSNorm, Zhang & Sennrich 2019): y = x / sqrt(mean(x²) + epsilon) · gain ---------------------------
+
+  /** out [rows, width]; `inverse` [rows] receives 1 / sqrt(mean(x²) + epsilon) for the backward pass. */
+  rmsNorm(
+    out: Float32Array,
+    inverse: Float32Array,
+    x: Float32Array,
+    gain: Float32Array,
+    rows: number,
+    width: number,
+    epsilon: number,
+  ): void;
+  /** dx [rows, width] and dGain [width] are added to. */
+  rmsNormBackward(
+    dx: Float32Array,
+    dGain: Float32Array,
+    dOut: Float32Array,
+    x: Float32Array,
+    gain: Float32Array,
+    inverse: Float32Array,
+    rows: number,
+    width: number,
+  ): void;
+
+  // ---- rotary position embedding (Su et al. 2021), half-split layout ---------------------------------------------------
+
+  /**
+   * Rotates, in place, the first `heads` heads of each row of x [rows, stride]. For head h and i < headDim / 2 the pair
+   * (a, b) = (x[h·headDim + i], x[h·headDim + i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), where cos and sin are
+   * table[position, i] and table[position, headDim/2 + i] (`table` is [context, headDim]). `inverse` rotates back, which is
+   * the backward pass.
+   */
+  rope(
+    x: Float32Array,
+    table: Float32Array,
+    positions: Int32Array,
+    rows: number,
+    stride: number,
+    heads: number,
+    headDim: number,
+    inverse: boolean,
+  ): void;
+
+  // ---- causal attention over packed sequences, grouped heads, scale 1/sqrt(headDim) ---------------------------------------
+
+  /**
+   * qkv [rows, (heads + 2 kvHeads) headDim]: queries, keys, values side by side. Sequence s is rows starts[s] to
+   * starts[s + 1] - 1. out [rows, heads · headDim]; logSumExp [rows, heads] of the scaled scores, for the backward pass.
+   * No rows × rows matrix is kept.
+   */
+  attention(
+    out: Float32Array,
+    logSumExp: Float32Array,
+    qkv: Float32Array,
+    starts: Int32Array, // [sequences + 1]
+    sequences: number,
+    heads: number,
+    kvHeads: number,
+    headDim: number,
+  ): void;
+  /** dQkv, laid out as qkv, is overwritten. */
+  attentionBackward(
+    dQkv: Float32Array,
+    dOut: Float32Array,
+    out: Float32Array,
+    logSumExp: Float32Array,
+    qkv: Float32Array,
+    starts: Int32Array,
+    sequences: number,
+    heads: number,
+    kvHeads: number,
+    headDim: number,
+  ): void;
+
+  /** Floats that the keys (and, separately, the values) of one slot with room for `capacity` positions take. */
+  cacheSlotSize(capacity: number, kvHeads: number, headDim: number): number;
+  /**
+   * The same attention through a cache: first every row's key and value is stored at (slots[r], positions[r]), then row r
+   * attends to positions 0..positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot)
+   * and gives the bits that `attention` gives. `keys` and `values` hold slots of `cacheSlotSize`; the layout is private.
+   */
+  attentionCached(
+    out: Float32Array,
+    keys: Float32Array,
+    values: Float32Array,
+    qkv: Float32Array,
+    slots: Int32Array, // [rows]
+    positions: Int32Array, // [rows]
+    rows: number,
+    capacity: number,
+    heads: number,
+    kvHeads: number,
+    headDim: number,
+  ): void;
+  /** Copies positions 0..length - 1 of one slot to another (siblings share their prompt's prefill). */
+  cacheCopy(
+    keys: Float32Array,
+    values: Float32Array,
+    from: number,
+    to: number,
+    length: number,
+    capacity: number,
+    kvHeads: number,
+    headDim: number,
+  ): void;
+
+  // ---- feed-forward gate (SwiGLU, Shazeer 2020) -------------------------------------------------------------------------
+
+  /** gateUp [rows, 2 · feedForward]: gate then up. out [rows, feedForward] = silu(gate) · up. */
+  swiglu(out: Float32Array, gateUp: Float32Array, rows: number, feedForward: number): void;
+  /** dGateUp is overwritten. */
+  swigluBackward(
+    dGateUp: Float32Array,
+    dOut: Float32Array,
+    gateUp: Float32Array,
+    rows: number,
+    feedForward: number,
+  ): void;
+
+  // ---- embedding ---------------------------------------------------------------------------------------------------------
+
+  /** out [rows, width] = table[tokens[r]]. */
+  embed(out: Float32Array, table: Float32Array, tokens: Int32Array, rows: number, width: number): void;
+  /** dTable [vocabSize, width] is added to, row by row in order. */
+  embedBackward(dTable: Float32Array, dOut: Float32Array, tokens: Int32Array, rows: number, width: number): void;
+
+  // ---- output head: rows of logits [rows, vocabSize] that the caller computes a block at a time --------------------------
+
+  /**
+   * For each row, with z = logits · inverseTemperature[r]: logSumExp = log Σ exp z, logprobs = z[target] − logSumExp,
+   * entropy = −Σ p log p (nats).
+   */
+  tokenLogprobs(
+    logprobs: Float32Array, // [rows]
+    logSumExp: Float32Array, // [rows]
+    entropy: Float32Array, // [rows]
+    logits: Float32Array,
+    targets: Int32Array, // [rows]
+    inverseTemperature: Float32Array, // [rows]
+    rows: number,
+    vocabSize: number,
+  ): void;
+  /** In place: logits become d loss / d logits = dLogprobs[r] · inverseTemperature[r] · (1{v = target} − p_v). */
+  tokenLogprobsBackward(
+    logits: Float32Array,
+    dLogprobs: Float32Array, // [rows]
+    logSumExp: Float32Array, // [rows]
+    targets: Int32Array, // [rows]
+    inverseTemperature: Float32Array, // [rows]
+    rows: number,
+    vocabSize: number,
+  ): void;
+  /**
+   * Draws one token a row by inverting the cumulative distribution of softmax(logits · inverseTemperature) at uniforms[r],
+   * in order of token id, after keeping the topK most probable (0: all; ties go to the lower id) and of those the smallest
+   * set that reaches topP (1: all). A row whose inverseTemperature is 0 takes the most probable token (ties: the lower id)
+   * and its log-prob is that of softmax(logits). `logprobs` are over the full vocabulary and equal `tokenLogprobs` bit for
+   * bit.
+   */
+  sampleTokens(
+    tokens: Int32Array, // [rows]
+    logprobs: Float32Array, // [rows]
+    logits: Float32Array,
+    uniforms: Float32Array, // [rows]
+    inverseTemperature: Float32Array, // [rows]
+    topK: Int32Array, // [rows]
+    topP: Float32Array, // [rows]
+    rows: number,
+    vocabSize: number,
+  ): void;
+
+  // ---- optimiser -----------------------------------------------------------------------------------------------------------
+
+  /** Σ x², accumulated in double precision in a fixed order. */
+  sumOfSquares(x: Float32Array, length: number): number;
+  /** out [length] is added to: + x. */
+  add(out: Float32Array, x: Float32Array, length: number): void;
+  /**
+   * One AdamW step (Loshchilov & Hutter 2019) with g = gradient · gradientScale; the gradient is left as it is.
+   * weights −= learningRate · weightDecay · weights; m, v ← moving means of g, g²;
+   * weights −= learningRate · m̂ / (sqrt(v̂) + epsilon), hats dividing by 1 − betaᵗ.
+   */
+  adamw(
+    weights: Float32Array,
+    gradient: Float32Array,
+    firstMoment: Float32Array,
+    secondMoment: Float32Array,
+    length: number,
+    settings: AdamWStep,
+  ): void;
+}
+
+export interface AdamWStep {
+  readonly learningRate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+  readonly weightDecay: number;
+  /** t >= 1. */
+  readonly step: number;
+  readonly gradientScale: number;
+}

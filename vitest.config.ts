@@ -1,0 +1,11 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  resolve: { alias: { drmas: fileURLToPath(new URL('./src/index.ts', import.meta.url)) } },
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'recipes/**/*.test.ts'],
+    typecheck: { enabled: true, include: ['src/**/*.test-d.ts'], tsconfig: './tsconfig.json' },
+    testTimeout: 30_000,
+  },
+});
