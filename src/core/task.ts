@@ -34,4 +34,8 @@ export interface TaskSource<Data = unknown> {
   load(split: Split): Promise<TaskSet<Data>>;
   /** Draws a demonstration, where the family can generate them. Traces of `train` never show a task of `test`. */
   trace?(random: RandomStream, split: Split): Trace;
+  /** Plain settings with every default filled in: shown in recipe.json, overridable as `tasks.train.<key>`. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** The same kind of source with `settings` replaced as a whole. @throws RecipeError naming the wrong setting. */
+  configure?(settings: Readonly<Record<string, unknown>>): TaskSource<Data>;
 }
