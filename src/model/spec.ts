@@ -1,9 +1,6 @@
 /** How a recipe names a policy's model: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
-/** How text becomes token ids; `createTokenizer` builds the tokenizer. */
-export type TokenizerSpec =
-  | { readonly type: 'symbols'; readonly symbols: readonly string[] }
-  | { readonly type: 'bytes' };
+import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/spec.js';
 
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
 export interface TinyDecoderSpec {
@@ -19,7 +16,7 @@ export interface TinyDecoderSpec {
   /** Longest prompt + response in tokens. */
   readonly context: number;
   readonly ropeBase: number;
-  readonly tokenizer: TokenizerSpec;
+  readonly tokenizer: Exclude<TokenizerSpec, HuggingFaceSpec>;
 }
 
 /** A model on disk, as a directory in the Hugging Face layout. */

@@ -1,0 +1,66 @@
+import type { TaskSource } from '../core/task.js';
+import type { ModelSpec } from '../model/spec.js';
+import type { RecipeTeam } from './recipe.js';
+import type {
+  AgentInput,
+  BackendInput,
+  EstimatorInput,
+  EvaluationInput,
+  LossInput,
+  PolicyInput,
+  TrainingInput,
+  WarmStartInput,
+} from './schema.js';
+
+export type AgentName<Team extends RecipeTeam> = keyof Team['agents'] & string;
+
+/** One policy for each agent, one for all, or a policy for every agent by name. */
+export type Assignment<Team extends RecipeTeam> = 'separate' | 'shared' | { readonly [A in AgentName<Team>]: string };
+
+/** The policies that an assignment makes. */
+export type PolicyName<Team extends RecipeTeam, Assign> = Assign extends 'separate'
+  ? AgentName<Team>
+  : Assign extends 'shared'
+    ? 'shared'
+    : Assign[keyof Assign] & string;
+
+/** A recipe as a user writes it: team, tasks and model, and whatever is to differ from the defaults. */
+export interface RecipeInput<Team extends RecipeTeam = RecipeTeam, Assign = Assignment<Team>> {
+  /** By default the file's name. */
+  readonly name?: string;
+  readonly team: Team;
+  /** One source for both splits, or one each. */
+  readonly tasks: TaskSource | { readonly train: TaskSource; readonly test: TaskSource };
+  /** The model of every policy that names none of its own. */
+  readonly model?: ModelSpec;
+  readonly assign?: Assign;
+  readonly policies?: { readonly [P in PolicyName<Team, Assign>]?: PolicyOverrides };
+  readonly agents?: { readonly [A in AgentName<Team>]?: AgentInput };
+  /** Seed of sampling and reinforcement; `--seed` sets it. The warm start has its own. */
+  readonly seed?: number;
+  readonly advantage?: EstimatorInput;
+  readonly loss?: LossInput;
+  /** Supervised training on the task family's generated traces before reinforcement. */
+  readonly warmStart?: WarmStartInput;
+  readonly training?: TrainingInput;
+  readonly evaluation?: EvaluationInput;
+  readonly backend?: BackendInput;
+}
+
+export type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelSpec };
+
+/** What a recipe file exports: the input as written, to be resolved when it is loaded. */
+export interface RecipeDefinition {
+  readonly type: 'recipe';
+  readonly input: RecipeInput;
+}
+
+/**
+ * Defines a recipe. The names of agents and policies are checked by the compiler here; values are checked, and defaults
+ * filled in, by `resolveRecipe`.
+ */
+export function defineRecipe<Team extends RecipeTeam, const Assign extends Assignment<Team> = 'separate'>(
+  input: RecipeInput<Team, Assign>,
+): RecipeDefinition {
+  return { type: 'recipe', input: input as RecipeInput };
+}

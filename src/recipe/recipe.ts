@@ -1,0 +1,31 @@
+import type { Sampling } from '../core/backend.js';
+import type { TaskSource } from '../core/task.js';
+import type { RecipeSettings } from './schema.js';
+
+/** What a recipe needs to know of a team; the runtime that plays it needs more. */
+export interface RecipeTeam {
+  readonly name: string;
+  readonly agents: Readonly<
+    Record<string, { readonly sampling?: Partial<Sampling>; readonly invalidPenalty?: number }>
+  >;
+}
+
+/** A resolved recipe: every default filled in, everything checked. The plain part is what recipe.json holds. */
+export interface Recipe<Team extends RecipeTeam = RecipeTeam> extends Readonly<RecipeSettings> {
+  readonly team: Team;
+  readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
+}
+
+/** The plain part of a recipe, with the task sources' settings: two recipes with equal JSON ask for the same run. */
+export function recipeJson({ team, tasks, ...settings }: Recipe): Record<string, unknown> {
+  const { name, seed, ...rest } = settings;
+  return {
+    name,
+    team: team.name,
+    tasks: { train: sourceJson(tasks.train), test: sourceJson(tasks.test) },
+    seed,
+    ...rest,
+  };
+}
+
+const sourceJson = (source: TaskSource) => ({ name: source.name, ...source.settings });

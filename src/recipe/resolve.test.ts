@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { RecipeError } from '../core/errors.js';
+import type { TaskSource } from '../core/task.js';
+import { tinyDecoder } from '../model/spec.js';
+import { defineRecipe, type RecipeInput } from './define.js';
+import { recipeJson } from './recipe.js';
+import { resolveRecipe } from './resolve.js';
+
+const team = { name: 'pair', agents: { solver: { invalidPenalty: 0.1, sampling: { maxTokens: 48 } }, verifier: {} } };
+
+const source = (settings: Record<string, unknown>): TaskSource => ({
+  name: 'sums',
+  settings,
+  load: async () => ({ name: 'sums', size: 0, at: () => ({ id: '', data: null }) }),
+  configure: (changed) => source({ ...changed }),
+});
+
+const model = tinyDecoder({
+  width: 16,
+  layers: 1,
+  heads: 2,
+  feedForward: 32,
+  context: 64,
+  tokenizer: { type: 'bytes' },
+});
+
+const minimal = { team, tasks: source({ file: null, low: 4 }), model };
+type Input = RecipeInput<typeof team>;
+const resolve = (overrides: string[] = [], input: Partial<Input> = {}) =>
+  resolveRecipe({ type: 'recipe', input: { ...minimal, ...input } as RecipeInput }, { overrides });
+
+function errorOf(act: () => unknown): RecipeError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof RecipeError) return error;
+    throw error;
+  }
+  throw new Error('expected a RecipeError');
+}
+
+describe('resolveRecipe', () => {
+  it('fills in every default', () => {
+    const recipe = resolve();
+    expect(recipe.assign).toEqual({ solver: 'solver', verifier: 'verifier' });
+    expect(recipe.policies.verifier).toEqual({
+      model,
+      optimizer: { type: 'adamw', learningRate: 2e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 },
+      warmupSteps: 5,
+      clipNorm: 1,
+      epochs: 1,
+      miniBatches: 1,
+    });
+    expect(recipe.agents.solver).toEqual({
+      sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 48 },
+      invalidPenalty: 0.1,
+    });
+    expect(recipe.agents.verifier?.sampling.maxTokens).toBe(256);
+    expect(recipe.advantage.type).toBe('drmas');
+    expect(recipe.loss).toEqual({ type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' });
+    expect(recipe.training).toMatchObject({ steps: 60, tasksPerStep: 16, groupSize: 8, spike: { action: 'clip' } });
+    expect(recipe.evaluation).toMatchObject({ every: 20, tasks: 256, samples: 4, level: 0.95 });
+    expect(recipe.warmStart).toBeUndefined();
+    expect(recipe.name).toBe('pair');
+  });
+
+  it('has a JSON form that survives a round trip', () => {
+    const json = recipeJson(resolve(['warmStart.steps=7', 'tasks.test.low=5']));
+    expect(JSON.parse(JSON.stringify(json))).toEqual(json);
+    expect(json).toMatchObject({ team: 'pair', tasks: { train: { low: 4 }, test: { name: 'sums', low: 5 } } });
+  });
+
+  it('makes one policy for all agents when they share', () => {
+    const recipe = resolve(['assign=shared', 'policies.shared.clipNorm=0.5']);
+    expect(recipe.assign).toEqual({ solver: 'shared', verifier: 'shared' });
+    expect(Object.keys(recipe.policies)).toEqual(['shared']);
+    expect(recipe.policies.shared).toMatchObject({ clipNorm: 0.5, model: { width: 16 } });
+  });
+
+  it('takes an assignment by name and a model per policy', () => {
+    const assign = { solver: 'big', verifier: 'small' } as const;
+    const input = { ...minimal, assign, policies: { big: { model: { ...model, width: 32 } } } };
+    const recipe = resolveRecipe(defineRecipe(input), { overrides: ['model.layers=2'] });
+    expect(recipe.policies.big?.model).toMatchObject({ width: 32, layers: 1 });
+    expect(recipe.policies.small?.model).toMatchObject({ width: 16, layers: 2 });
+  });
+});
+
+describe('overrides', () => {
+  it('reach leaves that were defaulted, inherited or written', () => {
+    const recipe = resolve([
+      'training.spike.factor=5',
+      'policies.verifier.optimizer.learningRate=1e-3',
+      'policies.solver.model.width=32',
+      'agents.solver.sampling.temperature=0.5',
+      'seed=9',
+      'name=tuned',
+    ]);
+    expect(recipe.training.spike).toEqual({ factor: 5, window: 20, action: 'clip' });
+    expect(recipe.policies.verifier?.optimizer.learningRate).toBe(1e-3);
+    expect(recipe.policies.solver?.model).toMatchObject({ width: 32 });
+    expect(recipe.policies.verifier?.model).toMatchObject({ width: 16 });
+    expect(recipe.agents.solver?.sampling).toMatchObject({ temperature: 0.5, maxTokens: 48 });
+    expect(recipe).toMatchObject({ seed: 9, name: 'tuned' });
+  });
+
+  it('drop the siblings of a type that changes, whatever their order', () => {
+    const loss = { type: 'ppo-clip', clip: 0.1, clipHigh: 0.3 } as const;
+    expect(resolve(['loss.clipLow=0.5', 'loss.type=cispo'], { loss }).loss).toEqual({
+      type: 'cispo',
+      clipLow: 0.5,
+      clipHigh: 0.2,
+      aggregate: 'token-mean',
+    });
+    expect(resolve(['loss.type=ppo-clip'], { loss }).loss).toMatchObject({ clip: 0.1, clipHigh: 0.3 });
+  });
+
+  it('of the training tasks hold for the test split of the same source', () => {
+    const { tasks } = resolve(['tasks.train.file=a.jsonl', 'tasks.test.low=1']);
+    expect(tasks.train.settings).toEqual({ file: 'a.jsonl', low: 4 });
+    expect(tasks.test.settings).toEqual({ file: 'a.jsonl', low: 1 });
+    const apart = resolve(['tasks.train.low=2'], { tasks: { train: source({ low: 4 }), test: source({ low: 4 }) } });
+    expect(apart.tasks.test.settings).toEqual({ low: 4 });
+  });
+
+  it('with null give the default back', () => {
+    expect(resolve(['training.steps=null'], { training: { steps: 3 } }).training.steps).toBe(60);
+    expect(resolve(['warmStart=null'], { warmStart: { steps: 3 } }).warmStart).toBeUndefined();
+  });
+
+  it('leave the definition as it was', () => {
+    const definition = { type: 'recipe', input: { ...minimal, training: { steps: 3 } } } as const;
+    resolveRecipe(definition, { overrides: ['training.steps=5', 'model.width=64'] });
+    expect(definition.input.training.steps).toBe(3);
+    expect(definition.input.model.width).toBe(16);
+  });
+});
+
+describe('what is wrong is named with its path', () => {
+  it.each([
+    ['trainign.steps=3', 'trainign', /did you mean 'training'/],
+    ['modle.width=3', 'modle', /did you mean 'model'/],
+    ['policies.solver.model.widht=3', 'policies.solver.model.widht', /did you mean 'width'/],
+    ['training.stepz=3', 'training.stepz', /unknown key 'stepz'; did you mean 'steps'/],
+    ['training.steps=-1', 'training.steps', /expected a number >= 0, got -1/],
+    ['training.steps=many', 'training.steps', /expected a number, got "many"/],
+    ['training.steps=1.5', 'training.steps', /expected an integer, got 1.5/],
+    ['training.steps.x=1', 'training.steps', /.*/],
+    ['training.failedEpisodes=zeroes', 'training.failedEpisodes', /one of exclude, zero, .*did you mean 'zero'/],
+    ['agents.sovler.invalidPenalty=1', 'agents.sovler', /no agent 'sovler'; did you mean 'solver'/],
+    ['policies.solvr.clipNorm=1', 'policies.solvr', /no agent is assigned to a policy 'solvr'; did you mean 'solver'/],
+    ['assign=alone', 'assign', /one of separate, shared/],
+    ['assign.solver=x', 'assign.verifier', /required/],
+    ['advantage.type=drmass', 'advantage.type', /one of grpo, .*did you mean 'drmas'/],
+    ['advantage.epsilom=1', 'advantage.epsilom', /did you mean 'epsilon'/],
+    ['loss.clip=2', 'loss.clip', /expected a number < 1, got 2/],
+    ['model.width=17', 'model.width', /multiple of 2 x heads/],
+    ['model.tokenizer.type=words', 'model.tokenizer.type', /one of symbols, bytes/],
+    ['tasks.train.fiel=x', 'tasks.train.fiel', /did you mean 'file'/],
+    ['tasks.tset.file=x', 'tasks.tset.file', /did you mean 'test'/],
+    ['training.steps', '', /path.to.key=value/],
+  ])('%s', (override, path, message) => {
+    const error = errorOf(() => resolve([override]));
+    expect(error.message).toMatch(message);
+    expect(error.path).toBe(path);
+    expect(error.exitCode).toBe(2);
+  });
+
+  it('says all that is wrong at once', () => {
+    const error = errorOf(() => resolve(['training.steps=-1', 'evaluation.level=2']));
+    expect(error.message).toMatch(/training\.steps: .*\n {2}evaluation\.level: /);
+  });
+
+  it('asks for a model and a team', () => {
+    const withoutModel = { type: 'recipe', input: { team, tasks: minimal.tasks } } as const;
+    expect(errorOf(() => resolveRecipe(withoutModel)).path).toBe('model');
+    const withoutTeam = { type: 'recipe', input: { tasks: minimal.tasks } as unknown as RecipeInput } as const;
+    expect(errorOf(() => resolveRecipe(withoutTeam)).path).toBe('team');
+    expect(errorOf(() => resolve([], { tasks: 5 as unknown as TaskSource })).path).toBe('tasks.train');
+  });
+});

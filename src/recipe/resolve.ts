@@ -1,0 +1,158 @@
+/** From a recipe as written, and `--set` overrides, to a recipe with every value checked and every default filled in. */
+import { messageOf, RecipeError } from '../core/errors.js';
+import type { TaskSource } from '../core/task.js';
+import { modelSchema } from './choices.js';
+import type { RecipeDefinition, RecipeInput } from './define.js';
+import { parseAt, shown, suggestion } from './explain.js';
+import { applyOverrides, isPlain, type Override, type Plain, parseOverride } from './overrides.js';
+import type { Recipe, RecipeTeam } from './recipe.js';
+import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './schema.js';
+
+/** Sampling where neither the recipe nor the team's agent says otherwise. */
+const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
+
+export interface ResolveOptions {
+  /** `path.to.key=value`, in order. */
+  readonly overrides?: readonly string[];
+  /** The recipe's name where it gives itself none. */
+  readonly name?: string;
+}
+
+/** @throws RecipeError with the dotted path of the value that is wrong and what was expected */
+export function resolveRecipe(definition: RecipeDefinition, options: ResolveOptions = {}): Recipe {
+  const overrides = (options.overrides ?? []).map(parseOverride);
+  const { team, tasks, ...written } = definition.input;
+  checkTeam(team);
+  const agents = Object.keys(team.agents);
+  // Policies and agents inherit from `model` and from the team, so overrides of them apply after they were spelled out.
+  const inherits = (override: Override) => override.path[0] === 'policies' || override.path[0] === 'agents';
+  const ofTasks = (override: Override) => override.path[0] === 'tasks';
+  const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
+  const defaults = { name: options.name ?? team.name, ...defaultChoices };
+  const tree = applyOverrides({ ...defaults, ...plainPart(written) }, first);
+  if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
+  const { model, ...spelledOut } = spellOut(tree, team, agents);
+  const changed = applyOverrides(spelledOut, overrides.filter(inherits));
+  requireModels(changed, model);
+  const settings = parseAt(settingsSchema(agents, policiesOf(changed.assign)), changed);
+  return { ...settings, team, tasks: resolveTasks(tasks, overrides.filter(ofTasks)) };
+}
+
+function checkTeam(team: unknown): asserts team is RecipeTeam {
+  if (!isPlain(team) || !isPlain(team.agents)) {
+    throw new RecipeError(`expected what defineTeam returns, got ${shown(team)}`, 'team');
+  }
+}
+
+/** Settings as data; a function or a class instance among them cannot be recorded, so it is refused. */
+function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
+  try {
+    return structuredClone({ ...written });
+  } catch (error) {
+    throw new RecipeError(`only the team and the tasks may hold functions (${messageOf(error)})`);
+  }
+}
+
+/** Gives every agent and every policy its whole entry: the team's defaults below, what was written on top. */
+function spellOut(tree: Plain, team: RecipeTeam, agents: readonly string[]): Plain {
+  const { model } = tree;
+  const assign = spellOutAssignment(tree.assign, agents);
+  const policies = withEntries(tree.policies, policiesOf(assign), (_, written) =>
+    model === undefined ? written : { model: structuredClone(model), ...written },
+  );
+  const settings = withEntries(tree.agents, agents, (agent, written) => agentEntry(team, agent, written));
+  return { ...tree, assign, policies, agents: settings };
+}
+
+/** A section with an entry for every name. What is not a section is left for the schema to report. */
+function withEntries(
+  section: unknown,
+  names: readonly string[],
+  fill: (name: string, written: Plain) => Plain,
+): unknown {
+  if (section !== undefined && !isPlain(section)) return section;
+  const entries = { ...section };
+  for (const name of names) {
+    const written = entries[name] ?? {};
+    entries[name] = isPlain(written) ? fill(name, written) : written;
+  }
+  return entries;
+}
+
+function agentEntry(team: RecipeTeam, agent: string, written: Plain): Plain {
+  const own = team.agents[agent];
+  const sampling = written.sampling ?? {};
+  return {
+    invalidPenalty: own?.invalidPenalty ?? 0,
+    ...written,
+    sampling: isPlain(sampling) ? { ...defaultSampling, ...own?.sampling, ...sampling } : sampling,
+  };
+}
+
+function spellOutAssignment(assign: unknown, agents: readonly string[]): Record<string, string> {
+  if (isPlain(assign)) return parseAt(assignmentMap(agents), assign, ['assign']);
+  const word = assign === undefined ? 'separate' : parseAt(assignmentWord, assign, ['assign']);
+  return Object.fromEntries(agents.map((agent) => [agent, word === 'shared' ? 'shared' : agent]));
+}
+
+function policiesOf(assign: unknown): string[] {
+  return isPlain(assign) ? [...new Set(Object.values(assign).map(String))] : [];
+}
+
+function requireModels(tree: Plain, model: unknown): void {
+  const { policies } = tree;
+  if (!isPlain(policies) || model !== undefined) return;
+  for (const policy of policiesOf(tree.assign)) {
+    const entry = policies[policy];
+    if (isPlain(entry) && entry.model === undefined) {
+      throw new RecipeError('is required: tinyDecoder({ ... }) or checkpoint(path), here or for every policy', 'model');
+    }
+  }
+}
+
+type Split = 'train' | 'test';
+
+function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {
+  const one = isSource(tasks);
+  const written: Record<Split, TaskSource> = one ? { train: tasks, test: tasks } : tasks;
+  for (const { path } of overrides) {
+    if (path[1] !== 'train' && path[1] !== 'test') {
+      throw new RecipeError(
+        `unknown key '${path[1] ?? ''}'${suggestion(path[1] ?? '', ['train', 'test'])}`,
+        path.join('.'),
+      );
+    }
+  }
+  const source = (split: Split): TaskSource => {
+    if (!isSource(written?.[split]))
+      throw new RecipeError(`expected a task source, got ${shown(written?.[split])}`, `tasks.${split}`);
+    // Where one source serves both splits, what is set for `train` holds for `test` too, unless `test` says otherwise.
+    const inherited = one && split === 'test' ? overrides.filter(({ path }) => path[1] === 'train') : [];
+    return configured(written[split], split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
+  };
+  return { train: source('train'), test: source('test') };
+}
+
+function isSource(value: unknown): value is TaskSource {
+  return isPlain(value) && typeof value.load === 'function';
+}
+
+function configured(source: TaskSource, split: Split, overrides: readonly Override[]): TaskSource {
+  if (overrides.length === 0) return source;
+  const { settings } = source;
+  const keys = Object.keys(settings ?? {});
+  const inner = overrides.map(({ path, value }): Override => {
+    const [key, ...rest] = path.slice(2);
+    const at = `tasks.${split}`;
+    if (key === undefined) throw new RecipeError('cannot be replaced from outside, only its settings can', at);
+    if (!keys.includes(key)) throw new RecipeError(`unknown key '${key}'${suggestion(key, keys)}`, `${at}.${key}`);
+    return { path: [key, ...rest], value };
+  });
+  if (settings === undefined || source.configure === undefined) return source;
+  try {
+    return source.configure(applyOverrides({ ...settings }, inner));
+  } catch (error) {
+    if (error instanceof RecipeError) throw new RecipeError(error.message, `tasks.${split}`);
+    throw error;
+  }
+}

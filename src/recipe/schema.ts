@@ -1,0 +1,165 @@
+/** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
+import { z } from 'zod';
+import { estimatorSchema, lossSchema, modelSchema } from './choices.js';
+
+const nonNegative = z.number().min(0);
+const positive = z.number().gt(0);
+const beta = z.number().min(0).lt(1);
+const count = z.int().min(1);
+
+const agentSchema = z.strictObject({
+  sampling: z.strictObject({
+    /** 0 takes the most probable token. */
+    temperature: nonNegative,
+    topP: positive.max(1),
+    /** 0 keeps all. */
+    topK: z.int().min(0),
+    maxTokens: count,
+  }),
+  /** Subtracted from the reward of a turn whose output is invalid. */
+  invalidPenalty: nonNegative,
+});
+
+const policySchema = z.strictObject({
+  model: modelSchema,
+  optimizer: z
+    .strictObject({
+      type: z.literal('adamw').default('adamw'),
+      learningRate: positive.default(2e-4),
+      beta1: beta.default(0.9),
+      beta2: beta.default(0.99),
+      epsilon: positive.default(1e-8),
+      weightDecay: nonNegative.default(0),
+    })
+    .prefault({}),
+  /** Updates over which the learning rate rises: a fresh AdamW moves every weight by the whole rate in its first steps. */
+  warmupSteps: z.int().min(0).default(5),
+  /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
+  clipNorm: nonNegative.default(1),
+  /** Passes over each step's samples. */
+  epochs: count.default(1),
+  /** Updates a pass. */
+  miniBatches: count.default(1),
+});
+
+const warmStartSchema = z.strictObject({
+  /** At most this many steps. */
+  steps: count.default(2000),
+  /** Traces a step. */
+  batch: count.default(64),
+  learningRate: positive.default(8e-3),
+  warmupSteps: z.int().min(0).default(20),
+  /** The cosine schedule ends at this fraction of `learningRate`. */
+  finalLearningRate: z.number().min(0).max(1).default(0.1),
+  weightDecay: nonNegative.default(0.01),
+  beta1: beta.default(0.9),
+  beta2: beta.default(0.95),
+  epsilon: positive.default(1e-8),
+  clipNorm: nonNegative.default(1),
+  /** Stop when the mean loss of the last 50 steps is at or below this. */
+  lossTarget: positive.optional(),
+  /** Of first weights and traces; `--seed` does not touch it. */
+  seed: z.int().min(0).default(1),
+  /** One base copied into every policy, or one warm start for each policy on its own agents' traces. */
+  share: z.enum(['base', 'policy']).default('base'),
+});
+
+const trainingSchema = z.strictObject({
+  steps: z.int().min(0).default(60),
+  tasksPerStep: count.default(16),
+  /** Episodes a task (G). */
+  groupSize: count.default(8),
+  /** What becomes of an episode that failed: left out, or kept with reward 0. */
+  failedEpisodes: z.enum(['exclude', 'zero']).default('exclude'),
+  /** Calls of agents in one episode. */
+  maxTurns: count.default(16),
+  episodeTimeoutMs: count.default(600_000),
+  checkpointEvery: count.default(20),
+  /** Write the episodes of training steps to disk. */
+  keepEpisodes: z.boolean().default(true),
+  /** A gradient norm above `factor` times the median of the last `window` steps is a spike; `action` answers it. */
+  spike: z
+    .strictObject({
+      factor: z.number().gt(1).default(3),
+      window: z.int().min(2).default(20),
+      action: z.enum(['clip', 'skip', 'stop']).default('clip'),
+    })
+    .prefault({}),
+});
+
+const evaluationSchema = z.strictObject({
+  /** Steps between evaluations; the first and the last step are always evaluated. */
+  every: count.default(20),
+  /** Held-out tasks. */
+  tasks: count.default(256),
+  /** Episodes a task (k of avg@k). */
+  samples: count.default(4),
+  /** Episodes a task in the evaluations between the first and the last; `samples` when not given. */
+  samplesDuring: count.optional(),
+  /** Confidence level of the intervals. */
+  level: z.number().gt(0).lt(1).default(0.95),
+});
+
+const backendSchema = z.discriminatedUnion('type', [z.strictObject({ type: z.literal('embedded') })]);
+
+/** The member of each union that is taken when a recipe names none. */
+export const defaultChoices = {
+  advantage: { type: 'drmas' },
+  loss: { type: 'ppo-clip' },
+  backend: { type: 'embedded' },
+} as const;
+
+/** File names are made of policy names. */
+const policyName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]*$/);
+
+function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
+  return z.strictObject(Object.fromEntries(keys.map((key) => [key, schema] as const)) as Record<string, S>);
+}
+
+/** `assign` in words: one policy for each agent, named like it, or one named 'shared' for all. */
+export const assignmentWord = z.enum(['separate', 'shared']);
+
+/** `assign` spelled out: the policy of every agent. */
+export function assignmentMap(agents: readonly string[]) {
+  return everyKey(agents, policyName);
+}
+
+/** The plain part of a recipe for a team with these agents and, after assignment, these policies. */
+export function settingsSchema(agents: readonly string[], policies: readonly string[]) {
+  return z.strictObject({
+    name: z.string().min(1),
+    /** Of sampling and reinforcement. */
+    seed: z.int().min(0).default(1),
+    assign: assignmentMap(agents),
+    policies: everyKey(policies, policySchema),
+    agents: everyKey(agents, agentSchema),
+    advantage: estimatorSchema.prefault(defaultChoices.advantage),
+    loss: lossSchema.prefault(defaultChoices.loss),
+    warmStart: warmStartSchema.optional(),
+    training: trainingSchema.prefault({}),
+    evaluation: evaluationSchema.prefault({}),
+    backend: backendSchema.prefault(defaultChoices.backend),
+    /** Written once for all policies; resolving moves it into each of them. */
+    model: z.undefined().optional(),
+  });
+}
+
+export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
+export type PolicySettings = z.output<typeof policySchema>;
+export type AgentSettings = z.output<typeof agentSchema>;
+export type WarmStartSettings = z.output<typeof warmStartSchema>;
+export type TrainingSettings = z.output<typeof trainingSchema>;
+export type EvaluationSettings = z.output<typeof evaluationSchema>;
+
+/** What a user may leave out, they may: the same sections before defaults are filled in. */
+export type PolicyInput = Partial<z.input<typeof policySchema>>;
+export type AgentInput = {
+  readonly sampling?: Partial<z.input<typeof agentSchema>['sampling']>;
+  readonly invalidPenalty?: number;
+};
+export type EstimatorInput = z.input<typeof estimatorSchema>;
+export type LossInput = z.input<typeof lossSchema>;
+export type WarmStartInput = z.input<typeof warmStartSchema>;
+export type TrainingInput = z.input<typeof trainingSchema>;
+export type EvaluationInput = z.input<typeof evaluationSchema>;
+export type BackendInput = z.input<typeof backendSchema>;
