@@ -1,0 +1,53 @@
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { REPLACEMENT } from './symbols.js';
+import { requireWellFormed } from './well-formed.js';
+
+const BYTES = 256;
+/** Special tokens follow the 256 bytes. No text becomes one: only `chat` and the model write them. */
+const markers = ['<|pad|>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>'];
+const END = BYTES + markers.indexOf('<|end|>');
+const header = {
+  system: BYTES + markers.indexOf('<|system|>'),
+  user: BYTES + markers.indexOf('<|user|>'),
+  assistant: BYTES + markers.indexOf('<|assistant|>'),
+};
+
+/**
+ * UTF-8 bytes and five markers. A message is its role's marker, its bytes and the end marker; the assistant's marker stands
+ * where the model is to write. Broken UTF-8 decodes to replacement characters, markers decode to names such as `<|end|>`.
+ */
+export function bytesTokenizer(): Tokenizer {
+  const encode = (text: string): number[] => [...new TextEncoder().encode(requireWellFormed(text))];
+  return {
+    vocabSize: BYTES + markers.length,
+    stopTokens: [END],
+    encode,
+    decode,
+    chat: (messages, exact) => [
+      ...messages.flatMap((message) => [header[message.role], ...(exact?.(message) ?? encode(message.content)), END]),
+      header.assistant,
+    ],
+    toJSON: () => ({ type: 'bytes' }),
+  };
+}
+
+function decode(tokens: readonly number[]): string {
+  // A marker ends a run of bytes, so that a character is never put together across it. A leading byte order mark is text.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let text = '';
+  let run: number[] = [];
+  const flush = () => {
+    text += decoder.decode(Uint8Array.from(run));
+    run = [];
+  };
+  for (const token of tokens) {
+    if (token < BYTES) {
+      run.push(token);
+    } else {
+      flush();
+      text += markers[token - BYTES] ?? REPLACEMENT;
+    }
+  }
+  flush();
+  return text;
+}

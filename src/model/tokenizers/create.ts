@@ -1,0 +1,21 @@
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { bytesTokenizer } from './bytes.js';
+import { huggingFaceTokenizer } from './huggingface.js';
+import { parseTokenizerSpec } from './spec.js';
+import { symbolsTokenizer } from './symbols.js';
+
+/**
+ * Builds the tokenizer that a plain description (a recipe's, or what `toJSON` gave) stands for.
+ * @throws TokenizerError when the description is malformed.
+ */
+export function createTokenizer(description: unknown): Tokenizer {
+  const spec = parseTokenizerSpec(description);
+  switch (spec.type) {
+    case 'symbols':
+      return symbolsTokenizer(spec);
+    case 'bytes':
+      return bytesTokenizer();
+    case 'huggingface':
+      return huggingFaceTokenizer(spec);
+  }
+}

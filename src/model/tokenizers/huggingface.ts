@@ -1,0 +1,92 @@
+import { Template } from '@huggingface/jinja';
+import { Tokenizer as Library } from '@huggingface/tokenizers';
+import { messageOf, TokenizerError } from '../../core/errors.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import type { HuggingFaceSpec } from './spec.js';
+import { type Render, splice } from './splice.js';
+import { requireWellFormed } from './well-formed.js';
+
+/**
+ * The tokenizer and chat template of a Hugging Face directory. As there, `encode` adds no special tokens of its own but
+ * recognises those that are written out in the text, and `decode` shows them.
+ * @throws TokenizerError when the files cannot be used.
+ */
+export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
+  const library = attempt('tokenizer.json cannot be used', () => new Library(spec.tokenizer, spec.config));
+  const render = renderer(spec);
+  const vocabulary = library.get_vocab(true);
+  let vocabSize = 0;
+  for (const id of vocabulary.values()) vocabSize = Math.max(vocabSize, id + 1);
+
+  const encode = (text: string): number[] => {
+    if (text === '') return [];
+    const { ids } = library.encode(requireWellFormed(text), { add_special_tokens: false });
+    if (!ids.every(Number.isInteger)) {
+      throw new TokenizerError(`the vocabulary cannot represent ${JSON.stringify(text.slice(0, 60))}`);
+    }
+    return ids;
+  };
+
+  return {
+    vocabSize,
+    stopTokens: spec.stopTokens ?? endToken(spec, library),
+    encode,
+    decode(tokens) {
+      // Ids that a model has and its tokenizer has not (padded vocabularies) have no text. The library refuses an empty list.
+      const known = tokens.filter((id) => library.id_to_token(id) !== undefined);
+      if (known.length === 0) return '';
+      return library.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+    },
+    chat: (messages, exact) =>
+      splice(render, messages, exact).flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece])),
+    toJSON: () => spec,
+  };
+}
+
+function endToken(spec: HuggingFaceSpec, library: Library): number[] {
+  const text = specialToken(spec.config.eos_token);
+  const id = text === undefined ? undefined : library.token_to_id(text);
+  return id === undefined ? [] : [id];
+}
+
+/** A special token is written as its text or as an object with its `content`. */
+function specialToken(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null || !('content' in value)) return undefined;
+  return typeof value.content === 'string' ? value.content : undefined;
+}
+
+/** Tokenizer configs hold one template, or a list of named ones of which `default` is for plain conversations. */
+function defaultTemplate(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return undefined;
+  const entry: unknown = value.find((candidate: { name?: unknown }) => candidate?.name === 'default');
+  return typeof entry === 'object' && entry !== null && 'template' in entry && typeof entry.template === 'string'
+    ? entry.template
+    : undefined;
+}
+
+function renderer(spec: HuggingFaceSpec): Render {
+  const source = spec.chatTemplate ?? defaultTemplate(spec.config.chat_template);
+  if (source === undefined) {
+    return () => {
+      throw new TokenizerError('the tokenizer has no chat template, so it cannot format a conversation');
+    };
+  }
+  const variables: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(spec.config)) {
+    if (key.endsWith('_token')) variables[key] = specialToken(value);
+  }
+  Object.assign(variables, spec.variables, { add_generation_prompt: true });
+  const template = attempt('the chat template cannot be read', () => new Template(source));
+  return (messages) =>
+    attempt('the chat template refused the conversation', () => template.render({ ...variables, messages }));
+}
+
+function attempt<T>(complaint: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw new TokenizerError(`${complaint}: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { TokenizerError } from '../../core/errors.js';
+
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'expected an object',
+);
+
+/**
+ * `symbols`: a fixed vocabulary of strings, for small models on generated tasks; a token's id is its position.
+ * `bytes`: UTF-8 bytes and five markers, for any text.
+ * `huggingface`: what a Hugging Face directory says (the contents of tokenizer.json and tokenizer_config.json; large files
+ * are not walked here, the library that reads them complains itself).
+ */
+const tokenizerSpec = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('symbols'),
+    symbols: z.array(z.string().min(1)).min(1).readonly(),
+    stop: z.string(),
+    endOfUser: z.string(),
+    endOfAssistant: z.string(),
+  }),
+  z.strictObject({ type: z.literal('bytes') }),
+  z.strictObject({
+    type: z.literal('huggingface'),
+    tokenizer: jsonObject,
+    config: jsonObject,
+    /** chat_template.jinja; without it the template in `config` is used. */
+    chatTemplate: z.string().optional(),
+    /** The model's end-of-sequence ids; without them the tokenizer's `eos_token`. */
+    stopTokens: z.array(z.int().nonnegative()).readonly().optional(),
+    /** Further variables for the chat template, such as `enable_thinking`. */
+    variables: jsonObject.optional(),
+  }),
+]);
+
+/** A tokenizer as plain data, for recipe.json and checkpoints. */
+export type TokenizerSpec = z.infer<typeof tokenizerSpec>;
+export type SymbolsSpec = Extract<TokenizerSpec, { type: 'symbols' }>;
+export type HuggingFaceSpec = Extract<TokenizerSpec, { type: 'huggingface' }>;
+
+/** @throws TokenizerError naming each wrong key and what was expected of it. */
+export function parseTokenizerSpec(value: unknown): TokenizerSpec {
+  const parsed = tokenizerSpec.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `${['tokenizer', ...path].join('.')}: ${message}`);
+  throw new TokenizerError(problems.join('; '));
+}

@@ -1,0 +1,76 @@
+import { TokenizerError } from '../../core/errors.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import type { SymbolsSpec } from './spec.js';
+
+/** Shown for an id that has no text of its own. */
+export const REPLACEMENT = '\ufffd';
+
+/**
+ * A fixed vocabulary of strings; text is cut greedily into the longest symbols. A conversation is its contents one after
+ * another, a user's closed by `endOfUser`, an assistant's by `endOfAssistant`; there is no header where the model writes.
+ * @throws TokenizerError when a symbol comes twice or a named one is not in the vocabulary.
+ */
+export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
+  const { symbols } = spec;
+  const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
+  if (ids.size < symbols.length) {
+    const twice = symbols.find((symbol, id) => ids.get(symbol) !== id);
+    throw new TokenizerError(`symbol ${JSON.stringify(twice)} comes twice in the vocabulary`);
+  }
+  const idOf = (role: 'stop' | 'endOfUser' | 'endOfAssistant'): number => {
+    const id = ids.get(spec[role]);
+    if (id === undefined) {
+      throw new TokenizerError(`${role} ${JSON.stringify(spec[role])} is not one of the ${symbols.length} symbols`);
+    }
+    return id;
+  };
+  const stop = idOf('stop');
+  const closing = { system: [], user: [idOf('endOfUser')], assistant: [idOf('endOfAssistant')] };
+  const candidates = longestFirst(symbols);
+
+  const encode = (text: string): number[] => {
+    const tokens: number[] = [];
+    let at = 0;
+    while (at < text.length) {
+      const symbol = candidates.get(text.charAt(at))?.find((candidate) => text.startsWith(candidate, at));
+      const id = symbol === undefined ? undefined : ids.get(symbol);
+      if (symbol === undefined || id === undefined) {
+        const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
+        throw new TokenizerError(
+          `no symbol for ${JSON.stringify(character)} at position ${at} of ${JSON.stringify(excerpt(text, at))}`,
+        );
+      }
+      tokens.push(id);
+      at += symbol.length;
+    }
+    return tokens;
+  };
+
+  return {
+    vocabSize: symbols.length,
+    stopTokens: [stop],
+    encode,
+    decode: (tokens) => tokens.map((id) => symbols[id] ?? REPLACEMENT).join(''),
+    chat: (messages, exact) =>
+      messages.flatMap((message) => [...(exact?.(message) ?? encode(message.content)), ...closing[message.role]]),
+    toJSON: () => spec,
+  };
+}
+
+/** The symbols by first character, longest first. */
+function longestFirst(symbols: readonly string[]): Map<string, string[]> {
+  const byStart = new Map<string, string[]>();
+  for (const symbol of symbols) {
+    const start = symbol.charAt(0);
+    byStart.set(start, [...(byStart.get(start) ?? []), symbol]);
+  }
+  for (const group of byStart.values()) group.sort((a, b) => b.length - a.length);
+  return byStart;
+}
+
+const EXCERPT = 60;
+
+function excerpt(text: string, at: number): string {
+  const start = Math.max(0, at - EXCERPT / 2);
+  return `${start > 0 ? '…' : ''}${text.slice(start, start + EXCERPT)}${start + EXCERPT < text.length ? '…' : ''}`;
+}
