@@ -1,0 +1,96 @@
+import { ArgumentError } from '../core/errors.js';
+import type { Aggregation } from '../core/loss.js';
+
+/** One number a token of a sequence: an array or a typed array. */
+export type Row = ArrayLike<number>;
+
+/**
+ * Every aggregation is Σ_rows weight(row) · Σ_tokens loss / normalizer. This is the normalizer of a complete mini-batch:
+ * response tokens for `token-mean`, sequences for `seq-mean-*`, the row width for `seq-mean-token-sum-norm` (Dr. GRPO, Liu
+ * et al. 2025, as the paper's code divides: the rows are summed, not averaged).
+ */
+export function batchNormalizer(
+  aggregation: Aggregation,
+  batch: { readonly tokens: number; readonly sequences: number; readonly width: number },
+): number {
+  switch (aggregation) {
+    case 'token-mean':
+      return batch.tokens;
+    case 'seq-mean-token-sum':
+    case 'seq-mean-token-mean':
+      return batch.sequences;
+    case 'seq-mean-token-sum-norm':
+      return batch.width;
+    default:
+      throw new ArgumentError(`unknown aggregation ${JSON.stringify(aggregation satisfies never)}`);
+  }
+}
+
+/** The weight of a row with this many response tokens. */
+export function rowWeight(aggregation: Aggregation, tokens: number): number {
+  return aggregation === 'seq-mean-token-mean' && tokens > 0 ? 1 / tokens : 1;
+}
+
+/** Positions where the policy wrote the token. */
+export function countTokens(mask: Row): number {
+  let tokens = 0;
+  for (let t = 0; t < mask.length; t++) if (mask[t] !== 0) tokens++;
+  return tokens;
+}
+
+/** The normalizer of these rows taken as a complete mini-batch; the width is that of the longest row. */
+export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[]): number {
+  let tokens = 0;
+  let width = 0;
+  for (const row of mask) {
+    tokens += countTokens(row);
+    width = Math.max(width, row.length);
+  }
+  return batchNormalizer(aggregation, { tokens, sequences: mask.length, width });
+}
+
+/**
+ * One number from token losses.
+ * @param values [rows][T]
+ * @param mask [rows][T], 0 where the value is ignored
+ * @throws ArgumentError when the shapes differ
+ */
+export function aggregateLoss(values: readonly Row[], mask: readonly Row[], aggregation: Aggregation): number {
+  assertSameShape({ values, mask });
+  const normalizer = normalizerOfRows(aggregation, mask);
+  let loss = 0;
+  mask.forEach((maskRow, r) => {
+    const row = values[r] as Row;
+    let sum = 0;
+    for (let t = 0; t < maskRow.length; t++) if (maskRow[t] !== 0) sum += row[t] as number;
+    loss += rowWeight(aggregation, countTokens(maskRow)) * sum;
+  });
+  return normalizer === 0 ? 0 : loss / normalizer;
+}
+
+/** d (aggregated loss) / d (token loss) for every token: 0 where masked. The same shape as `mask`. */
+export function aggregationWeights(mask: readonly Row[], aggregation: Aggregation): number[][] {
+  const normalizer = normalizerOfRows(aggregation, mask);
+  return mask.map((row) => {
+    const weight = rowWeight(aggregation, countTokens(row)) / normalizer;
+    return Array.from(row, (m) => (m === 0 ? 0 : weight));
+  });
+}
+
+/** @throws ArgumentError naming the first array whose shape differs from that of the first one */
+export function assertSameShape(arrays: Readonly<Record<string, readonly ArrayLike<unknown>[]>>): void {
+  const [first, ...others] = Object.entries(arrays);
+  if (first === undefined) return;
+  const [name, rows] = first;
+  for (const [otherName, otherRows] of others) {
+    if (otherRows.length !== rows.length) {
+      throw new ArgumentError(`${otherName} has ${otherRows.length} rows, ${name} has ${rows.length}`);
+    }
+    rows.forEach((row, r) => {
+      const length = otherRows[r]?.length;
+      if (length !== row.length) {
+        throw new ArgumentError(`${otherName}[${r}] has ${length} entries, ${name}[${r}] has ${row.length}`);
+      }
+    });
+  }
+}

@@ -1,0 +1,55 @@
+import { ArgumentError } from '../core/errors.js';
+import { assertSameShape, type Row } from './aggregate.js';
+
+/** Estimators of KL(policy || reference) from sampled tokens (Schulman, "Approximating KL divergence", 2020). */
+export type KlKind = 'k1' | 'k2' | 'k3' | 'abs';
+
+interface KlEstimator {
+  /** From d = log p - log p_reference. */
+  readonly value: (d: number) => number;
+  /** d value / d log p. */
+  readonly derivative: (d: number) => number;
+}
+
+/** k3 is cut at 10 as in the paper's code, so that one improbable token does not rule a batch; its gradient is 0 there. */
+const K3_BOUND = 10;
+const k3 = (d: number): number => Math.exp(-d) + d - 1;
+
+const estimators: Readonly<Record<KlKind, KlEstimator>> = {
+  k1: { value: (d) => d, derivative: () => 1 },
+  k2: { value: (d) => (d * d) / 2, derivative: (d) => d },
+  k3: { value: (d) => Math.min(k3(d), K3_BOUND), derivative: (d) => (k3(d) > K3_BOUND ? 0 : 1 - Math.exp(-d)) },
+  abs: { value: Math.abs, derivative: Math.sign },
+};
+
+/**
+ * The KL penalty of every token: k1 = d, k2 = d²/2, k3 = exp(-d) + d - 1 (at most 10), abs = |d|, d = logprob - reference.
+ * @param logprobs [rows][T]
+ * @returns [rows][T]
+ * @throws ArgumentError when shapes differ or the kind is unknown
+ */
+export function klPenalty(logprobs: readonly Row[], referenceLogprobs: readonly Row[], kind: KlKind): number[][] {
+  return map(logprobs, referenceLogprobs, estimatorOf(kind).value);
+}
+
+/** d penalty / d logprob of every token; the arguments of `klPenalty`. */
+export function klPenaltyGradient(
+  logprobs: readonly Row[],
+  referenceLogprobs: readonly Row[],
+  kind: KlKind,
+): number[][] {
+  return map(logprobs, referenceLogprobs, estimatorOf(kind).derivative);
+}
+
+function estimatorOf(kind: KlKind): KlEstimator {
+  if (Object.hasOwn(estimators, kind)) return estimators[kind];
+  throw new ArgumentError(`unknown KL kind ${JSON.stringify(kind)}; there are ${Object.keys(estimators).join(', ')}`);
+}
+
+function map(logprobs: readonly Row[], referenceLogprobs: readonly Row[], of: (d: number) => number): number[][] {
+  assertSameShape({ logprobs, referenceLogprobs });
+  return logprobs.map((row, r) => {
+    const reference = referenceLogprobs[r] as Row;
+    return Array.from(row, (logprob, t) => of(logprob - (reference[t] as number)));
+  });
+}

@@ -1,0 +1,132 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Aggregation, LossSpec } from '../core/loss.js';
+import { normalizerOfRows } from './aggregate.js';
+import { type PolicyLossInput, policyLoss } from './policy-loss.js';
+
+const aggregations: Aggregation[] = [
+  'token-mean',
+  'seq-mean-token-sum',
+  'seq-mean-token-mean',
+  'seq-mean-token-sum-norm',
+];
+const specs: LossSpec[] = aggregations.flatMap((aggregate): LossSpec[] => [
+  { type: 'ppo-clip', clip: 0.2, aggregate },
+  { type: 'ppo-clip', clip: 0.2, clipHigh: 0.28, dualClip: 1.5, aggregate },
+  { type: 'cispo', clipLow: 0.2, clipHigh: 0.3, aggregate },
+  { type: 'gspo', clipLow: 0.1, clipHigh: 0.2 },
+]);
+
+const number = fc.double({ min: -2, max: 2, noNaN: true });
+const rows: fc.Arbitrary<PolicyLossInput> = fc
+  .array(fc.array(fc.tuple(number, number, number, fc.constantFrom(0, 1, 1)), { minLength: 1, maxLength: 6 }), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .map((data) => ({
+    logprobs: data.map((row) => row.map(([logprob]) => logprob - 3)),
+    behaviourLogprobs: data.map((row) => row.map(([logprob, shift]) => logprob - 3 - shift / 2)),
+    advantages: data.map((row) => row.map(([, , advantage]) => advantage)),
+    mask: data.map((row) => row.map(([, , , m]) => m)),
+  }));
+
+describe('policyLoss', () => {
+  it.each(specs)('has the gradient of its loss: %o', (spec) => {
+    fc.assert(
+      fc.property(rows, (input) => {
+        const { gradient } = policyLoss(input, spec);
+        // CISPO's weight is a constant of the gradient: nudge behaviour and current log-probs together.
+        const moved = (r: number, t: number, by: number): PolicyLossInput => {
+          const nudge = (all: PolicyLossInput['logprobs']) =>
+            all.map((row, i) => Array.from(row, (x, j) => (i === r && j === t ? x + by : x)));
+          const logprobs = nudge(input.logprobs);
+          const held = spec.type === 'cispo' ? nudge(input.behaviourLogprobs) : input.behaviourLogprobs;
+          return { ...input, logprobs, behaviourLogprobs: held };
+        };
+        gradient.forEach((row, r) => {
+          row.forEach((slope, t) => {
+            const h = 1e-5;
+            const right = (policyLoss(moved(r, t, h), spec).loss - policyLoss(input, spec).loss) / h;
+            const left = (policyLoss(input, spec).loss - policyLoss(moved(r, t, -h), spec).loss) / h;
+            // At a kink of the clip the two sides differ and any slope between them is right.
+            expect(slope).toBeGreaterThan(Math.min(left, right) - 1e-3);
+            expect(slope).toBeLessThan(Math.max(left, right) + 1e-3);
+          });
+        });
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it.each(specs)('adds up over parts that share a normalizer: %o', (spec) => {
+    fc.assert(
+      fc.property(rows, (input) => {
+        const aggregate = spec.type === 'gspo' ? 'seq-mean-token-mean' : spec.aggregate;
+        const normalizer = normalizerOfRows(aggregate, input.mask);
+        const whole = policyLoss(input, spec);
+        const parts = input.logprobs.map((_, r) => {
+          const pick = <T>(all: readonly T[]) => all.slice(r, r + 1);
+          const { logprobs, behaviourLogprobs, advantages, mask } = input;
+          const part = { logprobs: pick(logprobs), behaviourLogprobs: pick(behaviourLogprobs) };
+          return policyLoss({ ...part, advantages: pick(advantages), mask: pick(mask) }, spec, { normalizer });
+        });
+        expect(parts.reduce((sum, part) => sum + part.loss, 0)).toBeCloseTo(whole.loss, 12);
+        expect(parts.flatMap((part) => part.gradient)).toEqual(whole.gradient);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('is -mean(A) with gradient -A / n on the first pass over on-policy samples', () => {
+    const logprobs = [new Float32Array([-0.3, -1.7, -2.5])];
+    const input = { logprobs, behaviourLogprobs: logprobs, advantages: [[9, 2, -1]], mask: [[0, 1, 1]] };
+    const result = policyLoss(input, { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' });
+    expect(result).toEqual({
+      loss: -0.5,
+      gradient: [[0, -1, 0.5]],
+      metrics: { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0 },
+    });
+  });
+
+  it('ignores what is masked, even when it is not a number', () => {
+    const nan = Number.NaN;
+    const input = { logprobs: [[nan, -1]], behaviourLogprobs: [[nan, -1.1]], advantages: [[nan, 1]], mask: [[0, 1]] };
+    for (const spec of specs) {
+      const { loss, gradient, metrics } = policyLoss(input, spec);
+      expect([loss, ...gradient.flat(), ...Object.values(metrics)].every(Number.isFinite)).toBe(true);
+      expect(gradient[0]?.[0]).toBe(0);
+    }
+  });
+
+  it('lets a number that is not one show', () => {
+    const nan = Number.NaN;
+    const input = { logprobs: [[nan]], behaviourLogprobs: [[-1]], advantages: [[1]], mask: [[1]] };
+    for (const spec of specs) {
+      expect(policyLoss(input, spec).loss).toBeNaN();
+      expect(policyLoss(input, spec).metrics.maxRatioDeviation).toBeNaN();
+    }
+  });
+
+  it('is 0 for no rows and for rows without response tokens', () => {
+    for (const spec of specs) {
+      const empty = { logprobs: [], behaviourLogprobs: [], advantages: [], mask: [] };
+      expect(policyLoss(empty, spec).loss).toBe(0);
+      const prompt = { logprobs: [[-1]], behaviourLogprobs: [[-1]], advantages: [[1]], mask: [[0]] };
+      expect(policyLoss(prompt, spec)).toMatchObject({ loss: 0, gradient: [[0]] });
+    }
+  });
+
+  it('refuses what does not fit, by name', () => {
+    const input = { logprobs: [[-1]], behaviourLogprobs: [[-1, -1]], advantages: [[1]], mask: [[1]] };
+    const spec: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' };
+    expect(() => policyLoss(input, spec)).toThrow('behaviourLogprobs[0] has 2 entries, logprobs[0] has 1');
+    const fine = { ...input, behaviourLogprobs: [[-1]] };
+    expect(() => policyLoss(fine, { ...spec, dualClip: 1 })).toThrow('loss.dualClip must be greater than 1');
+    expect(() => policyLoss(fine, { ...spec, clip: -1 })).toThrow('loss.clip must be a number >= 0');
+    const unknown = { ...spec, type: 'ppo' } as unknown as LossSpec;
+    expect(() => policyLoss(fine, unknown)).toThrow('unknown loss "ppo"; there are ppo-clip, cispo, gspo');
+    const noAggregate = { ...spec, aggregate: 'mean' } as unknown as LossSpec;
+    expect(() => policyLoss(fine, noAggregate)).toThrow('unknown aggregation "mean"');
+    expect(() => policyLoss(fine, spec, { normalizer: Number.NaN })).toThrow('normalizer');
+  });
+});

@@ -1,0 +1,13 @@
+/** The oracle numbers beside the repository (../shared/goldens). Suites that need them are skipped where they are absent. */
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const directory = fileURLToPath(new URL('../../shared/goldens/', import.meta.url));
+
+/** For `describe.skipIf`. Read the files inside `it`: the body of a skipped suite still runs. */
+export const goldensMissing = !existsSync(directory);
+
+/** The parsed JSON file at `path` below the goldens. The caller states its shape. */
+export function golden<Shape>(path: string): Shape {
+  return JSON.parse(readFileSync(directory + path, 'utf8')) as Shape;
+}
