@@ -1,12 +1,12 @@
 import type { Kernels } from '../kernels.js';
-import * as attention from './attention.js';
-import * as embedding from './embedding.js';
-import * as gate from './gate.js';
-import * as head from './head.js';
-import * as linear from './linear.js';
-import * as norm from './norm.js';
-import * as optimiser from './optimiser.js';
-import * as rope from './rope.js';
+import { attention, attentionBackward, attentionCached, cacheCopy, cacheSlotSize } from './attention.js';
+import { embed, embedBackward } from './embedding.js';
+import { swiglu, swigluBackward } from './gate.js';
+import { sampleTokens, tokenLogprobs, tokenLogprobsBackward } from './head.js';
+import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
+import { rmsNorm, rmsNormBackward } from './norm.js';
+import { adamw, add, sumOfSquares } from './optimiser.js';
+import { rope } from './rope.js';
 
 /**
  * The kernels in plain TypeScript: the oracle that the fast ones are compared with, and what runs where nothing else can.
@@ -20,13 +20,27 @@ export function createReferenceKernels(): Kernels {
     allocate: (length) => new Float32Array(length),
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
-    ...linear,
-    ...norm,
-    ...rope,
-    ...attention,
-    ...gate,
-    ...embedding,
-    ...head,
-    ...optimiser,
+    packedSize,
+    pack,
+    linear,
+    linearWeightGradient,
+    rmsNorm,
+    rmsNormBackward,
+    rope,
+    attention,
+    attentionBackward,
+    cacheSlotSize,
+    attentionCached,
+    cacheCopy,
+    swiglu,
+    swigluBackward,
+    embed,
+    embedBackward,
+    tokenLogprobs,
+    tokenLogprobsBackward,
+    sampleTokens,
+    sumOfSquares,
+    add,
+    adamw,
   };
 }

@@ -1,0 +1,4 @@
+import { kernelsContract } from '../../../test/contracts/kernels.js';
+import { createReferenceKernels } from './reference.js';
+
+kernelsContract('reference', createReferenceKernels);

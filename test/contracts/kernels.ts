@@ -1,0 +1,61 @@
+/**
+ * The contract of `Kernels`, held against every implementation: each operation against a float64 formula written here, and
+ * the promises of src/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain attention, of sampled
+ * and trained log-probs) bit for bit.
+ */
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { attentionContract, cacheContract } from './kernels/attention.js';
+import { logprobContract } from './kernels/head.js';
+import { linearContract } from './kernels/linear.js';
+import { everyOperation } from './kernels/operations.js';
+import { optimiserContract } from './kernels/optimiser.js';
+import { embeddingContract, gateContract, normContract, ropeContract } from './kernels/rows.js';
+import { samplingContract } from './kernels/sampling.js';
+import { close, sameBits } from './kernels/support.js';
+
+/** Runs the whole contract on the kernels that `create` makes. */
+export function kernelsContract(name: string, create: () => Kernels): void {
+  describe(`kernels: ${name}`, () => {
+    let kernels: Kernels;
+    beforeAll(() => {
+      kernels = create();
+    });
+    afterAll(() => kernels?.dispose());
+    const subject = () => kernels;
+
+    linearContract(subject);
+    normContract(subject);
+    ropeContract(subject);
+    attentionContract(subject);
+    cacheContract(subject);
+    gateContract(subject);
+    embeddingContract(subject);
+    logprobContract(subject);
+    samplingContract(subject);
+    optimiserContract(subject);
+
+    it('gives the same bits every time', () => {
+      kernelsEqual(kernels, kernels);
+    });
+  });
+}
+
+/** @throws unless both kernels give the same bits in every operation (one implementation at several thread counts). */
+export function kernelsEqual(a: Kernels, b: Kernels): void {
+  const expected = everyOperation(b);
+  for (const [name, values] of everyOperation(a)) sameBits(values, expected.get(name) ?? new Float32Array(), name);
+}
+
+/**
+ * @throws unless |a − b| <= tolerance (1 + |b|) for every number that either writes, on inputs of about unit size, and both
+ * sample the same tokens.
+ */
+export function kernelsAgree(a: Kernels, b: Kernels, tolerance: number): void {
+  const expected = everyOperation(b);
+  for (const [name, values] of everyOperation(a)) {
+    const others = expected.get(name) ?? new Float32Array();
+    if (values instanceof Int32Array) sameBits(values, others, name);
+    else close(values, others, tolerance, `${name} (${a.name} against ${b.name})`);
+  }
+}

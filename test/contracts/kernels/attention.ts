@@ -1,0 +1,309 @@
+import { describe, it } from 'vitest';
+import type { Kernels } from '../../../src/tensor/kernels.js';
+import {
+  blank,
+  body,
+  close,
+  differences,
+  dot,
+  floats,
+  get,
+  integers,
+  noise,
+  pickRows,
+  type Subject,
+  sameBits,
+} from './support.js';
+
+interface Heads {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+const widthOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
+
+const everyShape: Heads[] = [2, 8, 16, 64, 80].flatMap((headDim) =>
+  [1, 2, 4].map((kvHeads) => ({ heads: 4, kvHeads, headDim })),
+);
+
+function startsOf(lengths: readonly number[]): number[] {
+  const starts = [0];
+  for (const length of lengths) starts.push(get(starts, starts.length - 1) + length);
+  return starts;
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
+
+/** Softmax over the keys up to each row's own, head by head, as the textbook has it. */
+function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Heads) {
+  const { heads, kvHeads, headDim } = shape;
+  const width = widthOf(shape);
+  const starts = startsOf(lengths);
+  const rows = starts.at(-1) ?? 0;
+  const out = new Float64Array(rows * heads * headDim);
+  const logSumExp = new Float64Array(rows * heads);
+  const at = (row: number, block: number, d: number) => get(qkv, row * width + block * headDim + d);
+  for (const [s, start] of starts.slice(0, -1).entries()) {
+    for (let row = start; row < start + get(lengths, s); row++) {
+      for (let head = 0; head < heads; head++) {
+        const key = heads + Math.floor(head / (heads / kvHeads));
+        const value = key + kvHeads;
+        const scores: number[] = [];
+        for (let j = start; j <= row; j++) {
+          let score = 0;
+          for (let d = 0; d < headDim; d++) score += at(row, head, d) * at(j, key, d);
+          scores.push(score / Math.sqrt(headDim));
+        }
+        const max = Math.max(...scores);
+        const weights = Float64Array.from(scores, (score) => Math.exp(score - max));
+        const total = weights.reduce((sum, weight) => sum + weight, 0);
+        for (let d = 0; d < headDim; d++) {
+          let mixed = 0;
+          for (let j = 0; j < weights.length; j++) mixed += get(weights, j) * at(start + j, value, d);
+          out[(row * heads + head) * headDim + d] = mixed / total;
+        }
+        logSumExp[row * heads + head] = max + Math.log(total);
+      }
+    }
+  }
+  return { out, logSumExp };
+}
+
+function run(kernels: Kernels, qkv: Float32Array, lengths: readonly number[], { heads, kvHeads, headDim }: Heads) {
+  const starts = startsOf(lengths);
+  const rows = starts.at(-1) ?? 0;
+  const out = blank(kernels, rows * heads * headDim);
+  const logSumExp = blank(kernels, rows * heads);
+  const packed = integers(kernels, starts);
+  kernels.attention(out, logSumExp, floats(kernels, qkv), packed, lengths.length, heads, kvHeads, headDim);
+  return { out, logSumExp, starts: packed };
+}
+
+const noisyRows = (lengths: readonly number[], shape: Heads, spread = 2) =>
+  noise((startsOf(lengths).at(-1) ?? 0) * widthOf(shape), 'qkv', spread);
+
+function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengths: readonly number[], shape: Heads) {
+  const { out, logSumExp, starts } = run(kernels, qkv, lengths, shape);
+  const dQkv = blank(kernels, qkv.length);
+  const { heads, kvHeads, headDim } = shape;
+  kernels.attentionBackward(
+    dQkv,
+    floats(kernels, dOut),
+    out,
+    logSumExp,
+    floats(kernels, qkv),
+    starts,
+    lengths.length,
+    heads,
+    kvHeads,
+    headDim,
+  );
+  return dQkv;
+}
+
+const LENGTHS = [1, 17, 5, 67, 1];
+
+export function attentionContract(subject: Subject): void {
+  describe('attention', () => {
+    it('is causal softmax attention within each packed sequence', () => {
+      for (const shape of everyShape) {
+        const qkv = noisyRows(LENGTHS, shape);
+        const { out, logSumExp } = run(subject(), qkv, LENGTHS, shape);
+        const expected = formula(qkv, LENGTHS, shape);
+        close(out, expected.out, 5e-6, `attention ${JSON.stringify(shape)}`);
+        close(logSumExp, expected.logSumExp, 2e-6, 'log-sum-exp');
+      }
+    });
+
+    it('holds for long sequences and for scores far apart', () => {
+      const shape = { heads: 2, kvHeads: 1, headDim: 16 };
+      for (const spread of [1, 30]) {
+        const qkv = noisyRows([300], shape, spread);
+        const { out, logSumExp } = run(subject(), qkv, [300], shape);
+        const expected = formula(qkv, [300], shape);
+        close(out, expected.out, spread * 1e-5, `long, spread ${spread}`);
+        close(logSumExp, expected.logSumExp, 2e-6, 'log-sum-exp');
+      }
+    });
+
+    it('gives a sequence the same bits alone, elsewhere, and beside one that is not a number', () => {
+      for (const shape of everyShape) {
+        const width = widthOf(shape);
+        const qkv = noisyRows(LENGTHS, shape);
+        const together = run(subject(), qkv, LENGTHS, shape);
+        const starts = startsOf(LENGTHS);
+        for (const s of [1, 3]) {
+          const [from, to] = [get(starts, s), get(starts, s + 1)];
+          const own = qkv.slice(from * width, to * width);
+          const outWidth = shape.heads * shape.headDim;
+          const expected = together.out.subarray(from * outWidth, to * outWidth);
+          const alone = run(subject(), own, [to - from], shape);
+          sameBits(body(alone.out), expected, 'alone');
+          sameBits(body(alone.logSumExp), together.logSumExp.subarray(from * shape.heads, to * shape.heads), 'lse');
+
+          const spoilt = new Float32Array(3 * width + own.length).fill(Number.NaN);
+          spoilt.set(own, 3 * width);
+          const beside = run(subject(), spoilt, [3, to - from], shape);
+          sameBits(body(beside.out).subarray(3 * outWidth), expected, 'beside not-a-numbers');
+        }
+      }
+    });
+
+    it('has the gradient of its formula', () => {
+      for (const shape of everyShape) {
+        const small = shape.headDim <= 8;
+        const lengths = small ? [1, 5, 3] : [1, 23, 5];
+        const qkv = noisyRows(lengths, shape, 1.5);
+        const dOut = noise((qkv.length / widthOf(shape)) * shape.heads * shape.headDim, 'dOut');
+        const dQkv = backward(subject(), qkv, dOut, lengths, shape);
+        const loss = (x: ArrayLike<number>) => dot(dOut, formula(x, lengths, shape).out);
+        const what = `attention backward ${JSON.stringify(shape)}`;
+        if (small) close(dQkv, differences(loss, qkv), 2e-5, what);
+        // A step in a random direction gives one number that every element of the gradient enters.
+        const direction = noise(qkv.length, 'direction', 1 / Math.sqrt(qkv.length));
+        const along = (step: ArrayLike<number>) =>
+          loss(Float64Array.from(qkv, (value, i) => value + get(step, 0) * get(direction, i)));
+        close(Float32Array.of(dot(body(dQkv), direction)), differences(along, [0]), 2e-5, what);
+      }
+    });
+
+    it('gives the gradient of a sequence the same bits alone and beside another', () => {
+      const shape = { heads: 4, kvHeads: 2, headDim: 16 };
+      const width = widthOf(shape);
+      const qkv = noisyRows(LENGTHS, shape);
+      const dOut = noise((qkv.length / width) * shape.heads * shape.headDim, 'dOut');
+      const together = backward(subject(), qkv, dOut, LENGTHS, shape);
+      const starts = startsOf(LENGTHS);
+      for (const [s, length] of LENGTHS.entries()) {
+        const rows = range(get(starts, s), get(starts, s + 1));
+        const own = pickRows(qkv, rows, width);
+        const ownChange = pickRows(dOut, rows, shape.heads * shape.headDim);
+        const alone = backward(subject(), own, ownChange, [length], shape);
+        sameBits(body(alone), pickRows(together, rows, width), `sequence ${s}`);
+      }
+    });
+  });
+}
+
+interface Step {
+  readonly slot: number;
+  readonly position: number;
+  readonly row: number; // of qkv
+}
+
+/** A cache whose unused positions are not numbers, and the outputs of all rows that were fed to it. */
+class Cache {
+  readonly #kernels: Kernels;
+  readonly #shape: Heads;
+  readonly #qkv: Float32Array;
+  readonly #keys: Float32Array;
+  readonly #values: Float32Array;
+  readonly out: Float32Array;
+
+  constructor(kernels: Kernels, shape: Heads, qkv: Float32Array) {
+    this.#kernels = kernels;
+    this.#shape = shape;
+    this.#qkv = qkv;
+    const size = kernels.cacheSlotSize(CAPACITY, shape.kvHeads, shape.headDim) * SLOTS;
+    this.#keys = blank(kernels, size);
+    this.#values = blank(kernels, size);
+    this.out = new Float32Array((qkv.length / widthOf(shape)) * shape.heads * shape.headDim).fill(Number.NaN);
+  }
+
+  feed(steps: readonly Step[]): void {
+    if (steps.length === 0) return;
+    const { heads, kvHeads, headDim } = this.#shape;
+    const out = blank(this.#kernels, steps.length * heads * headDim);
+    this.#kernels.attentionCached(
+      out,
+      this.#keys,
+      this.#values,
+      floats(
+        this.#kernels,
+        pickRows(
+          this.#qkv,
+          steps.map(({ row }) => row),
+          widthOf(this.#shape),
+        ),
+      ),
+      integers(
+        this.#kernels,
+        steps.map(({ slot }) => slot),
+      ),
+      integers(
+        this.#kernels,
+        steps.map(({ position }) => position),
+      ),
+      steps.length,
+      CAPACITY,
+      heads,
+      kvHeads,
+      headDim,
+    );
+    const width = heads * headDim;
+    for (const [i, { row }] of steps.entries()) this.out.set(out.subarray(i * width, (i + 1) * width), row * width);
+  }
+
+  copy(from: number, to: number, length: number): void {
+    const { kvHeads, headDim } = this.#shape;
+    this.#kernels.cacheCopy(this.#keys, this.#values, from, to, length, CAPACITY, kvHeads, headDim);
+  }
+}
+
+const CAPACITY = 70;
+const SLOTS = 7;
+
+export function cacheContract(subject: Subject): void {
+  describe('attentionCached', () => {
+    const starts = startsOf(LENGTHS);
+    const slotOf = [3, 0, 5, 2, 4];
+    /** Positions from..to - 1 of sequence s, as far as it has them. */
+    const part = (s: number, from: number, to: number, slot = get(slotOf, s)): Step[] =>
+      range(Math.min(from, get(LENGTHS, s)), Math.min(to, get(LENGTHS, s))).map((position) => ({
+        slot,
+        position,
+        row: get(starts, s) + position,
+      }));
+    const everyPart = (from: number, to: number) => range(0, LENGTHS.length).flatMap((s) => part(s, from, to));
+    const plans: Record<string, (cache: Cache) => void> = {
+      'all at once': (cache) => cache.feed(everyPart(0, CAPACITY)),
+      'all at once, last rows first': (cache) => cache.feed(everyPart(0, CAPACITY).reverse()),
+      'sequence by sequence': (cache) => {
+        for (const s of range(0, LENGTHS.length)) cache.feed(part(s, 0, CAPACITY));
+      },
+      'in two chunks': (cache) => {
+        cache.feed(everyPart(0, 9));
+        cache.feed(everyPart(9, CAPACITY));
+      },
+      'token by token': (cache) => {
+        for (const position of range(0, CAPACITY)) cache.feed(everyPart(position, position + 1));
+      },
+      'prefill beside decoding': (cache) => {
+        cache.feed(part(1, 0, 16));
+        cache.feed([...part(3, 0, 40), ...part(1, 16, 17), ...part(0, 0, 1)]);
+        cache.feed([...part(3, 40, 41), ...part(2, 0, 5), ...part(4, 0, 1)]);
+        cache.feed(part(3, 41, CAPACITY));
+      },
+      'after a copy to another slot': (cache) => {
+        cache.feed(everyPart(0, 33));
+        cache.copy(get(slotOf, 3), 6, 33);
+        cache.copy(get(slotOf, 3), 1, 20);
+        cache.feed([...part(3, 33, 50, 6), ...part(3, 20, 33, 1)]);
+        cache.feed(part(3, 50, CAPACITY, 6));
+      },
+    };
+
+    for (const [name, play] of Object.entries(plans)) {
+      it(`gives the bits of attention: ${name}`, () => {
+        for (const shape of everyShape) {
+          const qkv = noisyRows(LENGTHS, shape);
+          const expected = body(run(subject(), qkv, LENGTHS, shape).out);
+          const cache = new Cache(subject(), shape, qkv);
+          play(cache);
+          sameBits(cache.out, expected, JSON.stringify(shape));
+        }
+      });
+    }
+  });
+}

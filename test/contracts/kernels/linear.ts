@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { describe, it } from 'vitest';
+import type { Kernels } from '../../../src/tensor/kernels.js';
+import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
+
+interface Sizes {
+  readonly rows: number;
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+function packed(kernels: Kernels, weight: Float32Array, inputs: number, outputs: number, transpose = false) {
+  const buffer = floats(kernels, new Float32Array(kernels.packedSize(inputs, outputs)));
+  kernels.pack(buffer, floats(kernels, weight), inputs, outputs, transpose);
+  return buffer;
+}
+
+function product(x: Float32Array, weight: Float32Array, { rows, inputs, outputs }: Sizes): Float64Array {
+  const out = new Float64Array(rows * outputs);
+  for (let r = 0; r < rows; r++) {
+    for (let i = 0; i < inputs; i++) {
+      const value = x[r * inputs + i] as number;
+      for (let o = 0, at = r * outputs; o < outputs; o++, at++) {
+        out[at] = (out[at] as number) + value * (weight[i * outputs + o] as number);
+      }
+    }
+  }
+  return out;
+}
+
+function transposed(x: Float32Array, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(x.length);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = get(x, r * columns + c);
+  return out;
+}
+
+function run(kernels: Kernels, x: Float32Array, weight: Float32Array, { rows, inputs, outputs }: Sizes): Float32Array {
+  const out = blank(kernels, rows * outputs);
+  kernels.linear(out, floats(kernels, x), packed(kernels, weight, inputs, outputs), rows, inputs, outputs, false);
+  return out;
+}
+
+const everySize = ROWS.flatMap((rows) =>
+  WIDTHS.flatMap((inputs) => WIDTHS.map((outputs) => ({ rows, inputs, outputs }))),
+);
+
+export function linearContract(subject: Subject): void {
+  describe('linear', () => {
+    it('is x W, for W as it is and for W stored transposed', () => {
+      for (const sizes of everySize) {
+        const { rows, inputs, outputs } = sizes;
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const what = `linear ${rows} x ${inputs} x ${outputs}`;
+        const out = run(subject(), x, weight, sizes);
+        close(out, product(x, weight, sizes), 2e-5, what);
+
+        const other = packed(subject(), transposed(weight, inputs, outputs), inputs, outputs, true);
+        const again = blank(subject(), rows * outputs);
+        subject().linear(again, floats(subject(), x), other, rows, inputs, outputs, false);
+        sameBits(body(again), body(out), `${what}, transposed`);
+      }
+    });
+
+    it('adds the finished sum when it accumulates', () => {
+      for (const sizes of everySize.filter(({ inputs }) => inputs % 2 === 1)) {
+        const { rows, inputs, outputs } = sizes;
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const before = noise(rows * outputs, 'before');
+        const sum = body(run(subject(), x, weight, sizes));
+        const out = floats(subject(), before);
+        const matrix = packed(subject(), weight, inputs, outputs);
+        subject().linear(out, floats(subject(), x), matrix, rows, inputs, outputs, true);
+        const expected = before.map((value, i) => value + get(sum, i));
+        sameBits(body(out), expected, `accumulating linear ${rows} x ${inputs} x ${outputs}`);
+      }
+    });
+
+    it('gives a row the same bits alone, elsewhere, and among rows that are not numbers', () => {
+      for (const [inputs, outputs] of [
+        [64, 172],
+        [97, 31],
+        [5, 64],
+      ] as const) {
+        const rows = 130;
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const together = body(run(subject(), x, weight, { rows, inputs, outputs }));
+
+        const reversed = Array.from({ length: rows }, (_, r) => rows - 1 - r);
+        const elsewhere = run(subject(), pickRows(x, reversed, inputs), weight, { rows, inputs, outputs });
+        sameBits(pickRows(body(elsewhere), reversed, outputs), together, 'rows in reverse');
+
+        for (const row of [0, 1, 7, 15, 16, 64, 129]) {
+          const expected = pickRows(together, [row], outputs);
+          const alone = run(subject(), pickRows(x, [row], inputs), weight, { rows: 1, inputs, outputs });
+          sameBits(body(alone), expected, `row ${row} alone`);
+
+          const spoilt = x.map((value, i) => (Math.floor(i / inputs) === row ? value : Number.NaN));
+          const among = body(run(subject(), spoilt, weight, { rows, inputs, outputs }));
+          sameBits(pickRows(among, [row], outputs), expected, `row ${row} among not-a-numbers`);
+        }
+      }
+    });
+
+    it('holds for any sizes', () => {
+      const size = fc.integer({ min: 1, max: 50 });
+      fc.assert(
+        fc.property(size, size, size, (rows, inputs, outputs) => {
+          const x = noise(rows * inputs, 'any x');
+          const weight = noise(inputs * outputs, 'any weight');
+          const out = run(subject(), x, weight, { rows, inputs, outputs });
+          close(out, product(x, weight, { rows, inputs, outputs }), 2e-5, 'linear');
+          const alone = run(subject(), pickRows(x, [rows - 1], inputs), weight, { rows: 1, inputs, outputs });
+          sameBits(body(alone), pickRows(body(out), [rows - 1], outputs), 'last row');
+        }),
+        { seed: 1, numRuns: 60 },
+      );
+    });
+
+    it('adds x transposed times dOut to the gradient of the weight', () => {
+      for (const { rows, inputs, outputs } of everySize) {
+        const x = noise(rows * inputs, 'x');
+        const dOut = noise(rows * outputs, 'dOut');
+        const before = noise(inputs * outputs, 'before');
+        const dWeight = floats(subject(), before);
+        subject().linearWeightGradient(dWeight, floats(subject(), x), floats(subject(), dOut), rows, inputs, outputs);
+        const change = product(transposed(x, rows, inputs), dOut, { rows: inputs, inputs: rows, outputs });
+        const expected = change.map((value, i) => value + get(before, i));
+        close(dWeight, expected, 2e-5, `weight gradient ${rows} x ${inputs} x ${outputs}`);
+      }
+    });
+  });
+}

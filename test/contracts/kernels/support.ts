@@ -1,0 +1,101 @@
+import { RandomStream } from '../../../src/core/random.js';
+import type { Kernels } from '../../../src/tensor/kernels.js';
+
+/** The kernels under test; they exist only once the suite runs. */
+export type Subject = () => Kernels;
+
+export const ROWS = [1, 3, 17, 130];
+export const WIDTHS = [1, 5, 31, 64, 97, 172];
+
+/** Reads a number; the suite's formulas never leave their arrays. */
+export const get = (values: ArrayLike<number>, i: number): number => values[i] as number;
+
+/**
+ * A buffer of the kernels' own that holds `values` and then a tail of not-a-numbers: reading too far spoils the result,
+ * writing too far shows in `tailIsIntact`.
+ */
+export function floats(kernels: Kernels, values: ArrayLike<number>): Float32Array {
+  const buffer = kernels.allocate(values.length + TAIL);
+  buffer.set(values);
+  buffer.fill(Number.NaN, values.length);
+  return buffer;
+}
+const TAIL = 19;
+
+export const tailIsIntact = (buffer: Float32Array): boolean => buffer.subarray(-TAIL).every(Number.isNaN);
+
+export const body = (buffer: Float32Array): Float32Array => buffer.slice(0, -TAIL);
+
+/** Output buffers start as not-a-number, so that an element that is not written shows. */
+export const blank = (kernels: Kernels, length: number): Float32Array =>
+  floats(kernels, new Float32Array(length).fill(Number.NaN));
+
+export function integers(kernels: Kernels, values: ArrayLike<number>): Int32Array {
+  const buffer = kernels.allocateIntegers(values.length);
+  buffer.set(values);
+  return buffer;
+}
+
+/** Float32 numbers, uniform in [-spread, spread), a pure function of the key. */
+export function noise(length: number, key: string, spread = 1): Float32Array {
+  const stream = new RandomStream('kernels', key, length);
+  return Float32Array.from({ length }, () => (stream.word() / 2 ** 31 - 1) * spread);
+}
+
+export function randomIntegers(length: number, below: number, key: string): Int32Array {
+  const stream = new RandomStream('kernels', key, length);
+  return Int32Array.from({ length }, () => stream.integer(0, below - 1));
+}
+
+export const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number => {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += get(a, i) * get(b, i);
+  return sum;
+};
+
+/** Selects rows of a matrix, in the order given. */
+export function pickRows(x: Float32Array, rows: readonly number[], width: number): Float32Array {
+  const picked = new Float32Array(rows.length * width);
+  rows.forEach((row, r) => {
+    picked.set(x.subarray(row * width, (row + 1) * width), r * width);
+  });
+  return picked;
+}
+
+/** @throws naming the worst element unless |actual − expected| <= tolerance (1 + |expected|) everywhere. */
+export function close(actual: Float32Array, expected: ArrayLike<number>, tolerance: number, what: string): void {
+  const values = actual.length === expected.length ? actual : body(actual);
+  if (values.length !== expected.length) throw new Error(`${what}: ${values.length} of ${expected.length} elements`);
+  for (let i = 0; i < values.length; i++) {
+    const a = get(values, i);
+    const e = get(expected, i);
+    if (!(Math.abs(a - e) <= tolerance * (1 + Math.abs(e)))) {
+      throw new Error(`${what}: element ${i} is ${a}, expected ${e} (tolerance ${tolerance})`);
+    }
+  }
+  if (values !== actual && !tailIsIntact(actual)) throw new Error(`${what}: written beyond its end`);
+}
+
+/** @throws naming the first element whose bits differ. */
+export function sameBits(actual: Float32Array | Int32Array, expected: Float32Array | Int32Array, what: string): void {
+  const a = new Int32Array(actual.buffer, actual.byteOffset, actual.length);
+  const e = new Int32Array(expected.buffer, expected.byteOffset, expected.length);
+  if (a.length !== e.length) throw new Error(`${what}: ${a.length} elements against ${e.length}`);
+  for (let i = 0; i < a.length; i++) {
+    if (a[i] !== e[i]) throw new Error(`${what}: element ${i} is ${actual[i]}, not the very ${expected[i]}`);
+  }
+}
+
+/** The gradient of a float64 function by central differences. */
+export function differences(f: (x: Float64Array) => number, x: ArrayLike<number>): Float64Array {
+  const step = 1e-4;
+  const moved = Float64Array.from(x);
+  return Float64Array.from(x, (value, i) => {
+    moved[i] = value + step;
+    const above = f(moved);
+    moved[i] = value - step;
+    const below = f(moved);
+    moved[i] = value;
+    return (above - below) / (2 * step);
+  });
+}
