@@ -1,0 +1,70 @@
+import { type Episode, type Failure, type Score, turnReward } from '../core/episode.js';
+import { RunError } from '../core/errors.js';
+import type { Files } from '../core/files.js';
+import type { Message } from '../core/message.js';
+
+/** A turn on disk: all that is needed to grade it again or to learn from it again. */
+export interface StoredTurn {
+  readonly agent: string;
+  readonly policy: string;
+  readonly policyVersion: number;
+  readonly turn: number;
+  readonly call: number;
+  readonly messages: readonly Message[];
+  readonly prompt: readonly number[];
+  readonly response: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly temperature: number;
+  readonly finishReason: string;
+  readonly text: string;
+  readonly value?: unknown;
+  readonly valid: boolean;
+  readonly penalty: number;
+  /** The episode's reward for this agent minus the penalty. */
+  readonly reward: number;
+  /** One number for all tokens or one a token; absent in evaluations. */
+  readonly advantage?: number | readonly number[];
+}
+
+/** One line of an episode file. */
+export interface StoredEpisode {
+  readonly task: { readonly id: string; readonly data: unknown };
+  readonly sample: number;
+  readonly score: Score;
+  readonly outcome?: unknown;
+  readonly failure?: Failure;
+  readonly turns: readonly StoredTurn[];
+}
+
+/** An episode as it is stored. `advantages` has one entry a turn. */
+export function storedEpisode(episode: Episode, advantages?: readonly (number | readonly number[])[]): StoredEpisode {
+  const { task, sample, score, outcome, failure } = episode;
+  const turns = episode.turns.map((turn, index): StoredTurn => {
+    const advantage = advantages?.[index];
+    return { ...turn, reward: turnReward(episode, turn), ...(advantage === undefined ? {} : { advantage }) };
+  });
+  return { task: { id: task.id, data: task.data }, sample, score, outcome, ...(failure ? { failure } : {}), turns };
+}
+
+/** Writes one JSON line an episode. */
+export async function writeEpisodes(files: Files, path: string, episodes: readonly StoredEpisode[]): Promise<void> {
+  await files.write(path, episodes.map((episode) => `${JSON.stringify(episode, asJson)}\n`).join(''));
+}
+
+/** A team may return anything; what JSON has no word for becomes text. */
+function asJson(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol' ? String(value) : value;
+}
+
+/** Reads what `writeEpisodes` wrote; a torn last line is left out. @throws RunError naming file and line */
+export async function readEpisodes(files: Files, path: string): Promise<StoredEpisode[]> {
+  const lines = (await files.readText(path)).split('\n');
+  lines.pop();
+  return lines.map((line, index) => {
+    try {
+      return JSON.parse(line) as StoredEpisode;
+    } catch {
+      throw new RunError(`${path}:${index + 1}: expected an episode as one JSON object`);
+    }
+  });
+}

@@ -1,0 +1,73 @@
+import { type Clock, systemClock } from '../core/clock.js';
+import { RunError } from '../core/errors.js';
+import { EVENT_VERSION, type EventBody, type MetricSink, type RunEvent } from '../core/events.js';
+import type { Files } from '../core/files.js';
+
+/** A position in the log: what was written before it belongs to a checkpoint, what comes after does not. */
+export interface LogCursor {
+  readonly bytes: number;
+  readonly lines: number;
+}
+
+const utf8 = new TextEncoder();
+
+/** The append-only log of a run. Each event is stamped, written, then handed to the sinks in order. */
+export class EventLog implements MetricSink {
+  readonly path: string;
+  readonly #files: Files;
+  readonly #clock: Clock;
+  readonly #sinks: readonly MetricSink[];
+  #bytes: number;
+  #lines: number;
+
+  constructor(
+    files: Files,
+    path: string,
+    options: { cursor?: LogCursor; sinks?: readonly MetricSink[]; clock?: Clock },
+  ) {
+    this.path = path;
+    this.#files = files;
+    this.#clock = options.clock ?? systemClock;
+    this.#sinks = options.sinks ?? [];
+    this.#bytes = options.cursor?.bytes ?? 0;
+    this.#lines = options.cursor?.lines ?? 0;
+  }
+
+  get cursor(): LogCursor {
+    return { bytes: this.#bytes, lines: this.#lines };
+  }
+
+  /** Stamps an event with the time and the version, and writes it. */
+  emit(body: EventBody): void {
+    this.write({ ...body, time: this.#clock.now().toISOString(), version: EVENT_VERSION });
+  }
+
+  /** Writes an event that has its stamp. */
+  write(event: RunEvent): void {
+    const line = `${JSON.stringify(event)}\n`;
+    this.#files.append(this.path, line);
+    this.#bytes += utf8.encode(line).length;
+    this.#lines++;
+    for (const sink of this.#sinks) sink.write(event);
+  }
+}
+
+/**
+ * The events of a log, in order. A last line that was cut off in mid-write is left out.
+ * @throws RunError when a line before the last is not an event
+ */
+export async function readEvents(files: Files, path: string): Promise<RunEvent[]> {
+  const lines = (await files.readText(path)).split('\n');
+  lines.pop(); // what follows the last newline: nothing, or a torn line
+  return lines.map((line, index) => parseEvent(line, `${path}:${index + 1}`));
+}
+
+function parseEvent(line: string, where: string): RunEvent {
+  try {
+    const event: unknown = JSON.parse(line);
+    if (typeof event === 'object' && event !== null && 'type' in event) return event as RunEvent;
+  } catch {
+    // reported below, with the other lines that are not events
+  }
+  throw new RunError(`${where}: expected an event as one JSON object, got ${JSON.stringify(line.slice(0, 60))}`);
+}

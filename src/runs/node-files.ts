@@ -1,0 +1,72 @@
+import { appendFileSync } from 'node:fs';
+import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Files } from '../core/files.js';
+
+/** The file system of this machine. What `write` and `append` return from is on disk, not only in the system's cache. */
+export const nodeFiles: Files = {
+  readText: (path) => readFile(path, 'utf8'),
+  readBytes: (path) => readFile(path),
+  async write(path, content) {
+    const file = await open(path, 'w');
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  },
+  append: (path, content) => appendFileSync(path, content, { flush: true }),
+  async makeDirectory(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async rename(from, to) {
+    if (await exists(to)) throw Object.assign(new Error(`EEXIST: ${to} already exists`), { code: 'EEXIST' });
+    await flushTree(from);
+    await rename(from, to);
+    await flush(dirname(to));
+  },
+  remove: (path) => rm(path, { recursive: true, force: true }),
+  async list(path) {
+    try {
+      return (await readdir(path)).sort();
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  },
+  exists,
+  truncate: (path, bytes) => truncate(path, bytes),
+};
+
+/** Node's code of a file system error, such as 'ENOENT'. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Flushes every file below `path`, whoever wrote it, so that what appears under its final name is complete. */
+async function flushTree(path: string): Promise<void> {
+  if ((await stat(path)).isDirectory()) {
+    for (const name of await readdir(path)) await flushTree(join(path, name));
+  }
+  await flush(path);
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { RunError } from '../core/errors.js';
+
+const recordSchema = z.object({
+  version: z.literal(1),
+  /** Which recipe, and what was changed on the command line. */
+  recipe: z.object({
+    /** A shipped recipe's name, or the absolute path of a recipe file. */
+    source: z.string(),
+    overrides: z.array(z.string()).readonly(),
+    /** Of the recipe file and its local imports. */
+    codeHash: z.string(),
+  }),
+  /** The plain part of the resolved recipe. */
+  resolved: z.record(z.string(), z.unknown()),
+  /** Each time a run was continued although its code or its recipe had changed. */
+  acceptedChanges: z
+    .array(z.object({ time: z.string(), codeHash: z.string(), step: z.number() }))
+    .readonly()
+    .default([]),
+});
+
+/** What recipe.json holds: enough to load the recipe again and to see whether it is still the same. */
+export type RunRecord = z.output<typeof recordSchema>;
+
+/** @throws RunError naming the file and what is wrong with it */
+export function parseRecord(text: string, path: string): RunRecord {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RunError(`${path} is not JSON`);
+  }
+  const parsed = recordSchema.safeParse(value);
+  if (!parsed.success) throw new RunError(`${path} is not the record of a run: ${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
