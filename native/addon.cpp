@@ -1,0 +1,503 @@
+// The Node-API face of the kernels: `create(threads, isa?)` returns an object with the methods of `Kernels`
+// (src/tensor/kernels.ts). Every call checks the kinds and lengths of its buffers before a kernel touches memory.
+#include <node_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "table.h"
+
+namespace drmas {
+
+extern const KernelTable table_portable;
+#ifdef DRMAS_HAVE_AVX2
+extern const KernelTable table_avx2;
+#endif
+#ifdef DRMAS_HAVE_AVX512
+extern const KernelTable table_avx512;
+#endif
+
+namespace {
+
+/// The best table that this processor can run and `wanted` (empty: any) allows; null when `wanted` cannot be had.
+const KernelTable* pickTable(const std::string& wanted) {
+  const auto allowed = [&](const char* name) { return wanted.empty() || wanted == name; };
+#ifdef DRMAS_HAVE_AVX512
+  if (allowed("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+    return &table_avx512;
+#endif
+#ifdef DRMAS_HAVE_AVX2
+  if (allowed("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &table_avx2;
+#endif
+  return allowed("portable") ? &table_portable : nullptr;
+}
+
+struct Instance {
+  const KernelTable* table;
+  Pool* pool;
+  ~Instance() { delete pool; }
+};
+
+/// The arguments of one call. The first problem found is kept and thrown as a JavaScript error by the caller.
+class Arguments {
+ public:
+  static constexpr size_t kMost = 13;
+
+  Arguments(napi_env env, napi_callback_info info) : env_(env) {
+    count_ = kMost;
+    void* data = nullptr;
+    if (napi_get_cb_info(env, info, &count_, values_, nullptr, &data) != napi_ok) fail("cannot read the arguments");
+    instance_ = static_cast<Instance*>(data);
+    if (instance_ && !instance_->pool) fail("the kernels were disposed of");
+  }
+
+  Instance& instance() { return *instance_; }
+  bool ok() const { return problem_[0] == 0; }
+  const char* problem() const { return problem_; }
+
+  double number(size_t i) {
+    double value = 0;
+    if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) fail("argument %zu: expected a number", i);
+    return value;
+  }
+  long size(size_t i) {
+    const double value = number(i);
+    if (!(value >= 0 && value <= 9007199254740991.0)) fail("argument %zu: expected a size", i);
+    return ok() ? static_cast<long>(value) : 0;
+  }
+  bool flag(size_t i) {
+    bool value = false;
+    if (i >= count_ || napi_get_value_bool(env_, values_[i], &value) != napi_ok)
+      fail("argument %zu: expected true or false", i);
+    return value;
+  }
+  float* floats(size_t i, double least) { return static_cast<float*>(buffer(i, napi_float32_array, least)); }
+  int32_t* integers(size_t i, double least) { return static_cast<int32_t*>(buffer(i, napi_int32_array, least)); }
+
+  /// All of the first `count` integers must lie in [0, limit).
+  const int32_t* indices(size_t i, long count, double limit) {
+    const int32_t* values = integers(i, static_cast<double>(count));
+    for (long k = 0; ok() && k < count; k++)
+      if (values[k] < 0 || values[k] >= limit) fail("argument %zu: an index is out of range", i);
+    return values;
+  }
+  /// sequences + 1 offsets that start at 0 or later and never fall; the last one is returned.
+  long rowsOf(const int32_t* starts, long sequences, size_t i) {
+    if (!ok()) return 0;
+    for (long s = 0; s < sequences; s++)
+      if (starts[s + 1] < starts[s] || starts[s] < 0) fail("argument %zu: offsets must not fall", i);
+    return starts[sequences];
+  }
+  Heads heads(size_t first) {
+    const Heads h{static_cast<int>(size(first)), static_cast<int>(size(first + 1)), static_cast<int>(size(first + 2))};
+    if (ok() && (h.heads < 1 || h.kvHeads < 1 || h.headDim < 1 || h.heads % h.kvHeads != 0))
+      fail("argument %zu: heads must be a multiple of kvHeads, all at least 1", first);
+    return h;
+  }
+
+ private:
+  void* buffer(size_t i, napi_typedarray_type wanted, double least) {
+    napi_typedarray_type type;
+    size_t length = 0;
+    void* data = nullptr;
+    if (i >= count_ || napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr, nullptr) != napi_ok ||
+        type != wanted)
+      fail(wanted == napi_float32_array ? "argument %zu: expected a Float32Array" : "argument %zu: expected an Int32Array",
+           i);
+    else if (static_cast<double>(length) < least)
+      fail("argument %zu: the buffer is too short", i);
+    return data;
+  }
+  void fail(const char* format, size_t i = 0) {
+    if (ok()) std::snprintf(problem_, sizeof problem_, format, i);
+  }
+
+  napi_env env_;
+  size_t count_ = 0;
+  napi_value values_[kMost];
+  Instance* instance_ = nullptr;
+  char problem_[96] = {0};
+};
+
+/// Wraps body(arguments) -> double as a callback; the number is the JavaScript result, NaN meaning undefined.
+template <double (*body)(Arguments&)>
+napi_value method(napi_env env, napi_callback_info info) {
+  Arguments a(env, info);
+  const double result = a.ok() ? body(a) : 0;
+  if (!a.ok()) {
+    napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
+    return nullptr;
+  }
+  napi_value value = nullptr;
+  if (result == result) napi_create_double(env, result, &value);
+  return value;
+}
+
+const double kNothing = __builtin_nan("");
+
+double packedSize(Arguments& a) {
+  const long inputs = a.size(0), outputs = a.size(1);
+  return a.ok() ? static_cast<double>(a.instance().table->packedSize(inputs, outputs)) : 0;
+}
+
+double pack(Arguments& a) {
+  const long inputs = a.size(2), outputs = a.size(3);
+  const bool transpose = a.flag(4);
+  const Instance& k = a.instance();
+  float* packed = a.floats(0, static_cast<double>(k.table->packedSize(inputs, outputs)));
+  const float* weight = a.floats(1, double(inputs) * outputs);
+  if (a.ok()) k.table->pack(*k.pool, packed, weight, inputs, outputs, transpose);
+  return kNothing;
+}
+
+double linear(Arguments& a) {
+  const long rows = a.size(3), inputs = a.size(4), outputs = a.size(5);
+  const bool accumulate = a.flag(6);
+  const Instance& k = a.instance();
+  float* out = a.floats(0, double(rows) * outputs);
+  const float* x = a.floats(1, double(rows) * inputs);
+  const float* packed = a.floats(2, static_cast<double>(k.table->packedSize(inputs, outputs)));
+  if (a.ok() && rows > 0 && inputs > 0) k.table->linear(*k.pool, out, x, packed, rows, inputs, outputs, accumulate);
+  return kNothing;
+}
+
+double linearWeightGradient(Arguments& a) {
+  const long rows = a.size(3), inputs = a.size(4), outputs = a.size(5);
+  const Instance& k = a.instance();
+  float* dWeight = a.floats(0, double(inputs) * outputs);
+  const float* x = a.floats(1, double(rows) * inputs);
+  const float* dOut = a.floats(2, double(rows) * outputs);
+  if (a.ok() && rows > 0) k.table->linearWeightGradient(*k.pool, dWeight, x, dOut, rows, inputs, outputs);
+  return kNothing;
+}
+
+double rmsNorm(Arguments& a) {
+  const long rows = a.size(4), width = a.size(5);
+  const double epsilon = a.number(6);
+  const Instance& k = a.instance();
+  float* out = a.floats(0, double(rows) * width);
+  float* inverse = a.floats(1, double(rows));
+  const float* x = a.floats(2, double(rows) * width);
+  const float* gain = a.floats(3, double(width));
+  if (a.ok()) k.table->rmsNorm(*k.pool, out, inverse, x, gain, rows, width, static_cast<float>(epsilon));
+  return kNothing;
+}
+
+double rmsNormBackward(Arguments& a) {
+  const long rows = a.size(6), width = a.size(7);
+  const Instance& k = a.instance();
+  float* dx = a.floats(0, double(rows) * width);
+  float* dGain = a.floats(1, double(width));
+  const float* dOut = a.floats(2, double(rows) * width);
+  const float* x = a.floats(3, double(rows) * width);
+  const float* gain = a.floats(4, double(width));
+  const float* inverse = a.floats(5, double(rows));
+  if (a.ok()) k.table->rmsNormBackward(*k.pool, dx, dGain, dOut, x, gain, inverse, rows, width);
+  return kNothing;
+}
+
+double rope(Arguments& a) {
+  const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
+  const bool inverse = a.flag(7);
+  const Instance& k = a.instance();
+  float* x = a.floats(0, double(rows) * stride);
+  const float* table = a.floats(1, 0);
+  const int32_t* positions = a.integers(2, double(rows));
+  for (long r = 0; a.ok() && r < rows; r++) a.floats(1, (double(positions[r]) + 1) * headDim);
+  a.indices(2, rows, 2147483647.0);
+  if (a.ok() && heads * headDim <= stride)
+    k.table->rope(*k.pool, x, table, positions, rows, stride, static_cast<int>(heads), static_cast<int>(headDim), inverse);
+  return kNothing;
+}
+
+double attention(Arguments& a) {
+  const long sequences = a.size(4);
+  const Heads h = a.heads(5);
+  const Instance& k = a.instance();
+  const int32_t* starts = a.integers(3, double(sequences) + 1);
+  const double rows = static_cast<double>(a.rowsOf(starts, sequences, 3));
+  float* out = a.floats(0, rows * h.heads * h.headDim);
+  float* logSumExp = a.floats(1, rows * h.heads);
+  const float* qkv = a.floats(2, rows * h.stride());
+  if (a.ok()) k.table->attention(*k.pool, out, logSumExp, qkv, starts, sequences, h);
+  return kNothing;
+}
+
+double attentionBackward(Arguments& a) {
+  const long sequences = a.size(6);
+  const Heads h = a.heads(7);
+  const Instance& k = a.instance();
+  const int32_t* starts = a.integers(5, double(sequences) + 1);
+  const double rows = static_cast<double>(a.rowsOf(starts, sequences, 5));
+  float* dQkv = a.floats(0, rows * h.stride());
+  const float* dOut = a.floats(1, rows * h.heads * h.headDim);
+  const float* out = a.floats(2, rows * h.heads * h.headDim);
+  const float* logSumExp = a.floats(3, rows * h.heads);
+  const float* qkv = a.floats(4, rows * h.stride());
+  if (a.ok()) k.table->attentionBackward(*k.pool, dQkv, dOut, out, logSumExp, qkv, starts, sequences, h);
+  return kNothing;
+}
+
+double cacheSlotSize(Arguments& a) {
+  const long capacity = a.size(0), kvHeads = a.size(1), headDim = a.size(2);
+  if (!a.ok()) return 0;
+  return static_cast<double>(
+      a.instance().table->cacheSlotSize(capacity, static_cast<int>(kvHeads), static_cast<int>(headDim)));
+}
+
+double attentionCached(Arguments& a) {
+  const long rows = a.size(6), capacity = a.size(7);
+  const Heads h = a.heads(8);
+  const Instance& k = a.instance();
+  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, h.kvHeads, h.headDim)) : 0;
+  float* out = a.floats(0, double(rows) * h.heads * h.headDim);
+  const float* qkv = a.floats(3, double(rows) * h.stride());
+  const int32_t* slots = a.integers(4, double(rows));
+  long largest = 0;
+  for (long r = 0; a.ok() && r < rows; r++) largest = slots[r] > largest ? slots[r] : largest;
+  float* keys = a.floats(1, rows > 0 ? (double(largest) + 1) * slot : 0);
+  float* values = a.floats(2, rows > 0 ? (double(largest) + 1) * slot : 0);
+  a.indices(4, rows, 2147483647.0);
+  const int32_t* positions = a.indices(5, rows, double(capacity));
+  if (a.ok()) k.table->attentionCached(*k.pool, out, keys, values, qkv, slots, positions, rows, capacity, h);
+  return kNothing;
+}
+
+double cacheCopy(Arguments& a) {
+  const long from = a.size(2), to = a.size(3), length = a.size(4), capacity = a.size(5);
+  const int kvHeads = static_cast<int>(a.size(6)), headDim = static_cast<int>(a.size(7));
+  const Instance& k = a.instance();
+  const long last = from > to ? from : to;
+  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, kvHeads, headDim)) : 0;
+  // A length beyond the slot is refused by asking for a buffer that cannot exist.
+  const double needed = length > capacity ? 1e300 : (double(last) + 1) * slot;
+  float* keys = a.floats(0, needed);
+  float* values = a.floats(1, needed);
+  if (a.ok()) k.table->cacheCopy(*k.pool, keys, values, from, to, length, capacity, kvHeads, headDim);
+  return kNothing;
+}
+
+double swiglu(Arguments& a) {
+  const long rows = a.size(2), feedForward = a.size(3);
+  const Instance& k = a.instance();
+  float* out = a.floats(0, double(rows) * feedForward);
+  const float* gateUp = a.floats(1, double(rows) * 2 * feedForward);
+  if (a.ok()) k.table->swiglu(*k.pool, out, gateUp, rows, feedForward);
+  return kNothing;
+}
+
+double swigluBackward(Arguments& a) {
+  const long rows = a.size(3), feedForward = a.size(4);
+  const Instance& k = a.instance();
+  float* dGateUp = a.floats(0, double(rows) * 2 * feedForward);
+  const float* dOut = a.floats(1, double(rows) * feedForward);
+  const float* gateUp = a.floats(2, double(rows) * 2 * feedForward);
+  if (a.ok()) k.table->swigluBackward(*k.pool, dGateUp, dOut, gateUp, rows, feedForward);
+  return kNothing;
+}
+
+/// Token ids are checked against the table they index.
+const int32_t* tokensOf(Arguments& a, size_t i, const float* table, size_t tableArgument, long rows, long width) {
+  const int32_t* tokens = a.indices(i, rows, 2147483647.0);
+  long largest = -1;
+  for (long r = 0; a.ok() && r < rows; r++) largest = tokens[r] > largest ? tokens[r] : largest;
+  if (table) a.floats(tableArgument, (double(largest) + 1) * width);
+  return tokens;
+}
+
+double embed(Arguments& a) {
+  const long rows = a.size(3), width = a.size(4);
+  const Instance& k = a.instance();
+  float* out = a.floats(0, double(rows) * width);
+  const float* table = a.floats(1, 0);
+  const int32_t* tokens = tokensOf(a, 2, table, 1, rows, width);
+  if (a.ok()) k.table->embed(*k.pool, out, table, tokens, rows, width);
+  return kNothing;
+}
+
+double embedBackward(Arguments& a) {
+  const long rows = a.size(3), width = a.size(4);
+  const Instance& k = a.instance();
+  float* dTable = a.floats(0, 0);
+  const float* dOut = a.floats(1, double(rows) * width);
+  const int32_t* tokens = tokensOf(a, 2, dTable, 0, rows, width);
+  if (a.ok()) k.table->embedBackward(*k.pool, dTable, dOut, tokens, rows, width);
+  return kNothing;
+}
+
+double tokenLogprobs(Arguments& a) {
+  const long rows = a.size(6), vocabSize = a.size(7);
+  const Instance& k = a.instance();
+  float* logprobs = a.floats(0, double(rows));
+  float* logSumExp = a.floats(1, double(rows));
+  float* entropy = a.floats(2, double(rows));
+  const float* logits = a.floats(3, double(rows) * vocabSize);
+  const int32_t* targets = a.indices(4, rows, double(vocabSize));
+  const float* inverseTemperature = a.floats(5, double(rows));
+  if (a.ok())
+    k.table->tokenLogprobs(*k.pool, logprobs, logSumExp, entropy, logits, targets, inverseTemperature, rows, vocabSize);
+  return kNothing;
+}
+
+double tokenLogprobsBackward(Arguments& a) {
+  const long rows = a.size(5), vocabSize = a.size(6);
+  const Instance& k = a.instance();
+  float* logits = a.floats(0, double(rows) * vocabSize);
+  const float* dLogprobs = a.floats(1, double(rows));
+  const float* logSumExp = a.floats(2, double(rows));
+  const int32_t* targets = a.indices(3, rows, double(vocabSize));
+  const float* inverseTemperature = a.floats(4, double(rows));
+  if (a.ok())
+    k.table->tokenLogprobsBackward(*k.pool, logits, dLogprobs, logSumExp, targets, inverseTemperature, rows, vocabSize);
+  return kNothing;
+}
+
+double sampleTokens(Arguments& a) {
+  const long rows = a.size(7), vocabSize = a.size(8);
+  const Instance& k = a.instance();
+  int32_t* tokens = a.integers(0, double(rows));
+  float* logprobs = a.floats(1, double(rows));
+  const float* logits = a.floats(2, double(rows) * vocabSize);
+  const float* uniforms = a.floats(3, double(rows));
+  const float* inverseTemperature = a.floats(4, double(rows));
+  const int32_t* topK = a.integers(5, double(rows));
+  const float* topP = a.floats(6, double(rows));
+  if (a.ok())
+    k.table->sampleTokens(*k.pool, tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, rows, vocabSize);
+  return kNothing;
+}
+
+double sumOfSquares(Arguments& a) {
+  const long length = a.size(1);
+  const float* x = a.floats(0, double(length));
+  return a.ok() ? a.instance().table->sumOfSquares(*a.instance().pool, x, length) : 0;
+}
+
+double add(Arguments& a) {
+  const long length = a.size(2);
+  float* out = a.floats(0, double(length));
+  const float* x = a.floats(1, double(length));
+  if (a.ok()) a.instance().table->add(*a.instance().pool, out, x, length);
+  return kNothing;
+}
+
+double adamw(Arguments& a) {
+  const long length = a.size(4);
+  const AdamW settings{a.number(5), a.number(6), a.number(7), a.number(8), a.number(9), a.number(10), a.number(11)};
+  float* weights = a.floats(0, double(length));
+  const float* gradient = a.floats(1, double(length));
+  float* firstMoment = a.floats(2, double(length));
+  float* secondMoment = a.floats(3, double(length));
+  if (a.ok())
+    a.instance().table->adamw(*a.instance().pool, weights, gradient, firstMoment, secondMoment, length, settings);
+  return kNothing;
+}
+
+double dispose(Arguments& a) {
+  delete a.instance().pool;
+  a.instance().pool = nullptr;
+  return kNothing;
+}
+
+/// A zeroed typed array on memory aligned to 64 bytes.
+napi_value allocateArray(napi_env env, napi_callback_info info, napi_typedarray_type type) {
+  Arguments a(env, info);
+  const long length = a.size(0);
+  if (!a.ok()) {
+    napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
+    return nullptr;
+  }
+  const size_t bytes = (static_cast<size_t>(length) * 4 + 63) / 64 * 64 + 64;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, bytes) != 0) {
+    napi_throw_range_error(env, "ERR_DRMAS_MEMORY", "out of memory");
+    return nullptr;
+  }
+  std::memset(memory, 0, bytes);
+  napi_value buffer, array;
+  const auto release = [](napi_env, void* data, void*) { std::free(data); };
+  if (napi_create_external_arraybuffer(env, memory, static_cast<size_t>(length) * 4, release, nullptr, &buffer) != napi_ok)
+    return nullptr;
+  if (napi_create_typedarray(env, type, static_cast<size_t>(length), buffer, 0, &array) != napi_ok) return nullptr;
+  return array;
+}
+napi_value allocate(napi_env env, napi_callback_info info) { return allocateArray(env, info, napi_float32_array); }
+napi_value allocateIntegers(napi_env env, napi_callback_info info) { return allocateArray(env, info, napi_int32_array); }
+
+/// create(threads: number, isa?: string): Kernels, or undefined when this processor cannot run the wanted set.
+napi_value create(napi_env env, napi_callback_info info) {
+  napi_value values[2];
+  size_t count = 2;
+  double threads = 1;
+  napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
+  if (count < 1 || napi_get_value_double(env, values[0], &threads) != napi_ok || !(threads >= 1 && threads <= 1024)) {
+    napi_throw_range_error(env, "ERR_DRMAS_KERNELS", "threads must be a number from 1 to 1024");
+    return nullptr;
+  }
+  char isa[32] = {0};
+  size_t length = 0;
+  if (count > 1) napi_get_value_string_utf8(env, values[1], isa, sizeof isa, &length);
+  const KernelTable* table = pickTable(isa);
+  if (!table) return nullptr;
+
+  auto* instance = new Instance{table, new Pool(static_cast<int>(threads))};
+  napi_value object, value;
+  napi_create_object(env, &object);
+  const struct {
+    const char* name;
+    napi_callback callback;
+  } methods[] = {
+      {"allocate", allocate},
+      {"allocateIntegers", allocateIntegers},
+      {"dispose", method<dispose>},
+      {"packedSize", method<packedSize>},
+      {"pack", method<pack>},
+      {"linear", method<linear>},
+      {"linearWeightGradient", method<linearWeightGradient>},
+      {"rmsNorm", method<rmsNorm>},
+      {"rmsNormBackward", method<rmsNormBackward>},
+      {"rope", method<rope>},
+      {"attention", method<attention>},
+      {"attentionBackward", method<attentionBackward>},
+      {"cacheSlotSize", method<cacheSlotSize>},
+      {"attentionCached", method<attentionCached>},
+      {"cacheCopy", method<cacheCopy>},
+      {"swiglu", method<swiglu>},
+      {"swigluBackward", method<swigluBackward>},
+      {"embed", method<embed>},
+      {"embedBackward", method<embedBackward>},
+      {"tokenLogprobs", method<tokenLogprobs>},
+      {"tokenLogprobsBackward", method<tokenLogprobsBackward>},
+      {"sampleTokens", method<sampleTokens>},
+      {"sumOfSquares", method<sumOfSquares>},
+      {"add", method<add>},
+      {"adamw", method<adamw>},
+  };
+  for (const auto& m : methods) {
+    napi_create_function(env, m.name, NAPI_AUTO_LENGTH, m.callback, instance, &value);
+    napi_set_named_property(env, object, m.name, value);
+  }
+  napi_create_string_utf8(env, "native", NAPI_AUTO_LENGTH, &value);
+  napi_set_named_property(env, object, "name", value);
+  napi_create_string_utf8(env, table->isa, NAPI_AUTO_LENGTH, &value);
+  napi_set_named_property(env, object, "isa", value);
+  napi_create_double(env, threads, &value);
+  napi_set_named_property(env, object, "threads", value);
+  // Methods may be detached from the object, so the instance lives as long as the environment.
+  napi_add_env_cleanup_hook(env, [](void* data) { delete static_cast<Instance*>(data); }, instance);
+  return object;
+}
+
+}  // namespace
+}  // namespace drmas
+
+NAPI_MODULE_INIT() {
+  napi_value function;
+  napi_create_function(env, "create", NAPI_AUTO_LENGTH, drmas::create, nullptr, &function);
+  napi_set_named_property(env, exports, "create", function);
+  return exports;
+}

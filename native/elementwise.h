@@ -1,0 +1,103 @@
+// Operations without sums over a row: rotary embedding, SwiGLU, token embedding, vector addition.
+#pragma once
+#include <algorithm>
+
+#include "norm.h"
+#include "simd.h"
+#include "table.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+/// (a, b) of each half-split pair becomes (a cos − b sin, b cos + a sin); `inverse` negates sin.
+inline void rope(Pool& pool, float* x, const float* table, const int32_t* positions, long rows, long stride, int heads,
+                 int headDim, bool inverse) {
+  const int half = headDim / 2;
+  const F16 sign = broadcast(inverse ? -1.f : 1.f);
+  forRows(pool, rows, [&](long r) {
+    const float* cosines = table + static_cast<long>(positions[r]) * headDim;
+    const float* sines = cosines + half;
+    for (int h = 0; h < heads; h++) {
+      float* a = x + r * stride + static_cast<long>(h) * headDim;
+      float* b = a + half;
+      for (int i = 0; i < half; i += kLanes) {
+        const int n = half - i;
+        const F16 x1 = loadUpTo(a + i, n), x2 = loadUpTo(b + i, n);
+        const F16 c = loadUpTo(cosines + i, n), s = loadUpTo(sines + i, n) * sign;
+        storeUpTo(a + i, x1 * c - x2 * s, n);
+        storeUpTo(b + i, x2 * c + x1 * s, n);
+      }
+    }
+  });
+}
+
+/// out = silu(gate) · up, silu(g) = g / (1 + e^-g).
+inline void swiglu(Pool& pool, float* out, const float* gateUp, long rows, long feedForward) {
+  const F16 one = broadcast(1.f);
+  forRows(pool, rows, [&](long r) {
+    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward;
+    float* to = out + r * feedForward;
+    const auto value = [&](F16 g, F16 u) { return g / (one + exp(zero() - g)) * u; };
+    forVectors(
+        feedForward, [&](long i) { store(to + i, value(load(gate + i), load(up + i))); },
+        [&](long i, int rest) {
+          storePartial(to + i, value(loadPartial(gate + i, rest), loadPartial(up + i, rest)), rest);
+        });
+  });
+}
+
+/// With s = 1 / (1 + e^-g): dGate = dOut · up · s (1 + g (1 − s)), dUp = dOut · g s.
+inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
+                           long feedForward) {
+  const F16 one = broadcast(1.f);
+  forRows(pool, rows, [&](long r) {
+    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward, *d = dOut + r * feedForward;
+    float *dGate = dGateUp + r * 2 * feedForward, *dUp = dGate + feedForward;
+    const auto both = [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
+      const F16 s = one / (one + exp(zero() - g));
+      toGate = grad * u * s * fma(g, one - s, one);
+      toUp = grad * g * s;
+    };
+    F16 toGate, toUp;
+    forVectors(
+        feedForward,
+        [&](long i) {
+          both(load(gate + i), load(up + i), load(d + i), toGate, toUp);
+          store(dGate + i, toGate);
+          store(dUp + i, toUp);
+        },
+        [&](long i, int rest) {
+          both(loadPartial(gate + i, rest), loadPartial(up + i, rest), loadPartial(d + i, rest), toGate, toUp);
+          storePartial(dGate + i, toGate, rest);
+          storePartial(dUp + i, toUp, rest);
+        });
+  });
+}
+
+inline void embed(Pool& pool, float* out, const float* table, const int32_t* tokens, long rows, long width) {
+  forRows(pool, rows, [&](long r) { std::copy_n(table + tokens[r] * width, width, out + r * width); });
+}
+
+/// dTable[token] += dOut[r], rows in order; threads share the columns, never a row's order.
+inline void embedBackward(Pool& pool, float* dTable, const float* dOut, const int32_t* tokens, long rows, long width) {
+  constexpr long kColumns = 64;
+  pool.run((width + kColumns - 1) / kColumns, [&](long task) {
+    const long first = task * kColumns, last = std::min(width, first + kColumns);
+    for (long r = 0; r < rows; r++) {
+      float* to = dTable + tokens[r] * width;
+      const float* from = dOut + r * width;
+      for (long c = first; c < last; c++) to[c] += from[c];
+    }
+  });
+}
+
+inline void add(Pool& pool, float* out, const float* x, long length) {
+  constexpr long kChunk = 16384;
+  pool.run((length + kChunk - 1) / kChunk, [&](long task) {
+    const long last = std::min(length, (task + 1) * kChunk);
+    for (long i = task * kChunk; i < last; i++) out[i] += x[i];
+  });
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

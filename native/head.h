@@ -1,0 +1,142 @@
+// The output head: log-probs, their gradient, and sampling, a row of logits at a time.
+//
+// For a row with z = logits · inverseTemperature: the maximum, then Σ e^(z − max) in 16 lanes over the row in order and the
+// lane tree. Sampling and training share `softmaxRow`, so their log-probs have the same bits.
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "norm.h"
+#include "simd.h"
+#include "table.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+struct RowSum {
+  float largest, sum, weighted;  // max z, Σ e^(z − max), Σ e^(z − max) (z − max)
+  float logSumExp() const { return largest + std::log(sum); }
+};
+
+/// Writes e^(z − max) to `weights` where that is not null.
+inline RowSum softmaxRow(const float* logits, float inverseTemperature, long vocabSize, float* weights) {
+  const F16 factor = broadcast(inverseTemperature);
+  const float lowest = -std::numeric_limits<float>::infinity();
+  F16 top = broadcast(lowest);
+  forVectors(
+      vocabSize, [&](long i) { top = max(top, load(logits + i) * factor); },
+      [&](long i, int rest) { top = max(top, keepLanes(loadPartial(logits + i, rest) * factor, rest, lowest)); });
+  RowSum row{maxLane(top), 0.f, 0.f};
+  const F16 shift = broadcast(row.largest);
+  F16 sum = zero(), weighted = zero();
+  forVectors(
+      vocabSize,
+      [&](long i) {
+        const F16 z = load(logits + i) * factor - shift;
+        const F16 e = exp(z);
+        sum = sum + e;
+        weighted = fma(e, z, weighted);
+        if (weights) store(weights + i, e);
+      },
+      [&](long i, int rest) {
+        const F16 z = loadPartial(logits + i, rest) * factor - shift;
+        const F16 e = keepLanes(exp(z), rest, 0.f);
+        sum = sum + e;
+        weighted = fma(e, z, weighted);
+        if (weights) storePartial(weights + i, e, rest);
+      });
+  row.sum = sumLanes(sum);
+  row.weighted = sumLanes(weighted);
+  return row;
+}
+
+inline void tokenLogprobs(Pool& pool, float* logprobs, float* logSumExp, float* entropy, const float* logits,
+                          const int32_t* targets, const float* inverseTemperature, long rows, long vocabSize) {
+  forRows(pool, rows, [&](long r) {
+    const float* row = logits + r * vocabSize;
+    const RowSum s = softmaxRow(row, inverseTemperature[r], vocabSize, nullptr);
+    logSumExp[r] = s.logSumExp();
+    logprobs[r] = row[targets[r]] * inverseTemperature[r] - logSumExp[r];
+    // −Σ p log p = log Σ e^(z − max) − Σ p (z − max)
+    entropy[r] = std::log(s.sum) - s.weighted / s.sum;
+  });
+}
+
+inline void tokenLogprobsBackward(Pool& pool, float* logits, const float* dLogprobs, const float* logSumExp,
+                                  const int32_t* targets, const float* inverseTemperature, long rows, long vocabSize) {
+  forRows(pool, rows, [&](long r) {
+    float* row = logits + r * vocabSize;
+    const float upstream = dLogprobs[r] * inverseTemperature[r];
+    const F16 factor = broadcast(inverseTemperature[r]), lse = broadcast(logSumExp[r]), minus = broadcast(-upstream);
+    forVectors(
+        vocabSize, [&](long i) { store(row + i, exp(load(row + i) * factor - lse) * minus); },
+        [&](long i, int rest) {
+          storePartial(row + i, exp(loadPartial(row + i, rest) * factor - lse) * minus, rest);
+        });
+    row[targets[r]] += upstream;
+  });
+}
+
+/// Sets to 0 the weights outside the topK most probable tokens and, of those, outside the smallest set reaching topP.
+inline void keepMostProbable(float* weights, long vocabSize, long topK, float topP, std::vector<int32_t>& order) {
+  order.clear();
+  for (long v = 0; v < vocabSize; v++)
+    if (weights[v] > 0.f) order.push_back(static_cast<int32_t>(v));
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+  });
+  size_t keep = order.size();
+  if (topK > 0) keep = std::min(keep, static_cast<size_t>(topK));
+  if (topP < 1.f) {
+    double total = 0, reached = 0;
+    for (size_t i = 0; i < keep; i++) total += weights[order[i]];
+    size_t needed = 0;
+    while (needed < keep && reached < static_cast<double>(topP) * total) reached += weights[order[needed++]];
+    keep = std::max<size_t>(1, needed);
+  }
+  for (size_t i = keep; i < order.size(); i++) weights[order[i]] = 0.f;
+}
+
+inline void sampleTokens(Pool& pool, int32_t* tokens, float* logprobs, const float* logits, const float* uniforms,
+                         const float* inverseTemperature, const int32_t* topK, const float* topP, long rows,
+                         long vocabSize) {
+  constexpr long kTogether = 16;
+  pool.run((rows + kTogether - 1) / kTogether, [&](long task) {
+    static thread_local Scratch scratch;
+    static thread_local std::vector<int32_t> order;
+    float* weights = scratch.floats(static_cast<size_t>(vocabSize));
+    const long last = std::min(rows, (task + 1) * kTogether);
+    for (long r = task * kTogether; r < last; r++) {
+      const float* row = logits + r * vocabSize;
+      const bool greedy = inverseTemperature[r] == 0.f;
+      const float inverse = greedy ? 1.f : inverseTemperature[r];
+      const RowSum s = softmaxRow(row, inverse, vocabSize, weights);
+      long chosen = 0;
+      if (greedy) {
+        for (long v = 1; v < vocabSize; v++)
+          if (row[v] > row[chosen]) chosen = v;
+      } else {
+        if ((topK[r] > 0 && topK[r] < vocabSize) || topP[r] < 1.f)
+          keepMostProbable(weights, vocabSize, topK[r], topP[r], order);
+        double total = 0;
+        for (long v = 0; v < vocabSize; v++) total += weights[v];
+        const double target = static_cast<double>(uniforms[r]) * total;
+        double reached = 0;
+        chosen = -1;
+        long possible = 0;  // the last token with any weight, should rounding leave the target unreached
+        for (long v = 0; v < vocabSize && chosen < 0; v++) {
+          if (weights[v] > 0.f) possible = v;
+          reached += weights[v];
+          if (reached > target) chosen = v;
+        }
+        if (chosen < 0) chosen = possible;
+      }
+      tokens[r] = static_cast<int32_t>(chosen);
+      logprobs[r] = row[chosen] * inverse - s.logSumExp();
+    }
+  });
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

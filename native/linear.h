@@ -1,0 +1,174 @@
+// Linear layers. out[r][n] = sum over k of x[r][k] W[k][n].
+//
+// Order of accumulation: for every output element one register lane runs over k = 0..inputs-1 (or over the rows, for the
+// weight gradient), one fused multiply-add after the other, whatever the tile, the block or the thread. Held to it by the
+// contract suite's row-invariance and thread tests.
+//
+// Blocking: W is packed once per optimiser step into panels of kPanel columns, so that the innermost loop reads it with
+// unit stride; a tile keeps kTileRows x kPanel sums in registers; a task is a block of rows times a range of panels.
+#pragma once
+#include <algorithm>
+
+#include "simd.h"
+#include "table.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kVectors = 2;    // vectors in a panel
+constexpr int kTileRows = 12;  // 24 of the 32 registers hold sums
+#elif defined(__AVX2__)
+constexpr int kVectors = 1;
+constexpr int kTileRows = 6;  // 12 of the 16 registers hold sums
+#else
+constexpr int kVectors = 1;
+constexpr int kTileRows = 4;
+#endif
+constexpr int kPanel = kVectors * kLanes;
+
+inline long panelsOf(long outputs) { return (outputs + kPanel - 1) / kPanel; }
+
+inline size_t packedSize(long inputs, long outputs) { return static_cast<size_t>(panelsOf(outputs)) * kPanel * inputs; }
+
+inline void pack(Pool& pool, float* packed, const float* weight, long inputs, long outputs, bool transpose) {
+  pool.run(panelsOf(outputs), [&](long panel) {
+    float* to = packed + panel * kPanel * inputs;
+    const long first = panel * kPanel;
+    const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
+    if (width < kPanel) std::fill_n(to, kPanel * inputs, 0.f);
+    if (transpose) {
+      // Sixteen inputs at a time: a cache line of each row of the weight is read once, a cache line of the panel written.
+      for (long k = 0; k < inputs; k += kLanes)
+        for (int n = 0; n < width; n++)
+          for (long i = k; i < std::min<long>(inputs, k + kLanes); i++) to[i * kPanel + n] = weight[(first + n) * inputs + i];
+    } else {
+      for (long k = 0; k < inputs; k++) std::copy_n(weight + k * outputs + first, width, to + k * kPanel);
+    }
+  });
+}
+
+enum class Write { Overwrite, AddSum, Continue };
+
+/// kRows x kPanel tile of out: the sum over k of a[r * rowStride + k * stepStride] times b[k * kPanel + lane].
+/// Continue starts from what `out` holds, AddSum adds the finished sum to it.
+template <int kRows>
+inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride, const float* b,
+                 long steps, Write write) {
+  F16 sum[kRows][kVectors];
+  const auto at = [&](int r, int v) { return out + r * outStride + v * kLanes; };
+  const auto read = [&](int r, int v) {
+    const int rest = width - v * kLanes;
+    return rest >= kLanes ? load(at(r, v)) : rest > 0 ? loadPartial(at(r, v), rest) : zero();
+  };
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; r++)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v++) sum[r][v] = write == Write::Continue ? read(r, v) : zero();
+
+  for (long k = 0; k < steps; k++) {
+    F16 weights[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v++) weights[v] = load(b + k * kPanel + v * kLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; r++) {
+      const F16 value = broadcast(a[r * rowStride + k * stepStride]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; v++) sum[r][v] = fma(value, weights[v], sum[r][v]);
+    }
+  }
+
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; r++)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v++) {
+      const F16 result = write == Write::AddSum ? read(r, v) + sum[r][v] : sum[r][v];
+      const int rest = width - v * kLanes;
+      if (rest >= kLanes)
+        store(at(r, v), result);
+      else if (rest > 0)
+        storePartial(at(r, v), result, rest);
+    }
+}
+
+using Tile = void (*)(float*, long, int, const float*, long, long, const float*, long, Write);
+
+template <int... kRows>
+constexpr Tile tileFor(int rows, std::integer_sequence<int, kRows...>) {
+  constexpr Tile tiles[] = {tile<kRows + 1>...};
+  return tiles[rows - 1];
+}
+
+/// The tile for 1..kTileRows rows.
+inline Tile tileOf(int rows) { return tileFor(rows, std::make_integer_sequence<int, kTileRows>{}); }
+
+inline void linear(Pool& pool, float* out, const float* x, const float* packed, long rows, long inputs, long outputs,
+                   bool accumulate) {
+  const Write write = accumulate ? Write::AddSum : Write::Overwrite;
+  const long panels = panelsOf(outputs);
+  // Rows whose inputs fit the second-level cache together; fewer when there are more threads than blocks.
+  long blockRows = std::max<long>(kTileRows, std::min<long>(8 * kTileRows, 65536 / inputs / kTileRows * kTileRows));
+  const bool small = rows * inputs * outputs < 32768;
+  while (!small && blockRows > kTileRows && (rows + blockRows - 1) / blockRows < 2 * pool.threads())
+    blockRows -= kTileRows;
+  const long blocks = (rows + blockRows - 1) / blockRows;
+  long groups = 1;
+  while (!small && groups < panels && blocks * groups < 2 * pool.threads()) groups++;
+  const long panelsPerGroup = (panels + groups - 1) / groups;
+  const auto body = [&](long task) {
+    const long firstRow = task / groups * blockRows;
+    const long lastRow = std::min(rows, firstRow + blockRows);
+    const long firstPanel = task % groups * panelsPerGroup;
+    const long lastPanel = std::min(panels, firstPanel + panelsPerGroup);
+    for (long panel = firstPanel; panel < lastPanel; panel++) {
+      const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
+      for (long r = firstRow; r < lastRow; r += kTileRows) {
+        const int count = static_cast<int>(std::min<long>(kTileRows, lastRow - r));
+        tileOf(count)(out + r * outputs + panel * kPanel, outputs, width, x + r * inputs, inputs, 1,
+                      packed + panel * kPanel * inputs, inputs, write);
+      }
+    }
+  };
+  if (small)
+    for (long task = 0; task < blocks * groups; task++) body(task);
+  else
+    pool.run(blocks * groups, body);
+}
+
+inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                 long outputs) {
+  constexpr long kBlockRows = 256;
+  const long panels = panelsOf(outputs);
+  const long tiles = (inputs + kTileRows - 1) / kTileRows;
+  long groups = 1;  // of tiles, so that a narrow matrix still occupies every thread
+  while (groups < tiles && panels * groups < 2 * pool.threads()) groups++;
+  const long tilesPerGroup = (tiles + groups - 1) / groups;
+  pool.run(panels * groups, [&](long task) {
+    static thread_local Scratch scratch;
+    float* block = scratch.floats(kBlockRows * kPanel);
+    const long panel = task / groups;
+    const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
+    const long firstInput = task % groups * tilesPerGroup * kTileRows;
+    const long lastInput = std::min(inputs, firstInput + tilesPerGroup * kTileRows);
+    for (long first = 0; first < rows; first += kBlockRows) {
+      const long count = std::min(kBlockRows, rows - first);
+      for (long r = 0; r < count; r++) {
+        const float* from = dOut + (first + r) * outputs + panel * kPanel;
+        float* to = block + r * kPanel;
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; v++) {
+          const int rest = width - v * kLanes;
+          store(to + v * kLanes, rest >= kLanes ? load(from + v * kLanes) : rest > 0 ? loadPartial(from + v * kLanes, rest) : zero());
+        }
+      }
+      for (long i = firstInput; i < lastInput; i += kTileRows) {
+        const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
+        tileOf(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
+                       count, Write::Continue);
+      }
+    }
+  });
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

@@ -1,0 +1,60 @@
+// What one instruction set offers: the kernels as functions on raw pointers. kernels.cpp is compiled once per instruction
+// set and fills one table; addon.cpp picks a table at run time. Shapes and promises: src/tensor/kernels.ts.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "pool.h"
+
+namespace drmas {
+
+struct AdamW {
+  double learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale;
+};
+
+struct Heads {
+  int heads, kvHeads, headDim;
+  int stride() const { return (heads + 2 * kvHeads) * headDim; }  // of a row of qkv
+  int group() const { return heads / kvHeads; }
+};
+
+struct KernelTable {
+  const char* isa;
+  size_t (*packedSize)(long inputs, long outputs);
+  void (*pack)(Pool&, float* packed, const float* weight, long inputs, long outputs, bool transpose);
+  void (*linear)(Pool&, float* out, const float* x, const float* packed, long rows, long inputs, long outputs,
+                 bool accumulate);
+  void (*linearWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                               long outputs);
+  void (*rmsNorm)(Pool&, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
+                  float epsilon);
+  void (*rmsNormBackward)(Pool&, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,
+                          const float* inverse, long rows, long width);
+  void (*rope)(Pool&, float* x, const float* table, const int32_t* positions, long rows, long stride, int heads,
+               int headDim, bool inverse);
+  void (*attention)(Pool&, float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences, Heads);
+  void (*attentionBackward)(Pool&, float* dQkv, const float* dOut, const float* out, const float* logSumExp,
+                            const float* qkv, const int32_t* starts, long sequences, Heads);
+  size_t (*cacheSlotSize)(long capacity, int kvHeads, int headDim);
+  void (*attentionCached)(Pool&, float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
+                          const int32_t* positions, long rows, long capacity, Heads);
+  void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, int kvHeads,
+                    int headDim);
+  void (*swiglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
+  void (*swigluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
+  void (*embed)(Pool&, float* out, const float* table, const int32_t* tokens, long rows, long width);
+  void (*embedBackward)(Pool&, float* dTable, const float* dOut, const int32_t* tokens, long rows, long width);
+  void (*tokenLogprobs)(Pool&, float* logprobs, float* logSumExp, float* entropy, const float* logits,
+                        const int32_t* targets, const float* inverseTemperature, long rows, long vocabSize);
+  void (*tokenLogprobsBackward)(Pool&, float* logits, const float* dLogprobs, const float* logSumExp,
+                                const int32_t* targets, const float* inverseTemperature, long rows, long vocabSize);
+  void (*sampleTokens)(Pool&, int32_t* tokens, float* logprobs, const float* logits, const float* uniforms,
+                       const float* inverseTemperature, const int32_t* topK, const float* topP, long rows,
+                       long vocabSize);
+  double (*sumOfSquares)(Pool&, const float* x, long length);
+  void (*add)(Pool&, float* out, const float* x, long length);
+  void (*adamw)(Pool&, float* weights, const float* gradient, float* firstMoment, float* secondMoment, long length,
+                const AdamW&);
+};
+
+}  // namespace drmas
