@@ -27,15 +27,26 @@ export interface CheckpointSpec {
 
 export type ModelSpec = TinyDecoderSpec | CheckpointSpec;
 
-export type TinyDecoderInput = Omit<TinyDecoderSpec, 'type' | 'kvHeads' | 'ropeBase'> &
-  Partial<Pick<TinyDecoderSpec, 'kvHeads' | 'ropeBase'>>;
+/** A tiny decoder as it is written: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
+export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
+  readonly kvHeads?: number | undefined;
+  readonly ropeBase?: number | undefined;
+};
 
-/** A small decoder in the Llama layout with random first weights. `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
-export function tinyDecoder(input: TinyDecoderInput): TinyDecoderSpec {
-  return { type: 'tiny-decoder', kvHeads: input.heads, ropeBase: 10_000, ...input };
+export type ModelInput = TinyDecoderInput | CheckpointSpec;
+
+/** A small decoder in the Llama layout with random first weights. */
+export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderInput {
+  return { type: 'tiny-decoder', ...input };
 }
 
 /** The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer). */
 export function checkpoint(path: string): CheckpointSpec {
   return { type: 'checkpoint', path };
+}
+
+/** Fills in what was left out. */
+export function completeModel(input: ModelInput): ModelSpec {
+  if (input.type === 'checkpoint') return input;
+  return { ...input, kvHeads: input.kvHeads ?? input.heads, ropeBase: input.ropeBase ?? 10_000 };
 }

@@ -1,41 +1,75 @@
 /** The unions of a recipe, told apart by `type`: estimators, losses, models. */
 import { z } from 'zod';
+import type { Estimator } from '../advantage/estimator.js';
+import type { LossSpec } from '../core/loss.js';
+import type { ModelInput } from '../model/spec.js';
 
 const fraction = z.number().gt(0).lt(1);
+const discount = z.number().min(0).max(1);
 const count = z.int().min(1);
 
-/** What every estimator can be told (DESIGN: one partition, one table). */
-const estimatorOptions = {
+/** What a group of one gets. */
+const groups = { singleton: z.enum(['zero', 'raw', 'batch']).default('zero') };
+
+const spreads = {
+  ...groups,
   /** Added to the standard deviation. */
   epsilon: z.number().min(0).default(1e-6),
   /** A group whose spread is below this gets advantage 0. */
   minimumSpread: z.number().min(0).default(1e-6),
-  /** What a group of one gets. */
-  singleton: z.enum(['zero', 'raw', 'batch']).default('zero'),
-  /** How an episode of many turns becomes one score. */
-  episodeScore: z.enum(['mean', 'outcome+penalties', 'outcome', 'first']).default('mean'),
 };
 
+/** How an episode of many turns becomes one score. */
+const scores = { episodeScore: z.enum(['mean', 'outcome+penalties', 'outcome', 'first']).default('mean') };
+
+/** Statistics over the turns of one agent instead of the whole task. */
+const byAgent = z.boolean().default(false);
+
 export const estimatorSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('grpo'), ...estimatorOptions }),
-  z.strictObject({ type: z.literal('dr-grpo'), ...estimatorOptions }),
-  z.strictObject({
-    type: z.literal('drmas'),
-    spread: z.enum(['agent', 'none']).default('agent'),
-    ...estimatorOptions,
-  }),
-  z.strictObject({ type: z.literal('drmas-mean'), ...estimatorOptions }),
-  z.strictObject({ type: z.literal('drmas-std'), ...estimatorOptions }),
-  z.strictObject({ type: z.literal('grpo-turn'), ...estimatorOptions }),
+  z.strictObject({ type: z.literal('grpo'), ...spreads, ...scores }),
+  z.strictObject({ type: z.literal('dr-grpo'), ...groups, ...scores }),
+  z.strictObject({ type: z.literal('drmas'), spread: z.enum(['agent', 'none']).default('agent'), ...spreads }),
+  z.strictObject({ type: z.literal('drmas-mean'), ...spreads, ...scores }),
+  z.strictObject({ type: z.literal('drmas-std'), ...spreads, ...scores }),
+  z.strictObject({ type: z.literal('grpo-turn'), ...spreads }),
   z.strictObject({
     type: z.literal('partition'),
     score: z.enum(['episode', 'turn']),
     mean: z.enum(['agent', 'task']),
     spread: z.enum(['agent', 'task', 'none']),
     unit: z.enum(['episode', 'turn']).default('episode'),
-    ...estimatorOptions,
+    ...spreads,
+    ...scores,
   }),
-]);
+  z.strictObject({ type: z.literal('rloo'), byAgent, ...groups, ...scores }),
+  z.strictObject({ type: z.literal('reinforce++-baseline'), byAgent, ...groups, ...scores }),
+  z.strictObject({ type: z.literal('at-grpo'), ...spreads }),
+  z.strictObject({ type: z.literal('magrpo'), ...groups }),
+  z.strictObject({
+    type: z.literal('grpo-passk'),
+    spread: z.enum(['task', 'none']).default('task'),
+    ...spreads,
+    ...scores,
+  }),
+  z.strictObject({
+    type: z.literal('gigpo'),
+    byAgent,
+    spread: z.enum(['none', 'group']).default('none'),
+    stepWeight: z.number().min(0).default(1),
+    gamma: discount.default(0.95),
+    similarity: fraction.optional(),
+    ...spreads,
+    ...scores,
+  }),
+  z.strictObject({ type: z.literal('reinforce++'), gamma: discount.default(1) }),
+  z.strictObject({ type: z.literal('remax') }),
+  z.strictObject({
+    type: z.literal('gae'),
+    gamma: discount.default(1),
+    lambda: discount.default(1),
+    whiten: z.enum(['batch', 'agent']).default('batch'),
+  }),
+]) satisfies z.ZodType<Estimator>;
 
 const aggregate = z
   .enum(['token-mean', 'seq-mean-token-sum', 'seq-mean-token-mean', 'seq-mean-token-sum-norm'])
@@ -61,7 +95,7 @@ export const lossSchema = z.discriminatedUnion('type', [
     clipLow: fraction.default(3e-4),
     clipHigh: z.number().gt(0).default(4e-4),
   }),
-]);
+]) satisfies z.ZodType<LossSpec>;
 
 const tokenizerSchema = z.discriminatedUnion('type', [
   z.strictObject({
@@ -81,10 +115,10 @@ export const modelSchema = z.discriminatedUnion('type', [
       width: count,
       layers: count,
       heads: count,
-      kvHeads: count,
+      kvHeads: count.optional(),
       feedForward: count,
       context: z.int().min(2),
-      ropeBase: z.number().gt(0),
+      ropeBase: z.number().gt(0).optional(),
       tokenizer: tokenizerSchema,
     })
     .superRefine((model, context) => {
@@ -92,8 +126,8 @@ export const modelSchema = z.discriminatedUnion('type', [
       if (model.width % (2 * model.heads) !== 0) {
         fail('width', `must be a multiple of 2 x heads (${2 * model.heads}), got ${model.width}`);
       }
-      if (model.heads % model.kvHeads !== 0)
+      if (model.heads % (model.kvHeads ?? 1) !== 0)
         fail('kvHeads', `must divide heads (${model.heads}), got ${model.kvHeads}`);
     }),
   z.strictObject({ type: z.literal('checkpoint'), path: z.string().min(1) }),
-]);
+]) satisfies z.ZodType<ModelInput>;

@@ -1,11 +1,23 @@
-import { test } from 'vitest';
+import { expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import type { Estimator } from '../advantage/estimator.js';
+import type { LossSpec } from '../core/loss.js';
 import type { TaskSource } from '../core/task.js';
-import type { ModelSpec } from '../model/spec.js';
+import type { ModelInput, ModelSpec } from '../model/spec.js';
+import { agent } from '../teams/agent.js';
+import { boxed } from '../teams/parsers.js';
+import { defineTeam } from '../teams/team.js';
+import type { estimatorSchema, lossSchema, modelSchema } from './choices.js';
 import { defineRecipe } from './define.js';
 
 declare const tasks: TaskSource;
-declare const model: ModelSpec;
-const team = { name: 'pair', agents: { solver: {}, verifier: {} } };
+declare const model: ModelInput;
+const team = defineTeam({
+  task: z.object({ question: z.string() }),
+  agents: { solver: agent(), verifier: agent({ parse: boxed }) },
+  play: async ({ task, agents: { solver } }) => (await solver(task.question)).text,
+  reward: ({ outcome }) => outcome.length,
+});
 
 test('names of agents and policies are checked against the team', () => {
   defineRecipe({ team, tasks, model, agents: { solver: { invalidPenalty: 0.1 } } });
@@ -37,4 +49,10 @@ test('choices are unions by type', () => {
   defineRecipe({ team, tasks, model, advantage: { type: 'drmass' } });
   // @ts-expect-error not a key of this loss
   defineRecipe({ team, tasks, model, loss: { type: 'gspo', clip: 0.2 } });
+});
+
+test('every estimator, loss and model can be chosen in a recipe', () => {
+  expectTypeOf<z.output<typeof estimatorSchema>['type']>().toEqualTypeOf<Estimator['type']>();
+  expectTypeOf<z.output<typeof lossSchema>['type']>().toEqualTypeOf<LossSpec['type']>();
+  expectTypeOf<z.output<typeof modelSchema>['type']>().toEqualTypeOf<ModelSpec['type']>();
 });

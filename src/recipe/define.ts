@@ -1,6 +1,6 @@
 import type { TaskSource } from '../core/task.js';
-import type { ModelSpec } from '../model/spec.js';
-import type { RecipeTeam } from './recipe.js';
+import type { ModelInput } from '../model/spec.js';
+import type { Team } from '../teams/team.js';
 import type {
   AgentInput,
   BackendInput,
@@ -12,30 +12,30 @@ import type {
   WarmStartInput,
 } from './schema.js';
 
-export type AgentName<Team extends RecipeTeam> = keyof Team['agents'] & string;
+export type AgentName<T extends Team> = keyof T['agents'] & string;
 
 /** One policy for each agent, one for all, or a policy for every agent by name. */
-export type Assignment<Team extends RecipeTeam> = 'separate' | 'shared' | { readonly [A in AgentName<Team>]: string };
+export type Assignment<T extends Team> = 'separate' | 'shared' | { readonly [A in AgentName<T>]: string };
 
 /** The policies that an assignment makes. */
-export type PolicyName<Team extends RecipeTeam, Assign> = Assign extends 'separate'
-  ? AgentName<Team>
+export type PolicyName<T extends Team, Assign> = Assign extends 'separate'
+  ? AgentName<T>
   : Assign extends 'shared'
     ? 'shared'
     : Assign[keyof Assign] & string;
 
 /** A recipe as a user writes it: team, tasks and model, and whatever is to differ from the defaults. */
-export interface RecipeInput<Team extends RecipeTeam = RecipeTeam, Assign = Assignment<Team>> {
+export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   /** By default the file's name. */
   readonly name?: string;
-  readonly team: Team;
+  readonly team: T;
   /** One source for both splits, or one each. */
   readonly tasks: TaskSource | { readonly train: TaskSource; readonly test: TaskSource };
   /** The model of every policy that names none of its own. */
-  readonly model?: ModelSpec;
+  readonly model?: ModelInput;
   readonly assign?: Assign;
-  readonly policies?: { readonly [P in PolicyName<Team, Assign>]?: PolicyOverrides };
-  readonly agents?: { readonly [A in AgentName<Team>]?: AgentInput };
+  readonly policies?: { readonly [P in PolicyName<T, Assign>]?: PolicyOverrides };
+  readonly agents?: { readonly [A in AgentName<T>]?: AgentInput };
   /** Seed of sampling and reinforcement; `--seed` sets it. The warm start has its own. */
   readonly seed?: number;
   readonly advantage?: EstimatorInput;
@@ -47,7 +47,7 @@ export interface RecipeInput<Team extends RecipeTeam = RecipeTeam, Assign = Assi
   readonly backend?: BackendInput;
 }
 
-export type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelSpec };
+export type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelInput };
 
 /** What a recipe file exports: the input as written, to be resolved when it is loaded. */
 export interface RecipeDefinition {
@@ -59,8 +59,8 @@ export interface RecipeDefinition {
  * Defines a recipe. The names of agents and policies are checked by the compiler here; values are checked, and defaults
  * filled in, by `resolveRecipe`.
  */
-export function defineRecipe<Team extends RecipeTeam, const Assign extends Assignment<Team> = 'separate'>(
-  input: RecipeInput<Team, Assign>,
+export function defineRecipe<T extends Team, const Assign extends Assignment<T> = 'separate'>(
+  input: RecipeInput<T, Assign>,
 ): RecipeDefinition {
   return { type: 'recipe', input: input as RecipeInput };
 }

@@ -101,18 +101,15 @@ function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** Peels optional, default and readonly wrappers off. */
+/** Peels transformations and optional, default and readonly wrappers off. */
 function bare(schema: z.core.$ZodType): z.core.$ZodType {
-  let current = schema;
-  while (
-    current instanceof z.ZodOptional ||
-    current instanceof z.ZodDefault ||
-    current instanceof z.ZodPrefault ||
-    current instanceof z.ZodReadonly
-  ) {
-    current = current.def.innerType;
-  }
-  return current;
+  if (schema instanceof z.ZodPipe) return bare(schema.def.in);
+  const wrapped =
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodReadonly;
+  return wrapped ? bare(schema.def.innerType) : schema;
 }
 
 /** The schema that describes the value at `path`; of a union, the member that the value's discriminator names. */

@@ -1,17 +1,9 @@
-import type { Sampling } from '../core/backend.js';
 import type { TaskSource } from '../core/task.js';
+import type { Team } from '../teams/team.js';
 import type { RecipeSettings } from './schema.js';
 
-/** What a recipe needs to know of a team; the runtime that plays it needs more. */
-export interface RecipeTeam {
-  readonly name: string;
-  readonly agents: Readonly<
-    Record<string, { readonly sampling?: Partial<Sampling>; readonly invalidPenalty?: number }>
-  >;
-}
-
 /** A resolved recipe: every default filled in, everything checked. The plain part is what recipe.json holds. */
-export interface Recipe<Team extends RecipeTeam = RecipeTeam> extends Readonly<RecipeSettings> {
+export interface Recipe extends Readonly<RecipeSettings> {
   readonly team: Team;
   readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
 }

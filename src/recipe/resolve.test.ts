@@ -1,12 +1,21 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
 import { tinyDecoder } from '../model/spec.js';
+import { agent } from '../teams/agent.js';
+import { defineTeam } from '../teams/team.js';
 import { defineRecipe, type RecipeInput } from './define.js';
 import { recipeJson } from './recipe.js';
 import { resolveRecipe } from './resolve.js';
 
-const team = { name: 'pair', agents: { solver: { invalidPenalty: 0.1, sampling: { maxTokens: 48 } }, verifier: {} } };
+const team = defineTeam({
+  name: 'pair',
+  task: z.unknown(),
+  agents: { solver: agent({ invalidPenalty: 0.1, sampling: { maxTokens: 48 } }), verifier: agent({}) },
+  play: async () => 0,
+  reward: () => 0,
+});
 
 const source = (settings: Record<string, unknown>): TaskSource => ({
   name: 'sums',
@@ -44,7 +53,7 @@ describe('resolveRecipe', () => {
     const recipe = resolve();
     expect(recipe.assign).toEqual({ solver: 'solver', verifier: 'verifier' });
     expect(recipe.policies.verifier).toEqual({
-      model,
+      model: { ...model, kvHeads: 2, ropeBase: 10_000 },
       optimizer: { type: 'adamw', learningRate: 2e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 },
       warmupSteps: 5,
       clipNorm: 1,

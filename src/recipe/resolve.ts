@@ -1,11 +1,12 @@
 /** From a recipe as written, and `--set` overrides, to a recipe with every value checked and every default filled in. */
 import { messageOf, RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
+import type { Team } from '../teams/team.js';
 import { modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { applyOverrides, isPlain, type Override, type Plain, parseOverride } from './overrides.js';
-import type { Recipe, RecipeTeam } from './recipe.js';
+import type { Recipe } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './schema.js';
 
 /** Sampling where neither the recipe nor the team's agent says otherwise. */
@@ -38,8 +39,8 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   return { ...settings, team, tasks: resolveTasks(tasks, overrides.filter(ofTasks)) };
 }
 
-function checkTeam(team: unknown): asserts team is RecipeTeam {
-  if (!isPlain(team) || !isPlain(team.agents)) {
+function checkTeam(team: unknown): asserts team is Team {
+  if (!isPlain(team) || !isPlain(team.agents) || typeof team.play !== 'function') {
     throw new RecipeError(`expected what defineTeam returns, got ${shown(team)}`, 'team');
   }
 }
@@ -54,7 +55,7 @@ function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
 }
 
 /** Gives every agent and every policy its whole entry: the team's defaults below, what was written on top. */
-function spellOut(tree: Plain, team: RecipeTeam, agents: readonly string[]): Plain {
+function spellOut(tree: Plain, team: Team, agents: readonly string[]): Plain {
   const { model } = tree;
   const assign = spellOutAssignment(tree.assign, agents);
   const policies = withEntries(tree.policies, policiesOf(assign), (_, written) =>
@@ -79,7 +80,7 @@ function withEntries(
   return entries;
 }
 
-function agentEntry(team: RecipeTeam, agent: string, written: Plain): Plain {
+function agentEntry(team: Team, agent: string, written: Plain): Plain {
   const own = team.agents[agent];
   const sampling = written.sampling ?? {};
   return {

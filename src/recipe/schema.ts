@@ -1,5 +1,7 @@
 /** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
 import { z } from 'zod';
+import type { AdamWSettings } from '../core/backend.js';
+import { completeModel } from '../model/spec.js';
 import { estimatorSchema, lossSchema, modelSchema } from './choices.js';
 
 const nonNegative = z.number().min(0);
@@ -21,7 +23,7 @@ const agentSchema = z.strictObject({
 });
 
 const policySchema = z.strictObject({
-  model: modelSchema,
+  model: modelSchema.transform(completeModel),
   optimizer: z
     .strictObject({
       type: z.literal('adamw').default('adamw'),
@@ -31,7 +33,7 @@ const policySchema = z.strictObject({
       epsilon: positive.default(1e-8),
       weightDecay: nonNegative.default(0),
     })
-    .prefault({}),
+    .prefault({}) satisfies z.ZodType<AdamWSettings>,
   /** Updates over which the learning rate rises: a fresh AdamW moves every weight by the whole rate in its first steps. */
   warmupSteps: z.int().min(0).default(5),
   /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */

@@ -1,0 +1,74 @@
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { codeHash } from './code-hash.js';
+import { loadRecipe, shippedRecipes } from './load.js';
+import { recipeJson } from './recipe.js';
+import { resolveRecipe } from './resolve.js';
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-recipe-'));
+});
+afterEach(() => rm(root, { recursive: true }));
+
+describe('loadRecipe', () => {
+  it('loads a file of the user', async () => {
+    const file = join(root, 'mine.ts');
+    await writeFile(join(root, 'team.ts'), 'export const team: string = "a team";');
+    await writeFile(file, 'import { team } from "./team.js";\nexport default { type: "recipe", input: { team } };');
+    const loaded = await loadRecipe(file);
+    expect(loaded).toMatchObject({ name: 'mine', source: file, definition: { input: { team: 'a team' } } });
+    expect(loaded.codeHash).toBe(await codeHash(file));
+  });
+
+  it('says what is wrong with a name or a file', async () => {
+    await expect(loadRecipe('maht')).rejects.toThrow(/no recipe 'maht'; did you mean 'math'\? \(known: .*gsm8k/);
+    await expect(loadRecipe('no/such.ts')).rejects.toThrow(/there is no recipe file .*such\.ts/);
+    await writeFile(join(root, 'none.ts'), 'export const recipe = 1;');
+    await expect(loadRecipe(join(root, 'none.ts'))).rejects.toThrow(/export default defineRecipe/);
+    await writeFile(join(root, 'throws.ts'), 'throw new Error("oh no");');
+    await expect(loadRecipe(join(root, 'throws.ts'))).rejects.toThrow(/throws\.ts cannot be loaded: oh no/);
+  });
+
+  it.each(shippedRecipes())('resolves the shipped recipe %s', async (name) => {
+    const { definition } = await loadRecipe(name);
+    const recipe = resolveRecipe(definition, { name });
+    expect(recipe.name).toBe(name);
+    expect(JSON.parse(JSON.stringify(recipeJson(recipe)))).toEqual(recipeJson(recipe));
+  });
+});
+
+describe('codeHash', () => {
+  const write = (name: string, text: string) => writeFile(join(root, 'code', name), text);
+  beforeEach(async () => {
+    await mkdir(join(root, 'code'));
+    await write('main.ts', 'import { a } from "./a.js";\nimport z from "zod";\nexport default a;');
+    await write('a.ts', 'export * from \'./b.ts\';\nexport const c = () => import("./c");');
+    await write('b.ts', 'export const a = 1;');
+    await write('c.ts', 'import "./main.js";');
+    await write('other.ts', 'export {}');
+  });
+  const hash = () => codeHash(join(root, 'code', 'main.ts'));
+
+  it('changes with the file and with everything it imports', async () => {
+    const hashes = new Set([await hash()]);
+    for (const name of ['main.ts', 'a.ts', 'b.ts', 'c.ts']) {
+      await write(
+        name,
+        `${name === 'main.ts' ? 'import "./a.js";' : ''}${name === 'a.ts' ? 'import "./b.js"; import("./c")' : ''}// changed`,
+      );
+      hashes.add(await hash());
+    }
+    expect(hashes.size).toBe(5);
+  });
+
+  it('does not change with other files or when the folder moves', async () => {
+    const before = await hash();
+    await write('other.ts', '// changed');
+    expect(await hash()).toBe(before);
+    await rename(join(root, 'code'), join(root, 'moved'));
+    expect(await codeHash(join(root, 'moved', 'main.ts'))).toBe(before);
+  });
+});

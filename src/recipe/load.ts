@@ -1,0 +1,87 @@
+/** Finds a recipe: one that ships, or a user's file, in TypeScript or JavaScript. */
+import { existsSync, readdirSync } from 'node:fs';
+import { register as registerHooks } from 'node:module';
+import { basename, extname, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { messageOf, RecipeError } from '../core/errors.js';
+import { codeHash } from './code-hash.js';
+import type { RecipeDefinition } from './define.js';
+import { suggestion } from './explain.js';
+
+export interface LoadedRecipe {
+  readonly definition: RecipeDefinition;
+  /** The recipe's name where it gives itself none. */
+  readonly name: string;
+  /** What loads it again: a shipped recipe's name, or an absolute path. */
+  readonly source: string;
+  readonly codeHash: string;
+}
+
+/** `.ts` where this package runs from its sources, `.js` where it was compiled. */
+const ownExtension = extname(fileURLToPath(import.meta.url));
+const shippedDirectory = new URL('../../recipes/', import.meta.url);
+
+/** Names of the recipes that ship, sorted. */
+export function shippedRecipes(): string[] {
+  return readdirSync(shippedDirectory)
+    .filter((file) => file.endsWith(ownExtension) && !/\.(d|test|test-d)\.ts$/.test(file))
+    .map((file) => basename(file, ownExtension))
+    .sort();
+}
+
+/** @throws RecipeError when there is no such recipe, or its file cannot be run or exports none */
+export async function loadRecipe(nameOrFile: string): Promise<LoadedRecipe> {
+  const shipped = shippedRecipes();
+  const isShipped = shipped.includes(nameOrFile);
+  const file = isShipped
+    ? fileURLToPath(new URL(`${nameOrFile}${ownExtension}`, shippedDirectory))
+    : findFile(nameOrFile, shipped);
+  const definition = await importDefinition(file);
+  const name = basename(file, extname(file));
+  return { definition, name, source: isShipped ? nameOrFile : file, codeHash: await codeHash(file) };
+}
+
+function findFile(nameOrFile: string, shipped: readonly string[]): string {
+  const file = resolve(nameOrFile);
+  if (/\.[cm]?[jt]sx?$/.test(nameOrFile)) {
+    if (existsSync(file)) return file;
+    throw new RecipeError(`there is no recipe file ${file}`);
+  }
+  throw new RecipeError(
+    `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts`,
+  );
+}
+
+async function importDefinition(file: string): Promise<RecipeDefinition> {
+  await prepareImport();
+  let exported: unknown;
+  try {
+    const loaded = (await import(pathToFileURL(file).href)) as { default?: unknown };
+    exported = loaded.default;
+  } catch (error) {
+    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${messageOf(error)}`), { cause: error });
+  }
+  // A file that was loaded as CommonJS has its exports one level deeper.
+  if (!isDefinition(exported) && isObject(exported) && 'default' in exported) exported = exported.default;
+  if (isDefinition(exported)) return exported;
+  throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+function isDefinition(value: unknown): value is RecipeDefinition {
+  return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);
+}
+
+let prepared: Promise<void> | undefined;
+
+/** Lets Node import TypeScript, and find this package from files that have none of their own near. */
+function prepareImport(): Promise<void> {
+  prepared ??= (async () => {
+    if (ownExtension !== '.js') return; // running from sources: whatever loads those loads recipes too
+    const { register } = await import('tsx/esm/api');
+    register();
+    registerHooks(new URL('./package-hook.js', import.meta.url));
+  })();
+  return prepared;
+}
