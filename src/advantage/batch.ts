@@ -1,0 +1,93 @@
+import type { TurnRecord } from '../core/advantage.js';
+import { ArgumentError } from '../core/errors.js';
+import type { EpisodeScore } from './estimator.js';
+import { type Groups, groupBy, parentsOf, statisticsOf } from './groups.js';
+
+/** The turns of one step with their groups, each worked out once and only when asked for. */
+export class Batch {
+  readonly turns: readonly TurnRecord[];
+  readonly rewards: Float64Array; // [turns]
+  readonly #groups = new Map<string, Groups>();
+
+  /** @throws ArgumentError naming the first turn whose reward is not a finite number */
+  constructor(turns: readonly TurnRecord[]) {
+    this.turns = turns;
+    this.rewards = this.numbers('reward', (turn) => turn.reward);
+  }
+
+  /** One number a turn. @throws ArgumentError naming the first turn that has none */
+  numbers(name: string, of: (turn: TurnRecord) => number | undefined): Float64Array {
+    const values = new Float64Array(this.turns.length);
+    for (let i = 0; i < values.length; i++) {
+      const value = of(this.turns[i] as TurnRecord);
+      if (value === undefined || !Number.isFinite(value))
+        throw new ArgumentError(`${this.nameOf(i)}: ${name} must be a finite number, got ${value}`);
+      values[i] = value;
+    }
+    return values;
+  }
+
+  /** For error messages. */
+  nameOf(index: number): string {
+    const { task, episode, agent, turn } = this.turns[index] as TurnRecord;
+    return `turns[${index}] (task ${task}, episode ${episode}, agent ${agent}, turn ${turn})`;
+  }
+
+  get all(): Groups {
+    return this.#grouped('all', () => 0);
+  }
+  get tasks(): Groups {
+    return this.#grouped('tasks', (turn) => turn.task);
+  }
+  get agents(): Groups {
+    return this.#grouped('agents', (turn) => turn.agent);
+  }
+  /** An episode is named within its task. */
+  get episodes(): Groups {
+    return this.#grouped('episodes', (turn) => turn.episode, this.tasks);
+  }
+  /** Turns of (task, agent). */
+  get taskAgents(): Groups {
+    return this.#grouped('taskAgents', (turn) => turn.agent, this.tasks);
+  }
+  /** Turns of (task, turn index). */
+  get taskTurns(): Groups {
+    return this.#grouped('taskTurns', (turn) => turn.turn, this.tasks);
+  }
+  /** Turns of (task, agent, turn index). */
+  get taskAgentTurns(): Groups {
+    return this.#grouped('taskAgentTurns', (turn) => turn.turn, this.taskAgents);
+  }
+  /** The task of each episode. */
+  get taskOfEpisode(): Groups {
+    return parentsOf(this.episodes, this.tasks);
+  }
+
+  /** One score an episode. @throws ArgumentError naming a turn without the `outcome` that the score needs */
+  episodeScores(kind: EpisodeScore): Float64Array {
+    const { episodes, rewards } = this;
+    if (kind === 'mean') return statisticsOf(episodes, rewards).mean;
+    const scores = new Float64Array(episodes.count);
+    if (kind === 'first') {
+      for (let i = rewards.length - 1; i >= 0; i--) scores[episodes.of[i] as number] = rewards[i] as number;
+      return scores;
+    }
+    const outcomes = this.numbers('outcome', (turn) => turn.outcome);
+    const outcome = statisticsOf(episodes, outcomes).mean;
+    if (kind === 'outcome') return outcome;
+    scores.set(outcome);
+    for (let i = 0; i < rewards.length; i++) {
+      const e = episodes.of[i] as number;
+      scores[e] = (scores[e] as number) + (rewards[i] as number) - (outcomes[i] as number);
+    }
+    return scores;
+  }
+
+  #grouped(name: string, key: (turn: TurnRecord) => string | number, within?: Groups): Groups {
+    const known = this.#groups.get(name);
+    if (known !== undefined) return known;
+    const groups = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord), within);
+    this.#groups.set(name, groups);
+    return groups;
+  }
+}

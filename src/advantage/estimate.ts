@@ -1,0 +1,14 @@
+import type { TurnRecord } from '../core/advantage.js';
+import { Batch } from './batch.js';
+import type { Estimator } from './estimator.js';
+import { compute } from './table.js';
+
+/**
+ * Advantages of the turns of one step, in the order of the turns: a number for all of a turn's tokens, or (token-level
+ * estimators) an array with one number a token. Linear in the number of turns; the turns are left as they are.
+ * @throws ArgumentError naming the turn whose reward (or whatever else the estimator needs) is missing or not a finite
+ *   number, or the choice of the estimator that is out of range
+ */
+export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Estimator): (number | number[])[] {
+  return Array.from(compute(new Batch(turns), estimator));
+}

@@ -1,0 +1,73 @@
+import { ArgumentError } from '../core/errors.js';
+import type { Batch } from './batch.js';
+import type { Estimator } from './estimator.js';
+import { type Groups, groupBy } from './groups.js';
+import { comparisonOf, measure, normalise, type Settings } from './partition.js';
+import { similarity } from './similarity.js';
+
+/**
+ * GiGPO (Feng et al. 2025, eqs. 3-8): the episode's advantage among the task's episodes, plus `stepWeight` times the advantage
+ * of the step's discounted return among the steps that started from the same observation. With `byAgent` both compare turns
+ * of the same agent only (GiGPO and Dr. MAS combined). An observation seen once adds nothing.
+ * @throws ArgumentError naming a turn without `observation`, `stepReward` or `envStep`, or a choice out of range
+ */
+export function gigpo(
+  batch: Batch,
+  estimator: Extract<Estimator, { type: 'gigpo' }>,
+  settings: Settings,
+): Float64Array {
+  const { byAgent = false, spread = 'none', stepWeight = 1, gamma = 0.95 } = estimator;
+  const unit = byAgent
+    ? ({ score: 'turn', mean: 'agent', spread: 'agent' } as const)
+    : ({ score: 'episode', mean: 'episodes', spread: 'episodes' } as const);
+  const divide = spread === 'group';
+  const fromEpisodes = normalise(batch, divide ? unit : { ...unit, spread: 'none' }, settings);
+
+  const returns = stepReturns(batch, gamma);
+  const within = byAgent ? batch.taskAgents : batch.tasks;
+  const members = observationGroups(batch, within, estimator.similarity);
+  const comparison = comparisonOf({ turns: members.of, members, values: returns, wider: within }, 'zero');
+  const fromSteps = measure(returns, { mean: comparison, spread: divide ? comparison : undefined }, settings);
+  return fromEpisodes.map((advantage, i) => advantage + stepWeight * (fromSteps[i] as number));
+}
+
+/** Discounted return from each turn's environment step on. Turns that share a step share its reward, which counts once. */
+function stepReturns(batch: Batch, gamma: number): Float64Array {
+  const rewards = batch.numbers('stepReward', (turn) => turn.stepReward);
+  const steps = batch.numbers('envStep', (turn) => turn.envStep);
+  const { of } = batch.episodes;
+  const order = Uint32Array.from(of, (_, i) => i).sort(
+    (a, b) => (of[a] as number) - (of[b] as number) || (steps[b] as number) - (steps[a] as number),
+  );
+  const returns = new Float64Array(order.length);
+  order.forEach((turn, position) => {
+    const later = order[position - 1];
+    const sameEpisode = later !== undefined && of[later] === of[turn];
+    if (sameEpisode && steps[later] === steps[turn]) returns[turn] = returns[later] as number;
+    else returns[turn] = (rewards[turn] as number) + (sameEpisode ? gamma * (returns[later] as number) : 0);
+  });
+  return returns;
+}
+
+function observationGroups(batch: Batch, within: Groups, threshold: number | undefined): Groups {
+  const observations = batch.turns.map(({ observation }, i) => {
+    if (observation === undefined) throw new ArgumentError(`${batch.nameOf(i)}: gigpo needs an observation`);
+    return observation;
+  });
+  if (threshold === undefined) return groupBy(observations.length, (i) => observations[i] as string, within);
+  if (!(threshold > 0 && threshold < 1)) {
+    throw new ArgumentError(`advantage.similarity must lie between 0 and 1, got ${threshold}`);
+  }
+  // Each observation joins the first earlier one of its group that is similar enough, or stands for a new cluster.
+  const representatives = Array.from({ length: within.count }, (): string[] => []);
+  return groupBy(
+    observations.length,
+    (i) => {
+      const known = representatives[within.of[i] as number] as string[];
+      const observation = observations[i] as string;
+      const match = known.findIndex((other) => similarity(observation, other) >= threshold);
+      return match >= 0 ? match : known.push(observation) - 1;
+    },
+    within,
+  );
+}

@@ -1,0 +1,137 @@
+import type { Batch } from './batch.js';
+import type { EpisodeScore, Singleton } from './estimator.js';
+import { type GroupStatistics, type Groups, parentsOf, statisticsOf } from './groups.js';
+
+/**
+ * Who is compared with whom:
+ * - `episodes`: the task's episodes, each with its score;
+ * - `turns`: all turns of the task;
+ * - `agent`: the turns of (task, agent);
+ * - `turn`: the turns of (task, turn index);
+ * - `agent-turn`: the turns of (task, agent, turn index).
+ */
+export type Pool = 'episodes' | 'turns' | 'agent' | 'turn' | 'agent-turn';
+
+/** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
+export interface Rule {
+  /** What is normalised: the episode's score, the same for all of its turns, or the turn's own reward. */
+  readonly score: 'episode' | 'turn';
+  readonly mean: Pool;
+  readonly spread: Pool | 'none';
+  /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
+  readonly leaveOneOut?: boolean;
+}
+
+export interface Settings {
+  readonly episodeScore: EpisodeScore;
+  readonly epsilon: number;
+  readonly minimumSpread: number;
+  readonly singleton: Singleton;
+}
+
+/** One advantage a turn, by the rule. Linear in the number of turns. */
+export function normalise(batch: Batch, rule: Rule, settings: Settings): Float64Array {
+  const scores = rule.score === 'turn' ? batch.rewards : scoresOfTurns(batch, settings.episodeScore);
+  const compare = (pool: Pool) => comparisonOf(poolOf(batch, pool, scores, settings), settings.singleton);
+  const mean = compare(rule.mean);
+  const spread = rule.spread === 'none' ? undefined : rule.spread === rule.mean ? mean : compare(rule.spread);
+  return measure(scores, { mean, spread, leaveOneOut: rule.leaveOneOut === true }, settings);
+}
+
+/** The one loop behind every group-based estimator: scores measured against the statistics of their groups. */
+export function measure(
+  scores: Float64Array,
+  against: { readonly mean: Comparison; readonly spread: Comparison | undefined; readonly leaveOneOut?: boolean },
+  { epsilon, minimumSpread }: Pick<Settings, 'epsilon' | 'minimumSpread'>,
+): Float64Array {
+  const { mean, spread, leaveOneOut } = against;
+  const advantages = new Float64Array(scores.length);
+  for (let i = 0; i < scores.length; i++) {
+    const m = mean.of[i] as number;
+    if (mean.silent[m] === 1) continue;
+    let advantage = (scores[i] as number) - (mean.mean[m] as number);
+    const n = mean.size[m] as number;
+    if (leaveOneOut === true && n > 1) advantage *= n / (n - 1);
+    if (spread !== undefined) {
+      const s = spread.of[i] as number;
+      const divisor = (spread.spread[s] as number) + epsilon;
+      // Without an epsilon a spread of exactly 0 has nothing to divide by.
+      if (spread.silent[s] === 1 || (spread.spread[s] as number) < minimumSpread || divisor === 0) continue;
+      advantage /= divisor;
+    }
+    advantages[i] = advantage;
+  }
+  return advantages;
+}
+
+/** The groups of a pool with the statistics that their turns are measured against. */
+export interface Comparison extends GroupStatistics {
+  /** The group of each turn. */
+  readonly of: Int32Array; // [turns]
+  /** 1 where a group's turns get advantage 0 because it has one member. */
+  readonly silent: Uint8Array; // [groups]
+}
+
+/** The statistics of each group, with what a group of one gets instead. */
+export function comparisonOf({ turns, members, values, wider }: PoolMembers, singleton: Singleton): Comparison {
+  const { size, mean, spread } = statisticsOf(members, values);
+  const silent = new Uint8Array(members.count);
+  const fallback = singleton === 'batch' ? statisticsOf(wider, values) : undefined;
+  const widerOf = fallback === undefined ? undefined : parentsOf(members, wider).of;
+  for (let g = 0; g < members.count; g++) {
+    if (size[g] !== 1) continue;
+    if (singleton === 'raw') {
+      mean[g] = 0;
+      spread[g] = 1;
+      continue;
+    }
+    const w = widerOf?.[g];
+    if (fallback === undefined || w === undefined || fallback.size[w] === 1) {
+      silent[g] = 1;
+      continue;
+    }
+    mean[g] = fallback.mean[w] as number;
+    spread[g] = fallback.spread[w] as number;
+  }
+  return { of: turns, size, mean, spread, silent };
+}
+
+export interface PoolMembers {
+  /** The group of each turn. */
+  readonly turns: Int32Array;
+  /** Turns or episodes, sorted into the same groups. */
+  readonly members: Groups;
+  readonly values: Float64Array; // [members]
+  /** The same members in the groups whose statistics stand in for a group of one. */
+  readonly wider: Groups;
+}
+
+/** @param scores What is normalised, one a turn; the pool `episodes` takes each episode's score instead. */
+export function poolOf(
+  batch: Batch,
+  pool: Pool,
+  scores: Float64Array,
+  { episodeScore }: Pick<Settings, 'episodeScore'>,
+): PoolMembers {
+  const ofTurns = (members: Groups, wider: Groups) => ({ turns: members.of, members, values: scores, wider });
+  switch (pool) {
+    case 'episodes': {
+      const members = batch.taskOfEpisode;
+      const wider = { of: new Int32Array(members.of.length), count: 1 };
+      return { turns: batch.tasks.of, members, values: batch.episodeScores(episodeScore), wider };
+    }
+    case 'turns':
+      return ofTurns(batch.tasks, batch.all);
+    case 'agent':
+      return ofTurns(batch.taskAgents, batch.agents);
+    case 'turn':
+      return ofTurns(batch.taskTurns, batch.all);
+    case 'agent-turn':
+      return ofTurns(batch.taskAgentTurns, batch.agents);
+  }
+}
+
+function scoresOfTurns(batch: Batch, kind: EpisodeScore): Float64Array {
+  const scores = batch.episodeScores(kind);
+  return Float64Array.from(batch.episodes.of, (e) => scores[e] as number);
+}
