@@ -156,9 +156,10 @@ describe('safetensors', () => {
 
   it('hands out a tensor only with the expected shape', () => {
     const read = decodeSafetensors(encodeSafetensors([{ name: 'a', shape: [2, 1], data: Float32Array.of(1, 2) }]));
-    expect(requireTensor(read, 'a', [2, 1], 'f').data).toEqual(Float32Array.of(1, 2));
-    expect(() => requireTensor(read, 'b', [1], 'f')).toThrow(new CheckpointError('f: tensor "b" is missing'));
-    expect(() => requireTensor(read, 'a', [2], 'f')).toThrow('f: tensor "a" has shape [2, 1], expected [2]');
-    expect(() => requireTensor(read, 'a', [1, 2], 'f')).toThrow('f: tensor "a" has shape [2, 1], expected [1, 2]');
+    const get = (name: string, ...shape: number[]) => requireTensor(read, { name, shape }, 'f').data;
+    expect(get('a', 2, 1)).toEqual(Float32Array.of(1, 2));
+    expect(() => get('b', 1)).toThrow(new CheckpointError('f: tensor "b" [1] is missing'));
+    expect(() => get('a', 2)).toThrow('f: tensor "a" has shape [2, 1], expected [2]');
+    expect(() => get('a', 1, 2)).toThrow('f: tensor "a" has shape [2, 1], expected [1, 2]');
   });
 });

@@ -5,10 +5,14 @@
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import { readHeader, type TensorDtype } from './safetensors-header.js';
 
-/** A float32 tensor with its name, row-major. */
-export interface NamedTensor {
+/** What a tensor is called and how large it is. */
+export interface TensorShape {
   readonly name: string;
   readonly shape: readonly number[];
+}
+
+/** A float32 tensor with its name, row-major. */
+export interface NamedTensor extends TensorShape {
   readonly data: Float32Array;
 }
 
@@ -81,20 +85,17 @@ export function safetensorsMetadata(bytes: Uint8Array, file = 'safetensors'): Re
 }
 
 /** The tensor with this name. @throws CheckpointError when it is missing or has another shape. */
-export function requireTensor(
-  tensors: ReadonlyMap<string, StoredTensor>,
-  name: string,
-  shape: readonly number[],
+export function requireTensor<T extends { readonly shape: readonly number[] }>(
+  tensors: ReadonlyMap<string, T>,
+  { name, shape }: TensorShape,
   file: string,
-): StoredTensor {
+): T {
   const tensor = tensors.get(name);
-  if (tensor === undefined) throw new CheckpointError(`${file}: tensor "${name}" is missing`);
-  if (tensor.shape.length !== shape.length || !tensor.shape.every((size, i) => size === shape[i])) {
-    throw new CheckpointError(
-      `${file}: tensor "${name}" has shape [${tensor.shape.join(', ')}], expected [${shape.join(', ')}]`,
-    );
-  }
-  return tensor;
+  const expected = `[${shape.join(', ')}]`;
+  if (tensor === undefined) throw new CheckpointError(`${file}: tensor "${name}" ${expected} is missing`);
+  const found = `[${tensor.shape.join(', ')}]`;
+  if (found === expected) return tensor;
+  throw new CheckpointError(`${file}: tensor "${name}" has shape ${found}, expected ${expected}`);
 }
 
 function toFloat32(bytes: Uint8Array, dtype: TensorDtype): Float32Array {

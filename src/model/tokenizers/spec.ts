@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TokenizerError } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
 
 const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
@@ -43,6 +44,6 @@ export type HuggingFaceSpec = Extract<TokenizerSpec, { type: 'huggingface' }>;
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   const parsed = tokenizerSpec.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => `${['tokenizer', ...path].join('.')}: ${message}`);
-  throw new TokenizerError(problems.join('; '));
+  const issues = parsed.error.issues.map(({ path, message }) => ({ path: ['tokenizer', ...path], message }));
+  throw new TokenizerError(issuesText(issues));
 }

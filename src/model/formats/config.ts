@@ -1,0 +1,155 @@
+/** config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2 and Qwen3 families. */
+import { z } from 'zod';
+import type { DecoderConfig } from '../../core/backend.js';
+import { CheckpointError } from '../../core/errors.js';
+import { type RopeScaling, readRope } from './rope.js';
+import { parseWith } from './schema.js';
+
+export type Architecture = 'llama' | 'qwen2' | 'qwen3';
+
+/** What a config.json says about a decoder. */
+export interface ModelDescription {
+  readonly architecture: Architecture;
+  readonly config: DecoderConfig;
+  /** The output layer is the embedding, transposed. */
+  readonly tied: boolean;
+  /** Absent: positions are rotated as they are. */
+  readonly ropeScaling?: RopeScaling;
+  /** Which attention projections add a bias. */
+  readonly attentionBias: 'none' | 'qkv' | 'qkvo';
+  /** Queries and keys are normalised per head before the rotation. */
+  readonly queryKeyNorm: boolean;
+  /** The ids that end a text; empty when the file names none. */
+  readonly stopTokens: readonly number[];
+}
+
+const architectures: ReadonlyMap<string, Architecture> = new Map([
+  ['LlamaForCausalLM', 'llama'],
+  ['Qwen2ForCausalLM', 'qwen2'],
+  ['Qwen3ForCausalLM', 'qwen3'],
+]);
+
+const configFile = z.looseObject({
+  architectures: z.array(z.string()).nullish(),
+  model_type: z.string().nullish(),
+  vocab_size: z.int().positive(),
+  hidden_size: z.int().positive(),
+  num_hidden_layers: z.int().positive().max(10_000), // lists are made by layer before any weight is seen
+  num_attention_heads: z.int().positive(),
+  num_key_value_heads: z.int().positive().nullish(),
+  head_dim: z.int().positive().nullish(),
+  intermediate_size: z.int().positive(),
+  max_position_embeddings: z.int().positive(),
+  rms_norm_eps: z.number().positive(),
+  tie_word_embeddings: z.boolean().nullish(),
+  attention_bias: z.boolean().nullish(),
+});
+type ConfigFile = z.infer<typeof configFile>;
+
+const id = z.int().nonnegative();
+const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).nullish() });
+
+/**
+ * Reads the parsed contents of a config.json.
+ * @throws CheckpointError naming the key and what was expected, or what about the model cannot be represented.
+ */
+export function readConfig(json: unknown, file = 'config.json'): ModelDescription {
+  const raw = parseWith(configFile, json, file);
+  const architecture = readArchitecture(raw, file);
+  refuseVariants(raw, file);
+  const rope = readRope(raw, file);
+  return {
+    architecture,
+    config: {
+      vocabSize: raw.vocab_size,
+      width: raw.hidden_size,
+      layers: raw.num_hidden_layers,
+      ...readHeads(raw, architecture, file),
+      feedForward: raw.intermediate_size,
+      context: raw.max_position_embeddings,
+      ropeBase: rope.base,
+      normEpsilon: raw.rms_norm_eps,
+    },
+    tied: raw.tie_word_embeddings ?? false,
+    ...(rope.scaling && { ropeScaling: rope.scaling }),
+    attentionBias: architecture === 'qwen2' ? 'qkv' : raw.attention_bias ? 'qkvo' : 'none',
+    queryKeyNorm: architecture === 'qwen3',
+    stopTokens: readStopTokens(json, file),
+  };
+}
+
+/** The ids that end a text in the parsed contents of a config.json or generation_config.json. @throws CheckpointError */
+export function readStopTokens(json: unknown, file: string): readonly number[] {
+  const ids = parseWith(stopTokensFile, json, file).eos_token_id;
+  return typeof ids === 'number' ? [ids] : (ids ?? []);
+}
+
+/** The contents of a config.json for a decoder of ours: a Llama with tied embeddings in float32. */
+export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
+  return {
+    architectures: ['LlamaForCausalLM'],
+    model_type: 'llama',
+    vocab_size: config.vocabSize,
+    hidden_size: config.width,
+    intermediate_size: config.feedForward,
+    num_hidden_layers: config.layers,
+    num_attention_heads: config.heads,
+    num_key_value_heads: config.kvHeads,
+    head_dim: config.headDim,
+    max_position_embeddings: config.context,
+    hidden_act: 'silu',
+    rms_norm_eps: config.normEpsilon,
+    rope_theta: config.ropeBase,
+    rope_scaling: null,
+    attention_bias: false,
+    mlp_bias: false,
+    tie_word_embeddings: true,
+    torch_dtype: 'float32',
+    bos_token_id: null,
+    eos_token_id: stopTokens.length === 1 ? stopTokens[0] : stopTokens,
+    pad_token_id: null,
+  };
+}
+
+function readArchitecture(raw: ConfigFile, file: string): Architecture {
+  const name = raw.architectures?.[0];
+  const found =
+    name === undefined
+      ? [...architectures.values()].find((family) => family === raw.model_type)
+      : architectures.get(name);
+  if (found !== undefined) return found;
+  const said = name ?? raw.model_type ?? 'none';
+  throw new CheckpointError(
+    `${file}: architecture "${said}" is not supported, expected one of ${[...architectures.keys()].join(', ')}`,
+  );
+}
+
+/** Variants of the three families that change the arithmetic in ways this product has no description for. */
+function refuseVariants(raw: ConfigFile, file: string): void {
+  const normal: Record<string, (value: unknown) => boolean> = {
+    hidden_act: (value) => value === 'silu',
+    mlp_bias: (value) => value === false,
+    use_sliding_window: (value) => value === false,
+    layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
+    partial_rotary_factor: (value) => value === 1,
+    quantization_config: () => false,
+  };
+  for (const [key, isNormal] of Object.entries(normal)) {
+    const value = raw[key];
+    if (value === undefined || value === null || isNormal(value)) continue;
+    throw new CheckpointError(`${file}: ${key} = ${JSON.stringify(value)} is not supported`);
+  }
+}
+
+function readHeads(raw: ConfigFile, architecture: Architecture, file: string) {
+  const heads = raw.num_attention_heads;
+  const kvHeads = raw.num_key_value_heads ?? heads;
+  const headDim = raw.head_dim ?? (architecture === 'qwen3' ? 128 : raw.hidden_size / heads);
+  if (!Number.isInteger(headDim) || headDim % 2 !== 0) {
+    throw new CheckpointError(`${file}: expected an even number of values a head, found ${headDim}`);
+  }
+  if (heads % kvHeads !== 0) {
+    throw new CheckpointError(`${file}: ${heads} heads cannot share ${kvHeads} key/value heads evenly`);
+  }
+  return { heads, kvHeads, headDim };
+}

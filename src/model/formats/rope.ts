@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { CheckpointError } from '../../core/errors.js';
+import { parseWith } from './schema.js';
+
+/** How positions are stretched beyond the context a model was first trained on. */
+export type RopeScaling =
+  | { readonly type: 'linear'; readonly factor: number }
+  | {
+      readonly type: 'llama3';
+      readonly factor: number;
+      readonly lowFrequencyFactor: number;
+      readonly highFrequencyFactor: number;
+      /** Context length before stretching. */
+      readonly originalContext: number;
+    };
+
+/** The base that all three families take where the file names none. */
+const DEFAULT_BASE = 10_000;
+
+const positive = z.number().positive();
+const ropeSettings = z.looseObject({
+  rope_theta: positive.optional(),
+  rope_type: z.string().optional(),
+  type: z.string().optional(),
+});
+const linear = z.looseObject({ factor: positive });
+const llama3 = z.looseObject({
+  factor: positive,
+  low_freq_factor: positive,
+  high_freq_factor: positive,
+  original_max_position_embeddings: z.int().positive(),
+});
+
+/**
+ * The rotary embedding in either generation of config.json: `rope_theta` and `rope_scaling`, or both in `rope_parameters`.
+ * @throws CheckpointError when it is malformed or of a kind that has no description here.
+ */
+export function readRope(
+  raw: Readonly<Record<string, unknown>>,
+  file: string,
+): { readonly base: number; readonly scaling?: RopeScaling } {
+  const key = raw.rope_parameters ? 'rope_parameters' : 'rope_scaling';
+  const settings = parseWith(ropeSettings, raw[key] ?? {}, file, key);
+  const base = settings.rope_theta ?? parseWith(positive.nullish(), raw.rope_theta, file, 'rope_theta') ?? DEFAULT_BASE;
+  const type = settings.rope_type ?? settings.type ?? 'default';
+  switch (type) {
+    case 'default':
+      return { base };
+    case 'linear':
+      return { base, scaling: { type, factor: parseWith(linear, settings, file, key).factor } };
+    case 'llama3': {
+      const scaling = parseWith(llama3, settings, file, key);
+      return {
+        base,
+        scaling: {
+          type,
+          factor: scaling.factor,
+          lowFrequencyFactor: scaling.low_freq_factor,
+          highFrequencyFactor: scaling.high_freq_factor,
+          originalContext: scaling.original_max_position_embeddings,
+        },
+      };
+    }
+    default:
+      throw new CheckpointError(
+        `${file}: ${key} of the kind "${type}" is not supported, expected default, linear or llama3`,
+      );
+  }
+}

@@ -1,0 +1,26 @@
+import type { z } from 'zod';
+import { CheckpointError, messageOf } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
+
+/**
+ * `value` as the schema describes it. `key` is where in the file it was found.
+ * @throws CheckpointError naming file and key of everything that is wrong.
+ */
+export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string, key?: string): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.map(({ path, message }) => ({
+    path: key === undefined ? path : [key, ...path],
+    message,
+  }));
+  throw new CheckpointError(`${file}: ${issuesText(issues)}`);
+}
+
+/** @throws CheckpointError naming the file when the text is not JSON. */
+export function parseJson(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CheckpointError(`${file}: not valid JSON: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,77 @@
+/** A tokenizer in a model's directory: Hugging Face's files, or the description of one of our own. */
+import { CheckpointError, messageOf } from '../../core/errors.js';
+import type { Files } from '../../core/files.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { createTokenizer } from '../tokenizers/create.js';
+import { parseTokenizerSpec } from '../tokenizers/spec.js';
+import { readStopTokens } from './config.js';
+import { parseJson } from './schema.js';
+
+/** Holds a description that `createTokenizer` understands, for tokenizers that Hugging Face's files cannot express. */
+const OWN = 'drmas_tokenizer.json';
+
+/**
+ * Reads the tokenizer of a model's directory. The ids that end a text come from generation_config.json, else from
+ * config.json, else from the tokenizer.
+ * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used.
+ */
+export async function readTokenizer(files: Files, directory: string): Promise<Tokenizer> {
+  const own = await readOptional(files, `${directory}/${OWN}`);
+  if (own !== undefined) return createTokenizer(parseJson(own, `${directory}/${OWN}`));
+  const chatTemplate = await readOptional(files, `${directory}/chat_template.jinja`);
+  const stopTokens = await findStopTokens(files, directory);
+  return createTokenizer({
+    type: 'huggingface',
+    tokenizer: await readJson(files, `${directory}/tokenizer.json`),
+    config: await readJson(files, `${directory}/tokenizer_config.json`),
+    ...(chatTemplate !== undefined && { chatTemplate }),
+    ...(stopTokens.length > 0 && { stopTokens }),
+  });
+}
+
+/**
+ * Writes what `readTokenizer` reads into an existing directory. The ids that end a text are config.json's to hold, and
+ * further variables of a chat template belong to whoever set them; neither is written here.
+ */
+export async function writeTokenizer(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
+  const spec = parseTokenizerSpec(tokenizer.toJSON());
+  if (spec.type !== 'huggingface') {
+    await files.write(`${directory}/${OWN}`, formatJson(spec));
+    return;
+  }
+  await files.write(`${directory}/tokenizer.json`, formatJson(spec.tokenizer));
+  await files.write(`${directory}/tokenizer_config.json`, formatJson(spec.config));
+  if (spec.chatTemplate !== undefined) await files.write(`${directory}/chat_template.jinja`, spec.chatTemplate);
+}
+
+/** @throws CheckpointError when the file cannot be read or is not JSON. */
+export async function readJson(files: Files, path: string): Promise<unknown> {
+  return parseJson(await readOrRefuse(path, () => files.readText(path)), path);
+}
+
+/** The result of reading `path`. @throws CheckpointError naming the file when that fails. */
+export async function readOrRefuse<T>(path: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw new CheckpointError(`${path}: cannot be read: ${messageOf(error)}`);
+  }
+}
+
+export function formatJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+async function readOptional(files: Files, path: string): Promise<string | undefined> {
+  return (await files.exists(path)) ? readOrRefuse(path, () => files.readText(path)) : undefined;
+}
+
+async function findStopTokens(files: Files, directory: string): Promise<readonly number[]> {
+  for (const name of ['generation_config.json', 'config.json']) {
+    const path = `${directory}/${name}`;
+    const text = await readOptional(files, path);
+    const ids = text === undefined ? [] : readStopTokens(parseJson(text, path), path);
+    if (ids.length > 0) return ids;
+  }
+  return [];
+}
