@@ -46,8 +46,8 @@ const decoderConfig: fc.Arbitrary<DecoderConfig> = fc
     fc
       .record({
         context: count,
-        ropeBase: fc.double({ min: 1, max: 1e7 }),
-        normEpsilon: fc.double({ min: 1e-9, max: 0.1 }),
+        ropeBase: fc.double({ min: 1, max: 1e7, noNaN: true }),
+        normEpsilon: fc.double({ min: 1e-9, max: 0.1, noNaN: true }),
       })
       .map((rest) => ({ ...sizes, ...rest, heads: sizes.kvHeads * group, headDim: 2 * half })),
   );

@@ -5,7 +5,7 @@ import { CheckpointError } from '../../core/errors.js';
 import { type RopeScaling, readRope } from './rope.js';
 import { parseWith } from './schema.js';
 
-export type Architecture = 'llama' | 'qwen2' | 'qwen3';
+type Architecture = 'llama' | 'qwen2' | 'qwen3';
 
 /** What a config.json says about a decoder. */
 export interface ModelDescription {

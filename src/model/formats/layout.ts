@@ -5,25 +5,9 @@
  */
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
+import { type DecoderTensors, parameterCount } from '../decoder/parameters.js';
 import { EMBEDDING, FINAL_NORM, normNames, type Projection, projections } from './names.js';
 import { type NamedTensor, requireTensor, type StoredTensor } from './safetensors.js';
-
-/** One layer of a decoder: H heads, K key/value heads of hd values, feed-forward width f. */
-export interface LayerTensors {
-  readonly attentionNorm: Float32Array; // [d]
-  readonly qkv: Float32Array; // [d, (H + 2K) hd]
-  readonly attentionOut: Float32Array; // [H hd, d]
-  readonly feedForwardNorm: Float32Array; // [d]
-  readonly gateUp: Float32Array; // [d, 2f]
-  readonly down: Float32Array; // [f, d]
-}
-
-/** The weights of a decoder with tied embeddings. */
-export interface DecoderTensors {
-  readonly embedding: Float32Array; // [V, d]
-  readonly layers: readonly LayerTensors[];
-  readonly finalNorm: Float32Array; // [d]
-}
 
 /**
  * Fills the engine's tensors from Hugging Face's.
@@ -35,6 +19,7 @@ export function fromHuggingFace(
   config: DecoderConfig,
   file = 'checkpoint',
 ): void {
+  requireSize(target, config);
   const read = (name: string, ...shape: number[]) => requireTensor(source, { name, shape }, file).data;
   for (const { name, shape, data } of direct(target, config)) data.set(read(name, ...shape));
   for (const { matrix, parts } of fused(target, config)) {
@@ -55,6 +40,7 @@ export function fromHuggingFace(
  * @throws ArgumentError when `tensors` has other sizes than `config` says.
  */
 export function toHuggingFace(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
+  requireSize(tensors, config);
   const result: NamedTensor[] = direct(tensors, config).map((tensor) => ({ ...tensor, data: tensor.data.slice() }));
   for (const { matrix, parts } of fused(tensors, config)) {
     const stride = totalOutputs(parts);
@@ -78,18 +64,11 @@ function direct(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
     { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
     { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
   ];
-  requireLength('layers', tensors.layers, config.layers);
   tensors.layers.forEach(({ attentionNorm, feedForwardNorm }, index) => {
     const names = normNames(index);
     found.push({ name: names.attention, shape: [width], data: attentionNorm });
     found.push({ name: names.feedForward, shape: [width], data: feedForwardNorm });
   });
-  for (const { name, shape, data } of found)
-    requireLength(
-      name,
-      data,
-      shape.reduce((a, b) => a * b, 1),
-    );
   return found;
 }
 
@@ -97,17 +76,12 @@ function direct(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
 function fused(tensors: DecoderTensors, config: DecoderConfig): { matrix: Float32Array; parts: Projection[] }[] {
   return tensors.layers.flatMap(({ qkv, attentionOut, gateUp, down }, index) => {
     const layer = projections(config, index);
-    const matrices = [
+    return [
       { matrix: qkv, parts: [layer.query, layer.key, layer.value] },
       { matrix: attentionOut, parts: [layer.attentionOut] },
       { matrix: gateUp, parts: [layer.gate, layer.up] },
       { matrix: down, parts: [layer.down] },
     ];
-    for (const { matrix, parts } of matrices) {
-      const inputs = parts[0]?.inputs ?? 0;
-      requireLength(parts.map(({ name }) => name).join(' + '), matrix, inputs * totalOutputs(parts));
-    }
-    return matrices;
   });
 }
 
@@ -115,7 +89,7 @@ function totalOutputs(parts: readonly Projection[]): number {
   return parts.reduce((sum, { outputs }) => sum + outputs, 0);
 }
 
-function requireLength(name: string, found: ArrayLike<unknown>, expected: number): void {
-  if (found.length !== expected)
-    throw new ArgumentError(`${name}: expected ${expected} entries, found ${found.length}`);
+function requireSize({ flat }: DecoderTensors, config: DecoderConfig): void {
+  const expected = parameterCount(config);
+  if (flat.length !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${flat.length}`);
 }
