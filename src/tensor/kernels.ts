@@ -208,9 +208,9 @@ export interface Kernels {
   /**
    * Draws one token a row by inverting the cumulative distribution of softmax(logits · inverseTemperature) at uniforms[r],
    * in order of token id, after keeping the topK most probable (0: all; ties go to the lower id) and of those the smallest
-   * set, at least one token, that reaches the share topP of their probability (1: all). A row whose inverseTemperature is 0 takes the most probable token (ties: the lower id)
-   * and its log-prob is that of softmax(logits). `logprobs` are over the full vocabulary and equal `tokenLogprobs` bit for
-   * bit.
+   * set, at least one token, that reaches the share topP of their probability (1: all). A row whose inverseTemperature is
+   * 0 takes the most probable token (ties: the lower id) and its log-prob is that of softmax(logits). `logprobs` are over
+   * the full vocabulary and equal `tokenLogprobs` bit for bit.
    */
   sampleTokens(
     tokens: Int32Array, // [rows]

@@ -1,0 +1,171 @@
+/**
+ * Builds the native addon with the plain C++ compiler and keeps it in the cache under the hash of all that went into it.
+ * kernels.cpp is compiled once per instruction set (the addon picks one when it runs), addon.cpp once.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Environment } from './cache.js';
+import { type Compiler, run } from './compiler.js';
+
+// A CommonJS package without types.
+const require = createRequire(import.meta.url);
+
+interface Unit {
+  readonly source: string;
+  readonly object: string;
+  readonly flags: readonly string[];
+}
+
+/** Everything that decides what the compiler is going to make. */
+export interface BuildPlan {
+  readonly compiler: Compiler;
+  readonly sourceDirectory: string;
+  readonly units: readonly Unit[];
+  readonly link: readonly string[];
+  /** Of the sources, the flags, the compiler's version, the platform and the Node-API version. */
+  readonly hash: string;
+}
+
+const COMMON = [
+  '-std=c++17',
+  '-O3',
+  '-fPIC',
+  '-fvisibility=hidden',
+  '-ffp-contract=off',
+  '-fno-math-errno',
+  '-pthread',
+];
+
+const ISA_FLAGS = {
+  avx512: ['-mavx512f', '-mavx512vl', '-mavx512dq', '-mavx512bw', '-mavx2', '-mfma', '-mprefer-vector-width=512'],
+  avx2: ['-mavx2', '-mfma'],
+  portable: [],
+};
+
+/** The sources that ship: `native/` beside the package.json of drmas, above this file in src as in dist. */
+export function shippedSources(): string {
+  let directory = dirname(fileURLToPath(import.meta.url));
+  while (!(existsSync(join(directory, 'package.json')) && existsSync(join(directory, 'native')))) {
+    const parent = dirname(directory);
+    if (parent === directory) throw new Error('the package has no directory native/');
+    directory = parent;
+  }
+  return join(directory, 'native');
+}
+
+export async function planBuild(compiler: Compiler, sourceDirectory: string): Promise<BuildPlan> {
+  const x64 = process.arch === 'x64';
+  const sets: (keyof typeof ISA_FLAGS)[] = x64 ? ['avx512', 'avx2', 'portable'] : ['portable'];
+  const headers = require('node-api-headers') as { readonly include_dir: string };
+  const units: Unit[] = sets.map((isa) => ({
+    source: 'kernels.cpp',
+    object: `${isa}.o`,
+    flags: [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]],
+  }));
+  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
+  units.push({ source: 'addon.cpp', object: 'addon.o', flags: [...COMMON, ...dispatch, `-I${headers.include_dir}`] });
+  const mac = process.platform === 'darwin';
+  const link = mac ? ['-dynamiclib', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
+
+  const hash = createHash('sha256');
+  const { napi = '' } = process.versions;
+  const flags = units.map((unit) => unit.flags.filter((flag) => !flag.startsWith('-I')));
+  hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch, napi]));
+  for (const file of (await readdir(sourceDirectory)).sort()) {
+    if (!/\.(cpp|h)$/.test(file)) continue;
+    hash.update(JSON.stringify([file, await readFile(join(sourceDirectory, file), 'utf8')]));
+  }
+  return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
+}
+
+const ADDON = 'drmas.node';
+const CHECKSUM = 'drmas.node.sha256';
+
+export const addonPath = (builds: string, plan: BuildPlan): string => join(builds, plan.hash, ADDON);
+
+/**
+ * Whether the addon lies in the cache as it was built. A library cut short (a full disk) could crash the process that loads
+ * it, so its checksum is looked at first.
+ */
+export async function isBuilt(builds: string, plan: BuildPlan): Promise<boolean> {
+  return isIntact(join(builds, plan.hash));
+}
+
+async function isIntact(directory: string): Promise<boolean> {
+  try {
+    const [addon, expected] = await Promise.all([
+      readFile(join(directory, ADDON)),
+      readFile(join(directory, CHECKSUM), 'utf8'),
+    ]);
+    return checksum(addon) === expected;
+  } catch {
+    return false;
+  }
+}
+
+const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
+
+/**
+ * Compiles and links in a directory of its own, then renames that into place, so that whoever builds at the same time sees
+ * all of it or nothing. An intact addon that somebody else put there meanwhile stays, unless `replace`. Returns the
+ * compiler's complaint, or undefined when the addon is in place.
+ */
+export async function build(
+  builds: string,
+  plan: BuildPlan,
+  environment: Environment,
+  replace: boolean,
+): Promise<string | undefined> {
+  const own = join(builds, `.build-${randomBytes(8).toString('hex')}`);
+  await mkdir(own, { recursive: true });
+  try {
+    const { compiler, sourceDirectory, units, link } = plan;
+    const compiled = await Promise.all(
+      units.map(({ source, object, flags }) =>
+        run(compiler.command, [...flags, '-c', join(sourceDirectory, source), '-o', join(own, object)], environment),
+      ),
+    );
+    const failed = compiled.find(({ problem }) => problem !== undefined);
+    if (failed !== undefined) return failed.problem;
+    const objects = units.map(({ object }) => join(own, object));
+    const linked = await run(compiler.command, [...link, ...objects, '-o', join(own, ADDON)], environment);
+    if (linked.problem !== undefined) return linked.problem;
+    await writeFile(join(own, CHECKSUM), checksum(await readFile(join(own, ADDON))));
+    await Promise.all(objects.map((object) => rm(object)));
+    const place = join(builds, plan.hash);
+    if (replace) await discard(place, own);
+    await moveIntoPlace(own, place);
+    return undefined;
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
+}
+
+/** A directory cannot be renamed over one with content: an intact one stays, a damaged one goes. */
+async function moveIntoPlace(own: string, place: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await rename(own, place);
+    } catch (error) {
+      if (await isIntact(place)) return;
+      if (attempt === 3) throw error;
+      await discard(place, own);
+    }
+  }
+}
+
+/** Takes a damaged build away in one step, so that nobody sees half of it. */
+async function discard(place: string, own: string): Promise<void> {
+  const aside = `${own}-damaged`;
+  if (existsSync(place)) await rename(place, aside).catch(ignoreMissing);
+  await rm(aside, { recursive: true, force: true });
+}
+
+/** Somebody else was faster. */
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
+}

@@ -1,0 +1,129 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { messageOf } from '../../core/errors.js';
+import type { Kernels } from '../kernels.js';
+import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
+import { cacheDirectory, type Environment, writableBuilds } from './cache.js';
+import { findCompiler } from './compiler.js';
+
+export interface NativeOptions {
+  /** At least 1; the calling thread is one of them. */
+  readonly threads: number;
+  /** Instruction set to use; by default the best one that this processor has. */
+  readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
+  /** Told what is being done when it takes a while. */
+  readonly onProgress?: ((message: string) => void) | undefined;
+  readonly environment?: Environment | undefined;
+  /** Where kernels.cpp and addon.cpp lie; by default those that ship. */
+  readonly sourceDirectory?: string | undefined;
+}
+
+/** The kernels, or why there are none, for people to read. */
+export type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
+
+/** What the addon makes: `Kernels`, save that adamw takes its settings one by one. */
+type NativeKernels = Omit<Kernels, 'adamw'> & {
+  adamw(
+    weights: Float32Array,
+    gradient: Float32Array,
+    firstMoment: Float32Array,
+    secondMoment: Float32Array,
+    length: number,
+    learningRate: number,
+    beta1: number,
+    beta2: number,
+    epsilon: number,
+    weightDecay: number,
+    step: number,
+    gradientScale: number,
+  ): void;
+};
+
+interface Addon {
+  /** Undefined when this processor cannot run the wanted set. */
+  create(threads: number, isa?: string): NativeKernels | undefined;
+}
+
+/**
+ * Loads the native kernels, building them first when the cache does not hold them (some seconds of compiling). Never
+ * throws for want of a compiler, a writable directory or a matching processor: that is a `reason`.
+ */
+export async function loadNativeKernels(options: NativeOptions): Promise<NativeResult> {
+  const { environment = process.env, onProgress } = options;
+  if (process.platform === 'win32') return { reason: 'the native kernels need Linux or macOS (on Windows: WSL)' };
+  const found = await findCompiler(environment);
+  if ('reason' in found) return found;
+  try {
+    const plan = await planBuild(found.compiler, options.sourceDirectory ?? shippedSources());
+    const builds = await writableBuilds(environment);
+    const path = addonPath(builds, plan);
+    let problem = '';
+    for (let attempt = 0; attempt < 2; attempt++) {
+      if (attempt > 0 || !(await isBuilt(builds, plan))) {
+        onProgress?.('compiling the kernels (once)');
+        const complaint = await build(builds, plan, environment, attempt > 0);
+        if (complaint !== undefined) return { reason: `${found.compiler.command.join(' ')} failed: ${complaint}` };
+      }
+      try {
+        const addon = createRequire(import.meta.url)(path) as Addon;
+        const native = addon.create(options.threads, options.isa);
+        return native ? { kernels: withSettings(native) } : { reason: `this processor cannot run ${options.isa}` };
+      } catch (error) {
+        problem = messageOf(error);
+      }
+    }
+    return { reason: `${path} does not load: ${problem}` };
+  } catch (error) {
+    return { reason: messageOf(error) };
+  }
+}
+
+function withSettings(native: NativeKernels): Kernels {
+  return {
+    ...native,
+    adamw: (weights, gradient, firstMoment, secondMoment, length, s) =>
+      native.adamw(
+        weights,
+        gradient,
+        firstMoment,
+        secondMoment,
+        length,
+        s.learningRate,
+        s.beta1,
+        s.beta2,
+        s.epsilon,
+        s.weightDecay,
+        s.step,
+        s.gradientScale,
+      ),
+  };
+}
+
+/** What there is, for `drmas doctor`. Builds and writes nothing. */
+export interface NativeInspection {
+  /** Command and first line of its version; undefined when no compiler runs. */
+  readonly compiler: { readonly command: string; readonly version: string } | undefined;
+  /** Why there is no compiler. */
+  readonly reason: string | undefined;
+  /** Where builds are kept. */
+  readonly cache: string;
+  /** Whether the addon of these sources and this compiler lies there. */
+  readonly built: boolean;
+}
+
+export async function inspectNative(
+  options: Pick<NativeOptions, 'environment' | 'sourceDirectory'> = {},
+): Promise<NativeInspection> {
+  const { environment = process.env } = options;
+  const cache = join(cacheDirectory(environment), 'native');
+  const found = await findCompiler(environment);
+  if ('reason' in found) return { compiler: undefined, reason: found.reason, cache, built: false };
+  const plan = await planBuild(found.compiler, options.sourceDirectory ?? shippedSources());
+  const [version = ''] = found.compiler.version.split('\n');
+  return {
+    compiler: { command: found.compiler.command.join(' '), version },
+    reason: undefined,
+    cache,
+    built: await isBuilt(cache, plan),
+  };
+}

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import type { DecoderConfig } from '../../src/core/backend.js';
+import { RandomStream, randomKey } from '../../src/core/random.js';
+import type { Sequence } from '../../src/model/decoder/batch.js';
+import { PolicyModel } from '../../src/model/decoder/policy.js';
+import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+
+const config: DecoderConfig = {
+  vocabSize: 13,
+  width: 24,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 6,
+  feedForward: 20,
+  context: 40,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
+};
+
+function randomSequence(random: RandomStream, length: number, temperature = 1): Sequence {
+  return {
+    tokens: Int32Array.from({ length }, () => random.integer(0, config.vocabSize - 1)),
+    mask: Uint8Array.from({ length }, (_, t) => (t > 0 && random.chance(0.6) ? 1 : 0)),
+    temperature,
+  };
+}
+
+/** Runs requests to their end, submitting them in waves of the given sizes. */
+function generate(sampler: Sampler, requests: readonly SamplerRequest[], waves: readonly number[]): SamplerResult[] {
+  const results: SamplerResult[] = [];
+  let next = 0;
+  let wave = 0;
+  while (next < requests.length || sampler.busy) {
+    const size = waves[wave++ % waves.length] ?? 1;
+    for (const request of requests.slice(next, next + size)) sampler.submit(request);
+    next += size;
+    results.push(...sampler.step());
+  }
+  return results.sort((a, b) => a.id - b.id);
+}
+
+/** What every kernel set must give the decoder: right gradients, and bits that do not depend on batching. */
+export function decoderContract(name: string, create: () => Kernels): void {
+  describe(`decoder on ${name} kernels`, () => {
+    const kernels = create();
+    const model = new PolicyModel(kernels, config);
+    model.initialise(3);
+    const random = new RandomStream('decoder test');
+    const sequences = [17, 2, 40, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
+
+    it('has the gradient that finite differences give, in every tensor', () => {
+      const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
+      const loss = () =>
+        model
+          .score(sequences)
+          .logprobs.reduce((sum, row, s) => sum + row.reduce((a, x, t) => a + x * (upstream[s]?.[t] ?? 0), 0), 0);
+      model.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
+      const gradient = Float32Array.from(model.gradient);
+      const { tensors } = model;
+      const named = {
+        embedding: tensors.embedding,
+        finalNorm: tensors.finalNorm,
+        ...Object.assign(
+          {},
+          ...tensors.layers.map((l, i) => Object.fromEntries(Object.entries(l).map(([k, v]) => [`${i}.${k}`, v]))),
+        ),
+      } as Record<string, Float32Array>;
+      for (const [tensor, view] of Object.entries(named)) {
+        const first = (view.byteOffset - tensors.flat.byteOffset) / 4;
+        const direction = Float64Array.from(view, () => random.normal());
+        const before = Float32Array.from(view);
+        const at = (step: number) => {
+          for (let i = 0; i < view.length; i++) view[i] = (before[i] as number) + step * (direction[i] as number);
+          model.weightsChanged();
+          return loss();
+        };
+        const step = 2e-3;
+        // Richardson's extrapolation removes the cubic term, so that the step can be large against float32 rounding.
+        const coarse = (at(2 * step) - at(-2 * step)) / (4 * step);
+        const fine = (at(step) - at(-step)) / (2 * step);
+        const numeric = (4 * fine - coarse) / 3;
+        view.set(before);
+        model.weightsChanged();
+        const analytic = direction.reduce((sum, d, i) => sum + d * (gradient[first + i] as number), 0);
+        const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
+        expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
+      }
+      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+    });
+
+    it('adds up gradients that are submitted in parts and reports the norm of each part', () => {
+      const ones = (indices: readonly number[]) =>
+        indices.map((i) => (sequences[i] as Sequence).tokens).map((t) => new Float32Array(t.length).fill(1));
+      const norms = [0, 1].map((part) => {
+        const own = sequences.filter((_, i) => i % 2 === part);
+        const pick = (indices: readonly number[]) =>
+          indices.map((i) => new Float32Array((own[i] as Sequence).tokens.length).fill(1));
+        const { gradientNorm } = model.accumulate(own, pick);
+        return { gradientNorm, own, pick };
+      });
+      const both = Float32Array.from(model.gradient);
+      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      model.accumulate(sequences, ones);
+      const whole = Float32Array.from(model.gradient);
+      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      const scale = Math.max(...whole.map(Math.abs));
+      for (let i = 0; i < whole.length; i++)
+        expect(Math.abs((both[i] as number) - (whole[i] as number))).toBeLessThan(1e-5 * scale);
+      for (const { gradientNorm, own, pick } of norms) {
+        expect(model.accumulate(own, pick).gradientNorm).toBe(gradientNorm);
+        model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      }
+    });
+
+    it('scores a sequence to the same bits alone and packed with others', () => {
+      const together = model.score(sequences).logprobs;
+      sequences.forEach((sequence, i) => {
+        expect(model.score([sequence]).logprobs[0]).toEqual(together[i]);
+      });
+    });
+
+    it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {
+      const sampler = new Sampler(kernels, config);
+      sampler.load(model.tensors.flat, 1);
+      const prompts = [[1, 2, 3, 4], [1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1], [7, 7], [1, 2, 3, 4, 5, 6, 7, 8]];
+      const requests = Array.from(
+        { length: 18 },
+        (_, id): SamplerRequest => ({
+          id,
+          prompt: prompts[id % prompts.length] ?? [0],
+          maxTokens: 3 + (id % 11),
+          temperature: [1, 0.7, 0][id % 3] ?? 1,
+          topK: id % 4 === 0 ? 5 : 0,
+          topP: id % 5 === 0 ? 0.8 : 1,
+          stopTokens: [0],
+          key: randomKey('test', id),
+        }),
+      );
+      const together = generate(sampler, requests, [18]);
+      expect(generate(sampler, requests, [1, 0, 3])).toEqual(together);
+      expect(generate(sampler, [...requests].reverse(), [5, 1])).toEqual(together);
+      sampler.load(model.tensors.flat, 1); // forgets the cache
+      expect(generate(sampler, requests, [1])).toEqual(together);
+      expect(new Set(together.map(({ finishReason }) => finishReason))).toEqual(new Set(['stop', 'length']));
+      together.forEach((result, id) => {
+        const { prompt, temperature } = requests[id] as SamplerRequest;
+        const tokens = Int32Array.from([...prompt, ...result.tokens]);
+        const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
+        const [row] = model.score([{ tokens, mask, temperature }]).logprobs;
+        expect([...(row as Float32Array).slice(prompt.length)]).toEqual(result.logprobs);
+      });
+    });
+
+    it('draws tokens with the frequencies of the softmax', () => {
+      const sampler = new Sampler(kernels, config);
+      sampler.load(model.tensors.flat, 1);
+      const draws = 4000;
+      const base = { prompt: [3, 1], maxTokens: 1, temperature: 0.8, topK: 0, topP: 1, stopTokens: [] };
+      const results = generate(
+        sampler,
+        Array.from({ length: draws }, (_, id) => ({ ...base, id, key: randomKey('draw', id) })),
+        [draws],
+      );
+      const counts = new Array<number>(config.vocabSize).fill(0);
+      for (const { tokens } of results) counts[tokens[0] as number] = (counts[tokens[0] as number] ?? 0) + 1;
+      let chiSquare = 0;
+      for (let v = 0; v < config.vocabSize; v++) {
+        const [row] = model.score([
+          { tokens: Int32Array.of(3, 1, v), mask: Uint8Array.of(0, 0, 1), temperature: 0.8 },
+        ]).logprobs;
+        const expected = draws * Math.exp((row as Float32Array)[2] as number);
+        chiSquare += ((counts[v] as number) - expected) ** 2 / expected;
+      }
+      expect(chiSquare).toBeLessThan(32.9); // the 99.9 % point for 12 degrees of freedom
+    });
+
+    it('learns: AdamW lowers a cross-entropy', () => {
+      const learner = new PolicyModel(kernels, config);
+      learner.initialise(5);
+      const nll = () =>
+        -learner.score(sequences).logprobs.reduce((sum, row) => sum + row.reduce((a, x) => a + x, 0), 0);
+      const before = nll();
+      for (let i = 0; i < 30; i++) {
+        learner.accumulate(sequences, (indices) =>
+          indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
+        );
+        learner.optimStep({ optimizer: adamw(1e-2), clipNorm: 1 });
+      }
+      expect(nll()).toBeLessThan(0.5 * before);
+    });
+
+    it('drops a step whose gradient is not a number and keeps the weights', () => {
+      const before = Float32Array.from(model.tensors.flat);
+      model.accumulate(sequences, (indices) =>
+        indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(Number.NaN)),
+      );
+      expect(model.optimStep({ optimizer: adamw(1), clipNorm: 1 }).applied).toBe(false);
+      expect(model.tensors.flat).toEqual(before);
+      expect(model.gradient.every((g) => g === 0)).toBe(true);
+    });
+  });
+}
+
+function adamw(learningRate: number) {
+  return { type: 'adamw', learningRate, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 } as const;
+}
