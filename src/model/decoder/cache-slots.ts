@@ -1,0 +1,71 @@
+import { ArgumentError } from '../../core/errors.js';
+
+/** One place in the key/value cache and the tokens whose keys and values it holds (positions 0..tokens.length - 1). */
+export interface Slot {
+  readonly index: number;
+  tokens: number[];
+  busy: boolean;
+  /** Grows with every use, so that the longest-unused slot is overwritten first. */
+  lastUsed: number;
+}
+
+/**
+ * The slots of a cache. A freed slot keeps its contents until it is needed, so that a prompt that begins like an earlier
+ * one (a sibling's, or the conversation so far) need not be computed again: keys and values of equal prefixes have equal
+ * bits.
+ */
+export class CacheSlots {
+  readonly #slots: Slot[];
+  #clock = 0;
+
+  constructor(count: number) {
+    if (count < 1) throw new ArgumentError(`a cache needs at least one slot, got ${count}`);
+    this.#slots = Array.from({ length: count }, (_, index) => ({ index, tokens: [], busy: false, lastUsed: 0 }));
+  }
+
+  get free(): number {
+    return this.#slots.reduce((n, slot) => n + (slot.busy ? 0 : 1), 0);
+  }
+
+  /**
+   * Takes a slot for a prompt. `source` is the slot that shares the longest prefix with it, `shared` that prefix's length
+   * (at most prompt.length - 1, since the last token is always computed to get its logits). `slot` may be `source` itself;
+   * otherwise the caller copies. Undefined when all slots are busy.
+   */
+  take(prompt: readonly number[]): { slot: Slot; source: Slot; shared: number } | undefined {
+    let source: Slot | undefined;
+    let shared = -1;
+    let oldest: Slot | undefined;
+    for (const slot of this.#slots) {
+      const length = commonPrefix(slot.tokens, prompt);
+      if (length > shared || (length === shared && !slot.busy && source?.busy === true)) {
+        source = slot;
+        shared = length;
+      }
+      if (!slot.busy && (oldest === undefined || slot.lastUsed < oldest.lastUsed)) oldest = slot;
+    }
+    if (source === undefined || oldest === undefined) return undefined;
+    // Taking over the source itself saves the copy, and loses nothing when the prompt continues all it holds.
+    const slot = !source.busy && shared === source.tokens.length ? source : oldest;
+    slot.busy = true;
+    slot.lastUsed = ++this.#clock;
+    return { slot, source, shared: Math.min(shared, prompt.length - 1) };
+  }
+
+  release(slot: Slot): void {
+    slot.busy = false;
+    slot.lastUsed = ++this.#clock;
+  }
+
+  /** The weights have changed: nothing in the cache is valid any more. */
+  forget(): void {
+    for (const slot of this.#slots) slot.tokens = [];
+  }
+}
+
+function commonPrefix(a: readonly number[], b: readonly number[]): number {
+  const limit = Math.min(a.length, b.length);
+  let n = 0;
+  while (n < limit && a[n] === b[n]) n++;
+  return n;
+}

@@ -1,0 +1,9 @@
+import { describe, it } from 'vitest';
+import { decoderContract } from '../../../test/contracts/decoder.js';
+import { selectKernels } from '../../tensor/select.js';
+
+const { kernels, notice } = await selectKernels({ threads: 2 });
+
+if (kernels.name === 'native') decoderContract('native', () => kernels);
+else
+  describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));

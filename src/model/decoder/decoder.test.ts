@@ -1,0 +1,4 @@
+import { decoderContract } from '../../../test/contracts/decoder.js';
+import { createReferenceKernels } from '../../tensor/reference/reference.js';
+
+decoderContract('reference', createReferenceKernels);

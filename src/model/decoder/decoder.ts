@@ -1,0 +1,229 @@
+/** The trained decoder: log-probs of given tokens and, from a gradient on those, the gradient of every weight. */
+import type { DecoderConfig } from '../../core/backend.js';
+import { Arena } from '../../tensor/arena.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { type PackedBatch, packBatches, type Sequence } from './batch.js';
+import {
+  backwardBuffers,
+  backwardLayer,
+  forwardLayer,
+  type LayerBuffers,
+  layerBuffers,
+  ropeTable,
+  type Stack,
+} from './layers.js';
+import { PackedDecoder } from './packed.js';
+import { checkConfig, type DecoderTensors } from './parameters.js';
+
+/** Rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
+const DEFAULT_BATCH_ROWS = 1024;
+/** Logits exist for a block of rows at a time, of at most this many floats, so that no [T, V] matrix is kept. */
+const LOGITS_FLOATS = 1 << 18;
+
+/** Rows of logits to compute at once. */
+export function logitRows(vocabSize: number): number {
+  return Math.max(16, Math.floor(LOGITS_FLOATS / vocabSize));
+}
+
+/** Per sequence and token: the log-prob where the mask is 1, 0 elsewhere. */
+export interface Scores {
+  readonly logprobs: Float32Array[]; // [S][T]
+  /** Summed over the predicted tokens, in nats. */
+  readonly entropySum: number;
+  readonly predicted: number;
+}
+
+interface Pass {
+  readonly batch: PackedBatch;
+  readonly layers: LayerBuffers[];
+  readonly final: Float32Array; // [R, width], the residual stream after the last layer
+  readonly gathered: Float32Array; // [N, width], its predicting rows
+  readonly normed: Float32Array; // [N, width]
+  readonly inverse: Float32Array; // [N]
+  readonly logprobs: Float32Array; // [N]
+  readonly logSumExp: Float32Array; // [N]
+  readonly entropy: Float32Array; // [N]
+}
+
+export class Decoder {
+  readonly config: DecoderConfig;
+  readonly #kernels: Kernels;
+  readonly #arena: Arena;
+  readonly #rope: Float32Array;
+  readonly #forward: PackedDecoder;
+  readonly #backward: PackedDecoder;
+  readonly #batchRows: number;
+  #tensors: DecoderTensors | undefined;
+
+  constructor(kernels: Kernels, config: DecoderConfig, batchRows = DEFAULT_BATCH_ROWS) {
+    checkConfig(config);
+    this.config = config;
+    this.#kernels = kernels;
+    this.#arena = new Arena(kernels);
+    this.#rope = ropeTable(kernels, config);
+    this.#forward = new PackedDecoder(kernels, config, false);
+    this.#backward = new PackedDecoder(kernels, config, true);
+    this.#batchRows = batchRows;
+  }
+
+  /** To be called whenever the weights have changed. */
+  use(tensors: DecoderTensors): void {
+    this.#tensors = tensors;
+    this.#forward.pack(tensors);
+    this.#backward.pack(tensors);
+  }
+
+  /** @throws ArgumentError when a sequence does not fit the context. */
+  score(sequences: readonly Sequence[]): Scores {
+    return this.#run(sequences, () => {});
+  }
+
+  /**
+   * Scores the sequences batch by batch and adds the gradient of a loss to `gradient`.
+   * @param upstream d loss / d logprobs ([T] a sequence) from the log-probs of the sequences at `indices`
+   */
+  accumulate(
+    sequences: readonly Sequence[],
+    gradient: DecoderTensors,
+    upstream: (indices: readonly number[], logprobs: readonly Float32Array[]) => readonly Float32Array[],
+  ): Scores {
+    return this.#run(sequences, (pass, logprobs) => {
+      const { batch } = pass;
+      const rows = upstream(batch.indices, logprobs);
+      const dLogprobs = this.#arena.take(batch.predicting.length);
+      let n = 0;
+      batch.indices.forEach((index, s) => {
+        const { mask } = sequences[index] as Sequence;
+        const row = rows[s] as Float32Array;
+        for (let t = 1; t < mask.length; t++) if (mask[t] === 1) dLogprobs[n++] = row[t] as number;
+      });
+      this.#backwardPass(pass, gradient, dLogprobs);
+    });
+  }
+
+  #run(sequences: readonly Sequence[], afterForward: (pass: Pass, logprobs: Float32Array[]) => void): Scores {
+    const all = sequences.map(({ tokens }) => new Float32Array(tokens.length));
+    let entropySum = 0;
+    let predicted = 0;
+    for (const batch of packBatches(this.#kernels, sequences, this.config.context, this.#batchRows)) {
+      this.#arena.reset();
+      const pass = this.#forwardPass(batch);
+      let n = 0;
+      const logprobs = batch.indices.map((index) => {
+        const { mask } = sequences[index] as Sequence;
+        const row = all[index] as Float32Array;
+        for (let t = 1; t < mask.length; t++) if (mask[t] === 1) row[t] = pass.logprobs[n++] as number;
+        return row;
+      });
+      for (const value of pass.entropy) entropySum += value;
+      predicted += n;
+      afterForward(pass, logprobs);
+    }
+    return { logprobs: all, entropySum, predicted };
+  }
+
+  #stack(packed: PackedDecoder): Stack {
+    if (this.#tensors === undefined) throw new Error('Decoder.use must be called before the first pass');
+    return { kernels: this.#kernels, config: this.config, rope: this.#rope, tensors: this.#tensors, packed };
+  }
+
+  #forwardPass(batch: PackedBatch): Pass {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, heads, kvHeads, headDim, layers, vocabSize, normEpsilon } = this.config;
+    const { rows } = batch;
+    const stack = this.#stack(this.#forward);
+    const saved: LayerBuffers[] = [];
+    let stream = arena.take(rows * width);
+    kernels.embed(stream, stack.tensors.embedding, batch.tokens, rows, width);
+    for (let layer = 0; layer < layers; layer++) {
+      const buffers = layerBuffers(arena, this.config, rows, stream, false);
+      saved.push(buffers);
+      stream = arena.take(rows * width);
+      forwardLayer(stack, layer, rows, batch.positions, buffers, stream, (_, { attended, logSumExp, qkv }) =>
+        kernels.attention(attended, logSumExp, qkv, batch.starts, batch.sequences, heads, kvHeads, headDim),
+      );
+    }
+
+    const count = batch.predicting.length;
+    const pass = {
+      batch,
+      layers: saved,
+      final: stream,
+      gathered: arena.take(count * width),
+      normed: arena.take(count * width),
+      inverse: arena.take(count),
+      logprobs: arena.take(count),
+      logSumExp: arena.take(count),
+      entropy: arena.take(count),
+    };
+    kernels.embed(pass.gathered, stream, batch.predicting, count, width); // a gather of rows
+    kernels.rmsNorm(pass.normed, pass.inverse, pass.gathered, stack.tensors.finalNorm, count, width, normEpsilon);
+    this.#inLogitBlocks(count, (first, n, logits) => {
+      kernels.linear(logits, rowsOf(pass.normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
+      kernels.tokenLogprobs(
+        rowsOf(pass.logprobs, first, n),
+        rowsOf(pass.logSumExp, first, n),
+        rowsOf(pass.entropy, first, n),
+        logits,
+        batch.targets.subarray(first, first + n),
+        rowsOf(batch.inverseTemperature, first, n),
+        n,
+        vocabSize,
+      );
+    });
+    return pass;
+  }
+
+  #backwardPass(pass: Pass, gradient: DecoderTensors, dLogprobs: Float32Array): void {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, vocabSize } = this.config;
+    const { batch } = pass;
+    const count = batch.predicting.length;
+    const stack = this.#stack(this.#backward);
+    const dNormed = arena.take(count * width);
+    this.#inLogitBlocks(count, (first, n, logits) => {
+      const hidden = rowsOf(pass.normed, first, n, width);
+      kernels.linear(logits, hidden, this.#forward.head, n, width, vocabSize, false);
+      kernels.tokenLogprobsBackward(
+        logits,
+        rowsOf(dLogprobs, first, n),
+        rowsOf(pass.logSumExp, first, n),
+        batch.targets.subarray(first, first + n),
+        rowsOf(batch.inverseTemperature, first, n),
+        n,
+        vocabSize,
+      );
+      kernels.linear(rowsOf(dNormed, first, n, width), logits, this.#backward.head, n, vocabSize, width, false);
+      kernels.linearWeightGradient(gradient.embedding, logits, hidden, n, vocabSize, width);
+    });
+    const dGathered = arena.take(count * width).fill(0);
+    kernels.rmsNormBackward(
+      dGathered,
+      gradient.finalNorm,
+      dNormed,
+      pass.gathered,
+      stack.tensors.finalNorm,
+      pass.inverse,
+      count,
+      width,
+    );
+    const dStream = arena.take(batch.rows * width).fill(0);
+    kernels.embedBackward(dStream, dGathered, batch.predicting, count, width); // a scatter of rows
+
+    const buffers = backwardBuffers(arena, this.config, batch.rows);
+    for (let layer = this.config.layers - 1; layer >= 0; layer--)
+      backwardLayer(stack, gradient, layer, batch, pass.layers[layer] as LayerBuffers, dStream, buffers);
+    kernels.embedBackward(gradient.embedding, dStream, batch.tokens, batch.rows, width);
+  }
+
+  #inLogitBlocks(count: number, body: (first: number, rows: number, logits: Float32Array) => void): void {
+    const block = Math.min(count, logitRows(this.config.vocabSize));
+    const logits = this.#arena.take(block * this.config.vocabSize);
+    for (let first = 0; first < count; first += block) body(first, Math.min(block, count - first), logits);
+  }
+}
+
+const rowsOf = (matrix: Float32Array, first: number, count: number, width = 1) =>
+  matrix.subarray(first * width, (first + count) * width);

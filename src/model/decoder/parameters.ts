@@ -1,0 +1,102 @@
+import type { DecoderConfig } from '../../core/backend.js';
+import { ArgumentError } from '../../core/errors.js';
+import { RandomStream } from '../../core/random.js';
+
+/**
+ * A decoder's tensors, each a view into one flat buffer, so that the optimiser, the gradient's norm and a checkpoint are one
+ * operation each. Matrices are [inputs, outputs] and used as y = x W.
+ */
+export interface LayerTensors {
+  readonly attentionNorm: Float32Array; // [width]
+  readonly qkv: Float32Array; // [width, (heads + 2 kvHeads) headDim]
+  readonly attentionOut: Float32Array; // [heads · headDim, width]
+  readonly feedForwardNorm: Float32Array; // [width]
+  readonly gateUp: Float32Array; // [width, 2 · feedForward]
+  readonly down: Float32Array; // [feedForward, width]
+}
+
+export interface DecoderTensors {
+  readonly flat: Float32Array;
+  readonly embedding: Float32Array; // [vocabSize, width], also the output head
+  readonly layers: readonly LayerTensors[];
+  readonly finalNorm: Float32Array; // [width]
+}
+
+/** Width of a row of queries, keys and values side by side. */
+export function qkvWidth(config: DecoderConfig): number {
+  return (config.heads + 2 * config.kvHeads) * config.headDim;
+}
+
+function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
+  const { width, heads, headDim, feedForward } = config;
+  return {
+    attentionNorm: [width],
+    qkv: [width, qkvWidth(config)],
+    attentionOut: [heads * headDim, width],
+    feedForwardNorm: [width],
+    gateUp: [width, 2 * feedForward],
+    down: [feedForward, width],
+  };
+}
+
+const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+
+/** Floats in all tensors together. */
+export function parameterCount(config: DecoderConfig): number {
+  const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
+  return config.vocabSize * config.width + config.layers * layer + config.width;
+}
+
+/** Views into `flat`, which must hold exactly `parameterCount(config)` floats. @throws ArgumentError */
+export function decoderTensors(config: DecoderConfig, flat: Float32Array): DecoderTensors {
+  const count = parameterCount(config);
+  if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
+  let offset = 0;
+  const next = (shape: readonly number[]) => {
+    offset += size(shape);
+    return flat.subarray(offset - size(shape), offset);
+  };
+  const shapes = layerShapes(config);
+  const embedding = next([config.vocabSize, config.width]);
+  const layers = Array.from({ length: config.layers }, () => ({
+    attentionNorm: next(shapes.attentionNorm),
+    qkv: next(shapes.qkv),
+    attentionOut: next(shapes.attentionOut),
+    feedForwardNorm: next(shapes.feedForwardNorm),
+    gateUp: next(shapes.gateUp),
+    down: next(shapes.down),
+  }));
+  return { flat, embedding, layers, finalNorm: next([config.width]) };
+}
+
+/** @throws ArgumentError when the sizes cannot make a decoder. */
+export function checkConfig(config: DecoderConfig): void {
+  const { heads, kvHeads, headDim } = config;
+  for (const [name, value] of Object.entries(config))
+    if (!(value > 0)) throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
+  if (heads % kvHeads !== 0) throw new ArgumentError(`heads (${heads}) must be a multiple of kvHeads (${kvHeads})`);
+  if (headDim % 2 !== 0) throw new ArgumentError(`headDim (${headDim}) must be even for rotary embedding`);
+}
+
+/**
+ * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0, 1/width),
+ * matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth, norms 1.
+ */
+export function initialise(config: DecoderConfig, tensors: DecoderTensors, seed: number): void {
+  const random = new RandomStream('initialise', seed);
+  const fill = (tensor: Float32Array, deviation: number) => {
+    for (let i = 0; i < tensor.length; i++) tensor[i] = random.normal() * deviation;
+  };
+  const reading = config.width ** -0.5;
+  const writing = (inputs: number) => (2 * config.layers * inputs) ** -0.5;
+  fill(tensors.embedding, reading);
+  for (const layer of tensors.layers) {
+    layer.attentionNorm.fill(1);
+    layer.feedForwardNorm.fill(1);
+    fill(layer.qkv, reading);
+    fill(layer.attentionOut, writing(config.heads * config.headDim));
+    fill(layer.gateUp, reading);
+    fill(layer.down, writing(config.feedForward));
+  }
+  tensors.finalNorm.fill(1);
+}

@@ -1,0 +1,267 @@
+/**
+ * Continuous batching: every tick admits waiting requests into free cache slots, computes what is new of their prompts, and
+ * decodes one token for every running request, whatever agent or episode it belongs to. A request's random numbers depend on
+ * its key and its token's index only, and rows are computed independently, so batching cannot change a result.
+ */
+import type { DecoderConfig, Sampling } from '../../core/backend.js';
+import type { FinishReason } from '../../core/episode.js';
+import { ArgumentError } from '../../core/errors.js';
+import { type RandomKey, uniformAt } from '../../core/random.js';
+import { Arena } from '../../tensor/arena.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { CacheSlots, type Slot } from './cache-slots.js';
+import { logitRows } from './decoder.js';
+import { forwardLayer, layerBuffers, ropeTable } from './layers.js';
+import { PackedDecoder } from './packed.js';
+import { type DecoderTensors, decoderTensors, parameterCount } from './parameters.js';
+
+export interface SamplerRequest extends Sampling {
+  readonly id: number;
+  readonly prompt: readonly number[];
+  readonly stopTokens: readonly number[];
+  readonly key: RandomKey;
+}
+
+export interface SamplerResult {
+  readonly id: number;
+  readonly tokens: number[];
+  readonly logprobs: number[];
+  readonly finishReason: FinishReason;
+  readonly policyVersion: number;
+}
+
+interface Running {
+  readonly request: SamplerRequest;
+  readonly slot: Slot;
+  /** Fed in the next tick: the prompt's last token, then each sampled one. */
+  next: number;
+  readonly tokens: number[];
+  readonly logprobs: number[];
+}
+
+/** Rows of a prefill batch. */
+const PREFILL_ROWS = 1024;
+/** Most requests decoded together, and most bytes their cache may take. */
+const MAX_SLOTS = 256;
+const CACHE_BYTES = 512 * 2 ** 20;
+
+export class Sampler {
+  readonly #kernels: Kernels;
+  readonly #config: DecoderConfig;
+  readonly #arena: Arena;
+  readonly #rope: Float32Array;
+  readonly #tensors: DecoderTensors;
+  readonly #packed: PackedDecoder;
+  readonly #slots: CacheSlots;
+  readonly #keys: Float32Array[]; // a layer each
+  readonly #values: Float32Array[];
+  readonly #waiting: SamplerRequest[] = [];
+  #running: Running[] = [];
+  #version = -1;
+
+  constructor(kernels: Kernels, config: DecoderConfig) {
+    this.#kernels = kernels;
+    this.#config = config;
+    this.#arena = new Arena(kernels);
+    this.#rope = ropeTable(kernels, config);
+    this.#tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
+    this.#packed = new PackedDecoder(kernels, config, false);
+    const slotFloats = kernels.cacheSlotSize(config.context, config.kvHeads, config.headDim);
+    const affordable = Math.floor(CACHE_BYTES / (2 * 4 * slotFloats * config.layers));
+    const slots = Math.max(1, Math.min(MAX_SLOTS, affordable));
+    this.#slots = new CacheSlots(slots);
+    const room = () => Array.from({ length: config.layers }, () => kernels.allocate(slots * slotFloats));
+    this.#keys = room();
+    this.#values = room();
+  }
+
+  /** Takes a copy of the weights: what the trainer does next does not reach running requests. */
+  load(weights: Float32Array, version: number): void {
+    this.#tensors.flat.set(weights);
+    this.#packed.pack(this.#tensors);
+    this.#slots.forget();
+    this.#version = version;
+  }
+
+  get busy(): boolean {
+    return this.#running.length > 0 || this.#waiting.length > 0;
+  }
+
+  get counts(): { running: number; waiting: number } {
+    return { running: this.#running.length, waiting: this.#waiting.length };
+  }
+
+  /** @throws ArgumentError when the prompt is empty, leaves no room for a token or holds an id outside the vocabulary. */
+  submit(request: SamplerRequest): void {
+    const { prompt } = request;
+    const { context, vocabSize } = this.#config;
+    if (this.#version < 0) throw new ArgumentError('no weights have been published for this policy yet');
+    if (prompt.length < 1 || prompt.length >= context)
+      throw new ArgumentError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
+    const wrong = prompt.find((token) => !(Number.isInteger(token) && token >= 0 && token < vocabSize));
+    if (wrong !== undefined) throw new ArgumentError(`token ${wrong} is outside the vocabulary of ${vocabSize}`);
+    this.#waiting.push(request);
+  }
+
+  cancel(id: number): void {
+    const waiting = this.#waiting.findIndex((request) => request.id === id);
+    if (waiting >= 0) this.#waiting.splice(waiting, 1);
+    this.#running = this.#running.filter((running) => {
+      if (running.request.id !== id) return true;
+      this.#slots.release(running.slot);
+      return false;
+    });
+  }
+
+  /** One tick; returns the requests that it finished. */
+  step(): SamplerResult[] {
+    this.#admit();
+    this.#decode();
+    const finished: SamplerResult[] = [];
+    this.#running = this.#running.filter((running) => {
+      const { request, slot, tokens, logprobs, next } = running;
+      const stopped = request.stopTokens.includes(next);
+      const full = tokens.length >= request.maxTokens || request.prompt.length + tokens.length >= this.#config.context;
+      if (!stopped && !full) return true;
+      this.#slots.release(slot);
+      const finishReason = stopped ? 'stop' : 'length';
+      finished.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: this.#version });
+      return false;
+    });
+    return finished;
+  }
+
+  /** Moves waiting requests into slots and fills in the keys and values of all but the last token of their prompts. */
+  #admit(): void {
+    const copies: { from: Slot; to: Slot; length: number }[] = [];
+    const rows: { token: number; slot: number; position: number }[] = [];
+    const fresh = new Set<Slot>(); // slots whose prompt is computed in this tick
+    while (this.#waiting.length > 0) {
+      const request = this.#waiting[0] as SamplerRequest;
+      const { prompt } = request;
+      const taken = this.#slots.take(prompt);
+      if (taken === undefined) break;
+      const { slot, source } = taken;
+      const last = prompt.length - 1;
+      // What a twin of this tick computes can be copied only as a whole, after its rows have run.
+      const shared = fresh.has(source) && taken.shared < last ? 0 : taken.shared;
+      if (source !== slot && shared > 0) {
+        if (fresh.has(source)) copies.push({ from: source, to: slot, length: shared });
+        else this.#copy(source, slot, shared);
+      }
+      if (!(fresh.has(source) && shared === last))
+        for (let position = shared; position < last; position++)
+          rows.push({ token: prompt[position] as number, slot: slot.index, position });
+      fresh.add(slot);
+      slot.tokens = prompt.slice(0, last);
+      this.#waiting.shift();
+      this.#running.push({ request, slot, next: prompt[last] as number, tokens: [], logprobs: [] });
+    }
+    for (let first = 0; first < rows.length; first += PREFILL_ROWS)
+      this.#forward(rows.slice(first, first + PREFILL_ROWS));
+    for (const { from, to, length } of copies) this.#copy(from, to, length);
+  }
+
+  #copy(from: Slot, to: Slot, length: number): void {
+    const { context, kvHeads, headDim, layers } = this.#config;
+    for (let layer = 0; layer < layers; layer++)
+      this.#kernels.cacheCopy(
+        this.#keys[layer] as Float32Array,
+        this.#values[layer] as Float32Array,
+        from.index,
+        to.index,
+        length,
+        context,
+        kvHeads,
+        headDim,
+      );
+  }
+
+  /** Runs the stack over rows of any slots; returns the residual stream [rows, width]. */
+  #forward(rows: readonly { token: number; slot: number; position: number }[]): Float32Array {
+    const kernels = this.#kernels;
+    const { width, layers, heads, kvHeads, headDim, context } = this.#config;
+    const count = rows.length;
+    this.#arena.reset();
+    const tokens = kernels.allocateIntegers(count);
+    const slots = kernels.allocateIntegers(count);
+    const positions = kernels.allocateIntegers(count);
+    rows.forEach((row, i) => {
+      tokens[i] = row.token;
+      slots[i] = row.slot;
+      positions[i] = row.position;
+    });
+    const stream = this.#arena.take(count * width);
+    kernels.embed(stream, this.#tensors.embedding, tokens, count, width);
+    const buffers = layerBuffers(this.#arena, this.#config, count, stream, true);
+    const stack = {
+      kernels,
+      config: this.#config,
+      rope: this.#rope,
+      tensors: this.#tensors,
+      packed: this.#packed,
+    };
+    for (let layer = 0; layer < layers; layer++)
+      forwardLayer(stack, layer, count, positions, buffers, stream, (l, { attended, qkv }) =>
+        kernels.attentionCached(
+          attended,
+          this.#keys[l] as Float32Array,
+          this.#values[l] as Float32Array,
+          qkv,
+          slots,
+          positions,
+          count,
+          context,
+          heads,
+          kvHeads,
+          headDim,
+        ),
+      );
+    return stream;
+  }
+
+  #decode(): void {
+    const running = this.#running;
+    if (running.length === 0) return;
+    const kernels = this.#kernels;
+    const { width, vocabSize, normEpsilon } = this.#config;
+    const count = running.length;
+    const stream = this.#forward(
+      running.map(({ slot, next }) => {
+        slot.tokens.push(next);
+        return { token: next, slot: slot.index, position: slot.tokens.length - 1 };
+      }),
+    );
+    const normed = this.#arena.take(count * width);
+    kernels.rmsNorm(normed, this.#arena.take(count), stream, this.#tensors.finalNorm, count, width, normEpsilon);
+    const block = Math.min(count, logitRows(vocabSize));
+    const logits = this.#arena.take(block * vocabSize);
+    const tokens = kernels.allocateIntegers(block);
+    const topK = kernels.allocateIntegers(block);
+    const [logprobs, uniforms, inverse, topP] = [0, 0, 0, 0].map(() => this.#arena.take(block)) as [
+      Float32Array,
+      Float32Array,
+      Float32Array,
+      Float32Array,
+    ];
+    for (let first = 0; first < count; first += block) {
+      const n = Math.min(block, count - first);
+      for (let i = 0; i < n; i++) {
+        const { request, tokens: written } = running[first + i] as Running;
+        uniforms[i] = uniformAt(request.key, written.length);
+        inverse[i] = request.temperature === 0 ? 0 : 1 / request.temperature;
+        topK[i] = request.topK;
+        topP[i] = request.topP;
+      }
+      const hidden = normed.subarray(first * width, (first + n) * width);
+      kernels.linear(logits, hidden, this.#packed.head, n, width, vocabSize, false);
+      kernels.sampleTokens(tokens, logprobs, logits, uniforms, inverse, topK, topP, n, vocabSize);
+      for (let i = 0; i < n; i++) {
+        const one = running[first + i] as Running;
+        one.next = tokens[i] as number;
+        one.tokens.push(one.next);
+        one.logprobs.push(logprobs[i] as number);
+      }
+    }
+  }
+}
