@@ -1,3 +1,4 @@
+import type { Issue } from './issues.js';
 import type { Message } from './message.js';
 import type { RandomStream } from './random.js';
 
@@ -27,11 +28,23 @@ export interface Trace {
   readonly response: string;
 }
 
+/** What validates the data of a task; a zod schema is one. */
+export interface DataSchema<Data> {
+  safeParse(
+    data: unknown,
+  ):
+    | { readonly success: true; readonly data: Data }
+    | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } };
+}
+
 /** Yields tasks; reading files happens in `load`, so that a bad file is reported before any work starts. */
 export interface TaskSource<Data = unknown> {
   readonly name: string;
-  /** @throws TaskError naming file and line when the tasks cannot be read. */
-  load(split: Split): Promise<TaskSet<Data>>;
+  /**
+   * `schema`, the team's, checks data that come from outside; generated families need no check.
+   * @throws TaskError naming file and line when the tasks cannot be read or do not fit.
+   */
+  load(split: Split, schema?: DataSchema<Data>): Promise<TaskSet<Data>>;
   /** Draws a demonstration, where the family can generate them. Traces of `train` never show a task of `test`. */
   trace?(random: RandomStream, split: Split): Trace;
   /** Plain settings with every default filled in: shown in recipe.json, overridable as `tasks.train.<key>`. */

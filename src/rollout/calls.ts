@@ -1,0 +1,145 @@
+import type { Generation } from '../core/backend.js';
+import type { Turn } from '../core/episode.js';
+import { ArgumentError, messageOf } from '../core/errors.js';
+import { type Message, system, user } from '../core/message.js';
+import { randomKey } from '../core/random.js';
+import type { Agent } from '../teams/agent.js';
+import type { Ask, Reply } from '../teams/team.js';
+import type { AgentSettings, PolicySettings, RolloutContext } from './context.js';
+import type { EpisodeRequest } from './episode.js';
+import { exactIds, withoutStop } from './exact.js';
+import { EpisodeFailure } from './failure.js';
+import type { OrderedReplies } from './ordered-replies.js';
+
+/** The episode that calls belong to. */
+export interface Stage {
+  readonly request: EpisodeRequest;
+  readonly replies: OrderedReplies;
+  /** Grows by one with every reply that is handed over. */
+  readonly turns: Turn[];
+  readonly signal: AbortSignal;
+  /** Ends the episode. */
+  fail(failure: EpisodeFailure): void;
+}
+
+interface Role {
+  readonly name: string;
+  readonly agent: Agent;
+  readonly settings: AgentSettings;
+  readonly policy: PolicySettings;
+}
+
+/** A call as it was made. Its ordinals were taken then, so they do not depend on what is answered first. */
+interface Call {
+  readonly turn: number;
+  readonly call: number;
+  readonly messages: readonly Message[];
+  readonly prompt: readonly number[];
+}
+
+/** The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings. */
+export function agentsOf(context: RolloutContext, stage: Stage): Record<string, Ask> {
+  let made = 0;
+  const nextTurn = () => made++;
+  const asks = Object.entries(stage.request.team.agents).map(([name, agent]) => {
+    const settings = context.agents[name];
+    const policy = settings && context.policies[settings.policy];
+    if (settings === undefined || policy === undefined)
+      throw new ArgumentError(`agent '${name}' has no ${settings === undefined ? 'settings' : 'policy'}`);
+    return [name, askOf(context, stage, { name, agent, settings, policy }, nextTurn)] as const;
+  });
+  return Object.fromEntries(asks);
+}
+
+function askOf(context: RolloutContext, stage: Stage, role: Role, nextTurn: () => number): Ask {
+  let calls = 0;
+  return (input) =>
+    new Promise<Reply>((resolve) => {
+      if (stage.signal.aborted) return; // the episode is over: nothing is asked and nothing answered
+      const attempt = (run: () => void) => {
+        try {
+          run();
+        } catch (error) {
+          const known = error instanceof EpisodeFailure;
+          stage.fail(known ? error : new EpisodeFailure('error', `${role.name}: ${messageOf(error)}`));
+        }
+      };
+      attempt(() => {
+        const call = begin(context, stage, role, { turn: nextTurn(), call: calls++ }, input);
+        stage.replies.add(generate(context, stage, role, call), (result) =>
+          attempt(() => {
+            if (result.status === 'rejected')
+              throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
+            const turn = turnOf(role, call, result.value);
+            stage.turns.push(turn);
+            resolve(replyOf(turn));
+          }),
+        );
+      });
+    });
+}
+
+function begin(
+  { maxTurns, policies, agents }: RolloutContext,
+  { turns }: Stage,
+  { name, agent, settings, policy }: Role,
+  ordinals: Pick<Call, 'turn' | 'call'>,
+  input: string | readonly Message[],
+): Call {
+  if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
+  const given = typeof input === 'string' ? [user(input)] : [...input];
+  const messages = agent.system === undefined ? given : [system(agent.system), ...given];
+  const tokenizerOf = (turn: Turn) => policies[agents[turn.agent]?.policy ?? '']?.tokenizer;
+  const prompt = policy.tokenizer.chat(messages, exactIds(turns, tokenizerOf, policy.tokenizer));
+  const { maxTokens } = settings.sampling;
+  if (prompt.length + maxTokens > policy.context)
+    throw new EpisodeFailure(
+      'overlong',
+      `${name}: a prompt of ${prompt.length} tokens and up to ${maxTokens} more exceed the context of ${policy.context}`,
+    );
+  return { ...ordinals, messages, prompt };
+}
+
+function generate(
+  { sampler, seed }: RolloutContext,
+  { request: { phase, step, task, sample }, signal }: Stage,
+  { name, settings, policy }: Role,
+  { call, prompt }: Call,
+): Promise<Generation> {
+  return sampler.generate(
+    {
+      ...settings.sampling,
+      policy: settings.policy,
+      prompt,
+      stopTokens: policy.tokenizer.stopTokens,
+      key: randomKey(seed, phase, step, task.id, sample, name, call),
+    },
+    signal,
+  );
+}
+
+function turnOf({ name, agent, settings, policy }: Role, call: Call, generation: Generation): Turn {
+  const { tokens, logprobs, finishReason, policyVersion } = generation;
+  const text = policy.tokenizer.decode(withoutStop(tokens, finishReason, policy.tokenizer));
+  const value = agent.parse(text);
+  const valid = value !== undefined;
+  return {
+    ...call,
+    agent: name,
+    policy: settings.policy,
+    policyVersion,
+    response: tokens,
+    logprobs,
+    temperature: settings.sampling.temperature,
+    finishReason,
+    text,
+    value,
+    valid,
+    penalty: valid ? 0 : settings.invalidPenalty,
+  };
+}
+
+function replyOf({ text, finishReason, turn, value }: Turn): Reply {
+  const said = { text, finishReason, turn };
+  return value === undefined ? { ...said, valid: false, value } : { ...said, valid: true, value };
+}

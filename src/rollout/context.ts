@@ -1,0 +1,32 @@
+import type { SampleBackend, Sampling } from '../core/backend.js';
+import type { Tokenizer } from '../core/tokenizer.js';
+
+/** An agent as a run resolved it: which policy speaks for it, and how. */
+export interface AgentSettings {
+  readonly policy: string;
+  readonly sampling: Sampling;
+  /** Subtracted from the reward of a turn whose output is invalid (>= 0). */
+  readonly invalidPenalty: number;
+}
+
+/** What playing needs to know of a policy. */
+export interface PolicySettings {
+  readonly tokenizer: Tokenizer;
+  /** Longest prompt + response in tokens. */
+  readonly context: number;
+}
+
+/** Everything that stays the same while a run plays episodes. */
+export interface RolloutContext {
+  readonly sampler: SampleBackend;
+  /** By agent name; one entry for every agent of the team. */
+  readonly agents: Readonly<Record<string, AgentSettings>>;
+  /** By policy name. */
+  readonly policies: Readonly<Record<string, PolicySettings>>;
+  /** Seed of sampling. */
+  readonly seed: number;
+  /** Calls of agents that one episode may make. */
+  readonly maxTurns: number;
+  /** How long one episode may take, its reward included. */
+  readonly timeoutMs: number;
+}

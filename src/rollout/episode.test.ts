@@ -1,0 +1,370 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
+import { assistant, user } from '../core/message.js';
+import { randomKey } from '../core/random.js';
+import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
+import { agent } from '../teams/agent.js';
+import { integer } from '../teams/parsers.js';
+import { type Ask, defineTeam, type PlayContext, type Reward, type Team } from '../teams/team.js';
+import type { RolloutContext } from './context.js';
+import { playEpisode } from './episode.js';
+
+const agents = {
+  counter: agent({ system: 'Count.', parse: integer, invalidPenalty: 0.25 }),
+  talker: agent(),
+};
+type Play = PlayContext<{ n: number }, typeof agents>;
+type Playing = (context: Play) => Promise<unknown>;
+
+const teamOf = (play: Playing, reward: () => Reward | Promise<Reward> = () => 1): Team<{ n: number }> =>
+  defineTeam({ task: z.object({ n: z.number() }), agents, play, reward });
+
+const task = { id: 'seven', data: { n: 7 } };
+
+const played = async (
+  team: Team<{ n: number }>,
+  script: Script,
+  changes: Partial<RolloutContext> = {},
+  signal?: AbortSignal,
+) => {
+  const sampler = scriptedSampler(script);
+  const context = contextFor(team as Team, sampler, changes);
+  const request = { team, task, sample: 2, phase: 'training', step: 5, signal } as const;
+  return { episode: await playEpisode(context, request), sampler };
+};
+
+const unhandled: unknown[] = [];
+const remember = (reason: unknown) => unhandled.push(reason);
+beforeEach(() => {
+  unhandled.length = 0;
+  process.on('unhandledRejection', remember);
+});
+afterEach(async () => {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  process.off('unhandledRejection', remember);
+  expect(unhandled).toEqual([]);
+});
+
+describe('a played episode', () => {
+  it('records each call as a turn, from the very ids that were sampled', async () => {
+    const team = teamOf(async ({ task, agents: { counter, talker } }) => {
+      const first = await counter(`${task.n}`);
+      const second = await talker([user('hm'), assistant(first.text)]);
+      return { first, second };
+    });
+    const { episode, sampler } = await played(team, ({ policy }) => (policy === 'counter' ? 'seven' : 'yes'));
+    const { chat, encode, stopTokens } = bytesTokenizer();
+    expect(episode.turns).toEqual([
+      {
+        agent: 'counter',
+        policy: 'counter',
+        policyVersion: 3,
+        turn: 0,
+        call: 0,
+        messages: [{ role: 'system', content: 'Count.' }, user('7')],
+        prompt: chat([{ role: 'system', content: 'Count.' }, user('7')]),
+        response: [...encode('seven'), ...stopTokens],
+        logprobs: [-1, -1, -1, -1, -1, -1],
+        temperature: 1,
+        finishReason: 'stop',
+        text: 'seven',
+        value: undefined,
+        valid: false,
+        penalty: 0.25,
+      },
+      expect.objectContaining({
+        agent: 'talker',
+        turn: 1,
+        call: 0,
+        text: 'yes',
+        value: 'yes',
+        valid: true,
+        penalty: 0,
+      }),
+    ]);
+    expect(episode.outcome).toEqual({
+      first: { text: 'seven', finishReason: 'stop', turn: 0, valid: false, value: undefined },
+      second: { text: 'yes', finishReason: 'stop', turn: 1, valid: true, value: 'yes' },
+    });
+    expect(episode).toMatchObject({ task, sample: 2, score: { team: 1, agents: {}, parts: {} } });
+    expect(episode).not.toHaveProperty('failure');
+    expect(sampler.asked.map(({ request }) => request.prompt)).toEqual(episode.turns.map(({ prompt }) => prompt));
+  });
+
+  it('draws each response from the stream named by seed, phase, step, task, sample, agent and call', async () => {
+    const team = teamOf(async ({ agents: { counter, talker } }) => {
+      await Promise.all([counter('1'), talker('2'), counter('3')]);
+    });
+    const { sampler } = await played(team, () => '4');
+    expect(sampler.asked.map(({ request }) => request.key)).toEqual([
+      randomKey(1, 'training', 5, 'seven', 2, 'counter', 0),
+      randomKey(1, 'training', 5, 'seven', 2, 'talker', 0),
+      randomKey(1, 'training', 5, 'seven', 2, 'counter', 1),
+    ]);
+  });
+
+  it('repeats an earlier reply with its own ids, without the stop token, and only where the text is the same', async () => {
+    // 'ab' is one symbol or two; the tokenizer itself would always write it as one.
+    const spec = { symbols: ['.', '?', 'a', 'b', 'ab'], stop: '.', endOfUser: '?', endOfAssistant: '.' };
+    const tokenizer = symbolsTokenizer({ type: 'symbols', ...spec });
+    const twin = symbolsTokenizer({ type: 'symbols', ...spec });
+    const other = symbolsTokenizer({ type: 'symbols', ...spec, symbols: ['.', '?', 'b', 'a', 'ab'] });
+    const names = ['first', 'second', 'third'] as const;
+    const threeAgents = { first: agent(), second: agent(), third: agent() };
+    const team = defineTeam({
+      task: z.object({ n: z.number() }),
+      agents: threeAgents,
+      async play({ agents: { first, second, third } }) {
+        const { text } = await first('a');
+        await first([assistant(text)]);
+        await second([assistant(text)]);
+        await third([assistant(text)]);
+        await first([user(text), assistant(`${text}b`)]);
+      },
+      reward: () => 0,
+    });
+    const sampler = scriptedSampler(
+      ({ index, request }) => (index === 0 ? [2, 3, ...request.stopTokens] : 'a'),
+      tokenizer,
+    );
+    const context = contextFor(team as Team, sampler);
+    const policies = Object.fromEntries(
+      [tokenizer, twin, other].map((each, i) => [names[i], { tokenizer: each, context: 100 }]),
+    );
+    await playEpisode({ ...context, policies }, { team: team as Team, task, sample: 0, phase: 'evaluation', step: 0 });
+    expect(sampler.asked.map(({ request }) => request.prompt)).toEqual([
+      [2, 1],
+      [2, 3, 0], // the same policy: as it was written
+      [2, 3, 0], // an equal vocabulary: as it was written
+      [4, 0], // another vocabulary: ids of the first mean something else there
+      [4, 1, 4, 3, 0], // a user message, and another text
+    ]);
+  });
+
+  it.each<[string, Reward, unknown]>([
+    ['a number', 0.5, { team: 0.5, agents: {}, parts: {} }],
+    ['a truth', true, { team: 1, agents: {}, parts: {} }],
+    ['named parts', { correct: true, short: 0.25 }, { team: 1.25, agents: {}, parts: { correct: 1, short: 0.25 } }],
+    [
+      'rewards of single agents',
+      { team: 1, agents: { counter: 0.5 } },
+      { team: 1, agents: { counter: 0.5 }, parts: {} },
+    ],
+    ['parts and agents', { team: { a: 1, b: 2 }, agents: {} }, { team: 3, agents: {}, parts: { a: 1, b: 2 } }],
+  ])('is scored by %s', async (_, reward, score) => {
+    const { episode } = await played(
+      teamOf(
+        async () => 1,
+        async () => reward,
+      ),
+      () => '1',
+    );
+    expect(episode.score).toEqual(score);
+  });
+});
+
+describe('concurrent calls', () => {
+  /** A play that branches: chains of calls that run side by side, each next question made of the last answer. */
+  const branching: Playing = async ({ agents: { counter, talker } }) => {
+    const chain = async (ask: Ask, name: string, length: number) => {
+      let said = name;
+      for (let i = 0; i < length; i++) said = (await ask(`${said}/`)).text;
+      return said;
+    };
+    const first = await Promise.race([chain(counter, 'r', 1), chain(talker, 's', 2)]);
+    const all = await Promise.all([
+      chain(counter, 'a', 3),
+      chain(talker, 'b', 2),
+      (async () => {
+        const [left] = await Promise.all([talker('c'), talker('d')]);
+        return chain(counter, left.text, 2);
+      })(),
+    ]);
+    return { first, all };
+  };
+
+  it('take the same ordinals and keys whichever answer is ready first', async () => {
+    const reference = await played(teamOf(branching), ({ prompt, request }) => `${prompt.length}${request.key[0] % 7}`);
+    const orders = new Set<string>();
+    const delays = fc.array(fc.constantFrom(0, 0, 1, 2, 3), { minLength: 20, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(delays, async (delay) => {
+        const finished: number[] = [];
+        const { episode, sampler } = await played(teamOf(branching), async ({ prompt, request, index }) => {
+          for (let turns = delay[index] ?? 0; turns > 0; turns--) await new Promise(setImmediate);
+          finished.push(index);
+          return `${prompt.length}${request.key[0] % 7}`;
+        });
+        orders.add(finished.join());
+        expect(episode).toEqual(reference.episode);
+        expect(sampler.asked.map(({ request }) => request)).toEqual(reference.sampler.asked.map((a) => a.request));
+      }),
+      { numRuns: 40, seed: 1 },
+    );
+    expect(orders.size).toBeGreaterThan(10); // the answers really came in different orders
+    expect(reference.episode.turns.map(({ turn }) => turn)).toEqual(reference.episode.turns.map((_, i) => i));
+  });
+
+  it('that nobody waited for are aborted when the episode ends, and are no turns', async () => {
+    let stray: Promise<unknown> = Promise.resolve();
+    const team = teamOf(async ({ agents: { counter, talker } }) => {
+      stray = talker('never mind').then(() => counter('5'));
+      return (await counter('7')).value;
+    });
+    const signals: (AbortSignal | undefined)[] = [];
+    const { episode, sampler } = await played(
+      team,
+      async ({ policy, signal }) => {
+        signals.push(signal);
+        if (policy === 'talker') await new Promise((_, reject) => signal?.addEventListener('abort', reject));
+        return '7';
+      },
+      { timeoutMs: 20 },
+    );
+    // Replies come in the order of the calls: this episode waits for a talker that never answers.
+    expect(episode.failure?.reason).toBe('timeout');
+    expect(signals.every((signal) => signal?.aborted)).toBe(true);
+    const settled = await Promise.race([
+      stray.then(() => 'settled'),
+      new Promise((resolve) => setTimeout(resolve, 5, 'pending')),
+    ]);
+    expect(settled).toBe('pending');
+    expect(sampler.asked).toHaveLength(2);
+  });
+
+  it('made after the one that decides are dropped when play returns', async () => {
+    const team = teamOf(async ({ agents: { counter, talker } }) => {
+      const first = counter('7');
+      void talker('never mind');
+      return (await first).value;
+    });
+    let aborted = false;
+    const { episode } = await played(team, async ({ policy, signal }) => {
+      if (policy === 'talker')
+        await new Promise((_, reject) =>
+          signal?.addEventListener('abort', () => {
+            aborted = true;
+            reject(signal.reason);
+          }),
+        );
+      return '7';
+    });
+    expect(episode.failure).toBeUndefined();
+    expect(episode.outcome).toBe(7);
+    expect(episode.turns.map(({ agent }) => agent)).toEqual(['counter']);
+    expect(aborted).toBe(true);
+  });
+});
+
+describe('a failed episode', () => {
+  const asks: Playing = async ({ agents: { counter } }) => {
+    await counter('1');
+    await counter('2');
+  };
+
+  it.each<[string, string, Playing, Partial<RolloutContext>, string]>([
+    [
+      'play throws',
+      'error',
+      async ({ agents: { counter } }) => {
+        await counter('1');
+        throw new Error('no idea');
+      },
+      {},
+      'no idea',
+    ],
+    [
+      'a prompt cannot be tokenised',
+      'error',
+      async ({ agents: { counter } }) => {
+        await counter('1');
+        await counter('\ud800');
+      },
+      {},
+      'counter: ',
+    ],
+    ['it makes too many calls', 'too-many-turns', asks, { maxTurns: 1 }, 'more than 1 calls'],
+  ])('says so when %s, and keeps its turns', async (_, reason, play, changes, message) => {
+    const { episode } = await played(teamOf(play), () => '1', changes);
+    expect(episode.failure?.reason).toBe(reason);
+    expect(episode.failure?.message).toContain(message);
+    expect(episode.turns).toHaveLength(1);
+    expect(episode).toMatchObject({ outcome: undefined, score: { team: 0, agents: {}, parts: {} } });
+  });
+
+  it('is overlong when prompt and response might not fit the context, and not when they just do', async () => {
+    const team = teamOf(asks);
+    const length = bytesTokenizer().chat([{ role: 'system', content: 'Count.' }, user('1')]).length + 16;
+    const fitting = (context: number) => {
+      const sampler = scriptedSampler(() => '1');
+      const policies = {
+        counter: { tokenizer: bytesTokenizer(), context },
+        talker: { tokenizer: bytesTokenizer(), context },
+      };
+      const request = { team, task, sample: 0, phase: 'training', step: 0 } as const;
+      return playEpisode({ ...contextFor(team as Team, sampler), policies }, request);
+    };
+    expect((await fitting(length)).failure).toBeUndefined();
+    expect((await fitting(length - 1)).failure).toEqual({
+      reason: 'overlong',
+      message: `counter: a prompt of ${length - 16} tokens and up to 16 more exceed the context of ${length - 1}`,
+    });
+  });
+
+  it('is of the backend when the sampler fails, in the order of the calls', async () => {
+    const team = teamOf(async ({ agents: { counter, talker } }) => Promise.all([counter('1'), talker('2')]));
+    const { episode } = await played(team, async ({ policy }) => {
+      if (policy === 'talker') throw new Error('out of memory');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return '1';
+    });
+    expect(episode.failure).toEqual({ reason: 'backend', message: 'talker: out of memory' });
+    expect(episode.turns.map(({ agent }) => agent)).toEqual(['counter']);
+  });
+
+  it('times out, aborting what it waits for', async () => {
+    let told: AbortSignal | undefined;
+    const team = teamOf(async ({ signal }) => {
+      told = signal;
+      await new Promise(() => {});
+    });
+    const { episode } = await played(team, () => '1', { timeoutMs: 5 });
+    expect(episode.failure).toEqual({ reason: 'timeout', message: 'not over after 5 ms' });
+    expect(told?.aborted).toBe(true);
+  });
+
+  it.each<[string, () => Reward | Promise<Reward>, string]>([
+    ['throws', () => Promise.reject(new Error('judge is down')), 'judge is down'],
+    ['is not finite', () => Number.NaN, 'the reward is NaN, expected a finite number'],
+    ['has a part that is not finite', () => ({ a: 1 / 0 }), "the part 'a' is Infinity, expected a finite number"],
+    ['is no reward', () => undefined as unknown as Reward, 'the reward is undefined, expected a finite number'],
+    [
+      'names a stranger',
+      () => ({ team: 1, agents: { critic: 1 } }),
+      "expected one of the agents counter, talker, got 'critic'",
+    ],
+  ])('is of the reward when the reward %s', async (_, reward, message) => {
+    const { episode } = await played(teamOf(asks, reward), () => '1');
+    expect(episode.failure).toEqual({ reason: 'reward', message });
+    expect(episode.turns).toHaveLength(2);
+    expect(episode.score.team).toBe(0);
+  });
+
+  it('is not made of an interruption: that ends the run', async () => {
+    const controller = new AbortController();
+    const reason = new Error('Ctrl-C');
+    const script: Script = ({ signal }) => {
+      setTimeout(() => controller.abort(reason), 1);
+      return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    };
+    await expect(played(teamOf(asks), script, {}, controller.signal)).rejects.toBe(reason);
+    await expect(played(teamOf(asks), () => '1', {}, controller.signal)).rejects.toBe(reason);
+  });
+
+  it('does not hide that an agent has no policy', async () => {
+    await expect(played(teamOf(asks), () => '1', { policies: {} })).rejects.toThrow("agent 'counter' has no policy");
+  });
+});

@@ -1,0 +1,86 @@
+import type { Episode, Turn } from '../core/episode.js';
+import { messageOf } from '../core/errors.js';
+import type { Task } from '../core/task.js';
+import type { Team } from '../teams/team.js';
+import { agentsOf } from './calls.js';
+import type { RolloutContext } from './context.js';
+import { EpisodeFailure } from './failure.js';
+import { onAbort } from './on-abort.js';
+import { OrderedReplies } from './ordered-replies.js';
+import { noScore, scoreOf } from './score.js';
+
+/** Training and evaluation draw from different random streams. */
+export type Phase = 'training' | 'evaluation';
+
+export interface EpisodeRequest<Data = unknown> {
+  readonly team: Team<Data>;
+  readonly task: Task<Data>;
+  /** Position among the G episodes of the task. */
+  readonly sample: number;
+  readonly phase: Phase;
+  readonly step: number;
+  /** Interrupts the run. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Plays one episode and scores it. What goes wrong inside (an error in the team's code, a prompt that does not fit, a
+ * sampler that fails) ends the episode and is recorded in it, with the turns that it had.
+ *
+ * Rejects only when the run is interrupted, with the signal's reason.
+ */
+export async function playEpisode<Data>(
+  context: RolloutContext,
+  request: EpisodeRequest<Data>,
+): Promise<Episode<Data>> {
+  const { team, task, sample, signal: run } = request;
+  run?.throwIfAborted();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const replies = new OrderedReplies();
+  const turns: Turn[] = [];
+
+  let fail: (reason: unknown) => void = () => {};
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => {}); // the race below takes it, unless the episode is over by then
+  const forget = run && onAbort(run, () => fail(run.reason));
+  const timeout = setTimeout(
+    () => fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
+    context.timeoutMs,
+  );
+
+  try {
+    const agents = agentsOf(context, { request, replies, turns, signal, fail });
+    const outcome = await Promise.race([
+      failed,
+      attempt('error', () => team.play({ task: task.data, agents, signal })),
+    ]);
+    replies.stop();
+    const reward = await Promise.race([
+      failed,
+      attempt('reward', () => team.reward({ task: task.data, outcome, episode: { task, sample, turns }, signal })),
+    ]);
+    return { task, sample, turns, outcome, score: scoreOf(reward, Object.keys(team.agents)) };
+  } catch (error) {
+    run?.throwIfAborted();
+    if (!(error instanceof EpisodeFailure)) throw error;
+    const failure = { reason: error.reason, message: error.message };
+    return { task, sample, turns, outcome: undefined, score: noScore, failure };
+  } finally {
+    replies.stop();
+    clearTimeout(timeout);
+    forget?.();
+    controller.abort(); // calls still in flight are of no use to anybody
+  }
+}
+
+/** Runs a team's function; whatever it throws is the episode's failure. */
+async function attempt<T>(reason: 'error' | 'reward', run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new EpisodeFailure(reason, messageOf(error));
+  }
+}

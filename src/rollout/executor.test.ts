@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
+import type { Episode } from '../core/episode.js';
+import { agent } from '../teams/agent.js';
+import { defineTeam, type Team } from '../teams/team.js';
+import { inProcessExecutor } from './executor.js';
+import { applyFailureRule } from './score.js';
+
+const team = defineTeam({
+  task: z.object({ n: z.number() }),
+  agents: { echo: agent() },
+  async play({ task, agents: { echo } }) {
+    const { text } = await echo(`${task.n}`);
+    if (text === 'bad') throw new Error('bad answer');
+    return text;
+  },
+  reward: ({ outcome }) => outcome === 'right',
+}) as Team;
+
+const tasks = [1, 2, 3].map((n) => ({ id: `task ${n}`, data: { n } }));
+
+const play = (script: Script, more: { signal?: AbortSignal; onEpisode?: (episode: Episode) => void } = {}) => {
+  const sampler = scriptedSampler(script);
+  const executor = inProcessExecutor(contextFor(team, sampler));
+  const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
+  return { groups, sampler };
+};
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('the in-process executor', () => {
+  it('plays all episodes at once and gives them in order, whatever the order in which they end', async () => {
+    const ended: string[] = [];
+    const { groups, sampler } = play(
+      async ({ index }) => {
+        await wait(index % 2 === 0 ? 6 : 1);
+        return `answer ${index}`;
+      },
+      { onEpisode: ({ task, sample }) => ended.push(`${task.id}/${sample}`) },
+    );
+    expect(sampler.asked).toHaveLength(12); // nobody has been answered yet
+    const inOrder = (await groups).map(({ task, episodes }) => ({
+      task: task.id,
+      samples: episodes.map(({ sample }) => sample),
+      said: episodes.map(({ outcome }) => outcome),
+    }));
+    const answers = (from: number) => [0, 1, 2, 3].map((i) => `answer ${from + i}`);
+    expect(inOrder).toEqual([
+      { task: 'task 1', samples: [0, 1, 2, 3], said: answers(0) },
+      { task: 'task 2', samples: [0, 1, 2, 3], said: answers(4) },
+      { task: 'task 3', samples: [0, 1, 2, 3], said: answers(8) },
+    ]);
+    expect(ended).toHaveLength(12);
+    expect(ended[0]).toBe('task 1/1');
+    expect(new Set(sampler.asked.map(({ request }) => request.key.join())).size).toBe(12);
+  });
+
+  it('keeps failed episodes in their groups, to be left out or counted as zero by rule', async () => {
+    const { groups } = play(({ index }) => (index < 4 || index === 5 ? 'bad' : 'right'));
+    const played = await groups;
+    expect(played.map(({ episodes }) => episodes.map(({ failure }) => failure?.reason ?? 'ok'))).toEqual([
+      ['error', 'error', 'error', 'error'],
+      ['ok', 'error', 'ok', 'ok'],
+      ['ok', 'ok', 'ok', 'ok'],
+    ]);
+    const scores = (rule: 'exclude' | 'zero') =>
+      applyFailureRule(played, rule).map(({ task, episodes }) => [task.id, ...episodes.map(({ score }) => score.team)]);
+    expect(scores('zero')).toEqual([
+      ['task 1', 0, 0, 0, 0],
+      ['task 2', 1, 0, 1, 1],
+      ['task 3', 1, 1, 1, 1],
+    ]);
+    expect(scores('exclude')).toEqual([
+      ['task 2', 1, 1, 1],
+      ['task 3', 1, 1, 1, 1],
+    ]);
+  });
+
+  it('ends every episode when the run is interrupted, or when this process makes a mistake', async () => {
+    const never: Script = ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', reject));
+    const controller = new AbortController();
+    const interrupted = play(never, { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('Ctrl-C')), 2);
+    await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
+    expect(interrupted.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
+
+    const mistaken = play(({ index, ...asked }) => (index === 3 ? 'right' : never({ index, ...asked })), {
+      onEpisode: () => {
+        throw new Error('disk full');
+      },
+    });
+    await expect(mistaken.groups).rejects.toThrow('disk full');
+    await wait(1);
+    expect(mistaken.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
+  });
+
+  it('refuses a group of none', async () => {
+    const executor = inProcessExecutor(
+      contextFor(
+        team,
+        scriptedSampler(() => ''),
+      ),
+    );
+    const request = { team, tasks, groupSize: 0, phase: 'training', step: 0 } as const;
+    await expect(executor.playGroups(request)).rejects.toThrow('groupSize: expected a positive integer, got 0');
+  });
+});

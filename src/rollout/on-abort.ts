@@ -1,0 +1,21 @@
+const callbacks = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls `callback` when the signal fires; returns what takes that back. One listener serves all callbacks of a signal,
+ * because thousands of episodes may wait for one and Node warns of a leak above ten.
+ */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  const waiting = callbacks.get(signal) ?? listen(signal);
+  waiting.add(callback);
+  return () => waiting.delete(callback);
+}
+
+function listen(signal: AbortSignal): Set<() => void> {
+  const waiting = new Set<() => void>();
+  callbacks.set(signal, waiting);
+  const callAll = () => {
+    for (const callback of waiting) callback();
+  };
+  signal.addEventListener('abort', callAll, { once: true });
+  return waiting;
+}

@@ -1,0 +1,38 @@
+import { ArgumentError } from '../core/errors.js';
+import { extractBoxed } from '../tasks/grading/boxed.js';
+
+/** Reads an agent's text (without its stop token); `undefined` when the text is not what the agent was to say. */
+export type Parser<Value> = (text: string) => Value | undefined;
+
+/** The content of the last `\boxed{...}`; invalid when there is none or it is empty. */
+export const boxed: Parser<string> = (text) => {
+  const content = extractBoxed(text)?.trim();
+  return content === '' ? undefined : content;
+};
+
+/**
+ * The one option that occurs in the text, any number of times; invalid when none or several occur. Where options overlap
+ * the longer one counts, so `oneOf('correct', 'incorrect')` reads "incorrect" as such.
+ *
+ * @throws ArgumentError when there is no option, an empty one, or the same one twice.
+ */
+export function oneOf<const Option extends string>(...options: readonly Option[]): Parser<Option> {
+  if (options.length === 0 || options.includes('' as Option) || new Set(options).size < options.length)
+    throw new ArgumentError(`oneOf(...): expected different non-empty strings, got ${JSON.stringify(options)}`);
+  const longestFirst = [...options].sort((a, b) => b.length - a.length);
+  const pattern = new RegExp(
+    longestFirst.map((option) => option.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'),
+    'g',
+  );
+  return (text) => {
+    const found = new Set(text.match(pattern));
+    return found.size === 1 ? options.find((option) => found.has(option)) : undefined;
+  };
+}
+
+/** An integer of at most 2^53 - 1: the content of the last `\boxed{...}` if there is one, otherwise the whole text. */
+export const integer: Parser<number> = (text) => {
+  const digits = (extractBoxed(text) ?? text).trim();
+  const value = /^[+-]?\d+$/.test(digits) ? Number(digits) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : undefined;
+};

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
+import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
+import { playEpisode } from '../rollout/episode.js';
+import { arithmeticSymbols } from '../tasks/arithmetic.js';
+import { type SolverVerifierOptions, solverVerifier } from './solver-verifier.js';
+import type { Team } from './team.js';
+
+const symbols = { type: 'symbols', symbols: arithmeticSymbols, stop: '<end>', endOfUser: '<ask>' } as const;
+const tokenizer = symbolsTokenizer({ ...symbols, endOfAssistant: '<end>' });
+const roles = { solver: { system: '<solver>' }, verifier: { system: '<verifier>' } };
+
+/** Plays one episode with these answers, in order; what was asked comes back with it, as text. */
+async function play(answers: string[], options: SolverVerifierOptions = {}) {
+  const team = solverVerifier({ ...roles, ...options }) as Team;
+  const sampler = scriptedSampler(({ index }) => answers[index] ?? '<pad>', tokenizer);
+  const task = { id: 'task', data: { question: '16a+8', answer: '24' } };
+  const context = contextFor(team, sampler, {}, tokenizer);
+  const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
+  return {
+    asked: sampler.asked.map(({ prompt }) => prompt),
+    outcome: episode.outcome,
+    penalties: episode.turns.map(({ penalty }) => penalty),
+    score: episode.score,
+  };
+}
+
+const solve = '<solver>16a+8<ask>';
+const verify = (draft: string) => `<verifier>16a+8<ask>${draft}<end>`;
+const again = (draft: string, verdict: string) => `<solver>16a+8<ask>${draft}<end>${verdict}<ask>`;
+const right = '\\boxed{24}';
+const wrong = '\\boxed{12}';
+
+describe('solver and verifier', () => {
+  it('end with an approved draft', async () => {
+    expect(await play([right, '<approve>'])).toEqual({
+      asked: [solve, verify(right)],
+      outcome: { answer: '24', attempts: 1 },
+      penalties: [0, 0],
+      score: { team: 1, agents: {}, parts: { correct: 1 } },
+    });
+  });
+
+  it('end with a wrong draft too, if it is approved', async () => {
+    expect(await play([wrong, '<approve>'])).toMatchObject({ outcome: { answer: '12' }, score: { team: 0 } });
+  });
+
+  it('send a rejected draft back with what was said; the last attempt is not judged and counts', async () => {
+    expect(await play([wrong, '<reject>', right])).toMatchObject({
+      asked: [solve, verify(wrong), again(wrong, '<reject>')],
+      outcome: { answer: '24', attempts: 2 },
+      penalties: [0, 0, 0],
+      score: { team: 1 },
+    });
+    expect(await play([right, '<reject>', wrong])).toMatchObject({ outcome: { answer: '12' }, score: { team: 0 } });
+  });
+
+  it('try as often as maxLoops says, each time with the latest draft alone', async () => {
+    expect((await play([right], { maxLoops: 1 })).asked).toEqual([solve]);
+    expect(await play([wrong, '<reject>', '\\boxed{13}', '<reject>', right], { maxLoops: 3 })).toMatchObject({
+      asked: [solve, verify(wrong), again(wrong, '<reject>'), verify('\\boxed{13}'), again('\\boxed{13}', '<reject>')],
+      outcome: { answer: '24', attempts: 3 },
+    });
+  });
+
+  it('take an unreadable verdict for approval, or for rejection when told so, and charge for it', async () => {
+    const both = '<approve><reject>';
+    for (const verdict of ['7', both, '']) {
+      const approved = await play([right, verdict]);
+      expect(approved).toMatchObject({ asked: [solve, verify(right)], penalties: [0, 0.1] });
+      const rejected = await play([wrong, verdict, right], { onUnreadableVerdict: 'reject' });
+      expect(rejected.asked).toEqual([solve, verify(wrong), again(wrong, verdict || '<reject>')]);
+      expect(rejected.penalties).toEqual([0, 0.1, 0]);
+    }
+  });
+
+  it('charge for a draft without an answer, which the verifier judges all the same', async () => {
+    expect(await play(['a+8=24', '<approve>'], { invalidPenalty: 0.5 })).toMatchObject({
+      asked: [solve, verify('a+8=24')],
+      outcome: { answer: undefined, attempts: 1 },
+      penalties: [0.5, 0],
+      score: { team: 0 },
+    });
+  });
+
+  it('use words and feedback of their own', async () => {
+    const words = { approve: '=', reject: '-', feedback: ({ text }: { text: string }) => `${text}+` };
+    expect((await play([wrong, '-7', right], words)).asked).toEqual([solve, verify(wrong), again(wrong, '-7+')]);
+    expect((await play([wrong, '=', right], words)).asked).toEqual([solve, verify(wrong)]);
+  });
+
+  it('refuse options that make no sense', () => {
+    expect(() => solverVerifier({ maxLoops: 0 })).toThrow(/^solverVerifier\(\.\.\.\): maxLoops: /);
+    expect(() => solverVerifier({ approve: 'x', reject: 'x' })).toThrow('approve and reject must differ');
+    expect(() => solverVerifier({ loops: 2 } as SolverVerifierOptions)).toThrow('loops');
+  });
+});

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { ArgumentError } from '../core/errors.js';
+import { issuesText } from '../core/issues.js';
+import { assistant, user } from '../core/message.js';
+import { gradeMath } from '../tasks/grading/math.js';
+import { agent } from './agent.js';
+import { boxed, oneOf } from './parsers.js';
+import { defineTeam, type Reply } from './team.js';
+
+export interface SolverVerifierOptions {
+  /** How often the solver may try. Default 2. */
+  readonly maxLoops?: number;
+  /** What the verifier says to end the episode. Default `<approve>`. */
+  readonly approve?: string;
+  /** What the verifier says to send the solver back. Default `<reject>`. */
+  readonly reject?: string;
+  /**
+   * What a verdict without exactly one of the two words counts as. Default 'approve': with 'reject' garbage buys a second
+   * attempt, and verifiers learn to talk garbage.
+   */
+  readonly onUnreadableVerdict?: 'approve' | 'reject';
+  readonly solver?: { readonly system?: string };
+  readonly verifier?: { readonly system?: string };
+  /** What a turn without a boxed answer, or without a verdict, costs. Default 0.1. */
+  readonly invalidPenalty?: number;
+  /** What the solver is told when its draft was rejected. Default: the verifier's words, or `reject` if it said nothing. */
+  readonly feedback?: (verdict: Reply<string>) => string;
+}
+
+export interface SolverVerifierOutcome {
+  /** The last draft's boxed answer. */
+  readonly answer: string | undefined;
+  /** Drafts that were written. */
+  readonly attempts: number;
+}
+
+const optionsSchema = z
+  .strictObject({
+    maxLoops: z.int().min(1).default(2),
+    approve: z.string().min(1).default('<approve>'),
+    reject: z.string().min(1).default('<reject>'),
+    onUnreadableVerdict: z.enum(['approve', 'reject']).default('approve'),
+    solver: z.strictObject({ system: z.string().optional() }).optional(),
+    verifier: z.strictObject({ system: z.string().optional() }).optional(),
+    invalidPenalty: z.number().min(0).default(0.1),
+    feedback: z
+      .custom<(verdict: Reply<string>) => string>((value) => typeof value === 'function', 'expected a function')
+      .optional(),
+  })
+  .refine(({ approve, reject }) => approve !== reject, 'approve and reject must differ');
+
+/**
+ * A solver writes a draft, a verifier judges it. Approval ends the episode; rejection sends the solver back with what was
+ * said. The last attempt is not judged any more, and the last draft counts.
+ *
+ * @throws ArgumentError naming the option that is wrong.
+ */
+export function solverVerifier(options: SolverVerifierOptions = {}) {
+  const checked = optionsSchema.safeParse(options);
+  if (!checked.success) throw new ArgumentError(`solverVerifier(...): ${issuesText(checked.error.issues)}`);
+  const { maxLoops, approve, reject, onUnreadableVerdict, invalidPenalty } = checked.data;
+  const {
+    solver: solverOptions,
+    verifier: verifierOptions,
+    feedback = (verdict) => verdict.text || reject,
+  } = checked.data;
+
+  return defineTeam({
+    name: 'solver-verifier',
+    task: z.object({ question: z.string(), answer: z.string() }),
+    agents: {
+      solver: agent({
+        system: solverOptions?.system ?? 'Solve the problem step by step. End with the answer in \\boxed{...}.',
+        parse: boxed,
+        invalidPenalty,
+      }),
+      verifier: agent({
+        system:
+          verifierOptions?.system ??
+          `Check the solution. End with ${approve} if the answer is right, or with ${reject} if it is not.`,
+        parse: oneOf(approve, reject),
+        invalidPenalty,
+      }),
+    },
+    async play({ task, agents: { solver, verifier } }): Promise<SolverVerifierOutcome> {
+      let draft = await solver(task.question);
+      for (let attempts = 1; ; attempts++) {
+        if (attempts === maxLoops) return { answer: draft.value, attempts };
+        const asked = [user(task.question), assistant(draft.text)];
+        const verdict = await verifier(asked);
+        const said = verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject);
+        if (said === approve) return { answer: draft.value, attempts };
+        draft = await solver([...asked, user(feedback(verdict))]);
+      }
+    },
+    reward: ({ outcome, task }) => ({ correct: gradeMath(outcome.answer, task.answer) }),
+  });
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { Episode, FinishReason } from '../core/episode.js';
+import { ArgumentError } from '../core/errors.js';
+import { issuesText } from '../core/issues.js';
+import type { Message } from '../core/message.js';
+import type { Agent } from './agent.js';
+
+/** The agents of a team by name. */
+export type Agents = Readonly<Record<string, Agent>>;
+
+/** What an agent answered. */
+export type Reply<Value = unknown> = {
+  /** The response without its stop token. */
+  readonly text: string;
+  readonly finishReason: FinishReason;
+  /** Position of this call among the calls of the episode. */
+  readonly turn: number;
+} & ({ readonly valid: true; readonly value: Value } | { readonly valid: false; readonly value: undefined });
+
+/**
+ * Asks an agent. A string is one user message; the agent's system prompt is put in front. The promise never rejects: when
+ * the episode fails or ends before the reply is there it stays pending, and `signal` fires.
+ */
+export type Ask<Value = unknown> = (input: string | readonly Message[]) => Promise<Reply<Value>>;
+
+type ValueOf<A> = A extends Agent<infer Value> ? Value : never;
+
+export interface PlayContext<Data, A extends Agents> {
+  readonly task: Data;
+  /** Replies are handed over in the order in which the calls were made, so concurrent calls stay reproducible. */
+  readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
+  /** Fires when the episode is over: ended, failed, timed out or interrupted. */
+  readonly signal: AbortSignal;
+}
+
+export interface RewardContext<Data, Outcome> {
+  readonly task: Data;
+  /** What `play` returned. */
+  readonly outcome: Outcome;
+  /** What was said, for rewards that look at single turns. */
+  readonly episode: Pick<Episode<Data>, 'task' | 'sample' | 'turns'>;
+  readonly signal: AbortSignal;
+}
+
+/** `true` counts 1, `false` 0. */
+export type RewardValue = number | boolean;
+
+/** Named parts; the reward is their sum. */
+export type RewardParts = Readonly<Record<string, RewardValue>>;
+
+/**
+ * What an episode earned: one value or named parts for everybody, or with the key `team` the team's reward and that of the
+ * agents that get one of their own.
+ */
+export type Reward<Name extends string = string> =
+  | RewardValue
+  | RewardParts
+  | {
+      readonly team: RewardValue | RewardParts;
+      readonly agents?: { readonly [N in Name]?: RewardValue } | undefined;
+    };
+
+/** The agent names that a reward spells out; distributes over the branches of a union. */
+type Rewarded<R> = R extends { readonly agents?: infer Each }
+  ? Each extends object
+    ? Spelled<keyof Each>
+    : never
+  : never;
+type Spelled<Key> = string extends Key ? never : Key;
+
+/** Refuses a reward that names an agent which the team does not have. */
+type OnlyAgents<R, Name> = [Exclude<Rewarded<R>, Name>] extends [never]
+  ? unknown
+  : { readonly agents: { readonly 'not an agent of this team': Exclude<Rewarded<R>, Name> } };
+
+/** Agents that work on a task together. */
+export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unknown> {
+  readonly name: string;
+  /** Types and validates the data of a task. */
+  readonly task: z.ZodType<Data>;
+  readonly agents: A;
+  /** One episode, as one async function. */
+  play(context: PlayContext<Data, A>): Promise<Outcome>;
+  reward(context: RewardContext<Data, Outcome>): Reward | Promise<Reward>;
+}
+
+export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
+  /** Default 'team'. */
+  readonly name?: string;
+  readonly task: z.ZodType<Data>;
+  readonly agents: A;
+  play(context: PlayContext<Data, A>): Promise<Outcome>;
+  /** Write it after `play`, so that the type of `outcome` is known. */
+  reward(context: RewardContext<Data, Outcome>): R & OnlyAgents<Awaited<R>, keyof A>;
+}
+
+const definitionSchema = z.strictObject({
+  name: z.string().min(1).optional(),
+  task: z.instanceof(z.ZodType, { error: 'expected a zod schema' }),
+  agents: z
+    .record(
+      z.string(),
+      z.looseObject({ parse: z.custom((value) => typeof value === 'function', 'expected agent({ ... })') }),
+    )
+    .refine((agents) => Object.keys(agents).length > 0, 'expected at least one agent')
+    .refine(
+      (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
+      'expected names that begin with a letter and go on with letters, digits, - and _',
+    ),
+  play: z.custom((value) => typeof value === 'function', 'expected a function'),
+  reward: z.custom((value) => typeof value === 'function', 'expected a function'),
+});
+
+/**
+ * Declares a team: the shape of its tasks, its agents, how they play one episode, and what that is worth.
+ *
+ * @throws ArgumentError naming the field that is wrong.
+ */
+export function defineTeam<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>>(
+  definition: TeamDefinition<Data, A, Outcome, R>,
+): Team<Data, A, Outcome> {
+  const checked = definitionSchema.safeParse(definition);
+  if (!checked.success) throw new ArgumentError(`defineTeam(...): ${issuesText(checked.error.issues)}`);
+  return { ...definition, name: definition.name ?? 'team' };
+}
