@@ -21,6 +21,8 @@ export interface RunStarted {
     readonly kernels: string;
     readonly isa: string;
   };
+  /** Trainable numbers of each policy. */
+  readonly parameters?: Readonly<Record<string, number>>;
   readonly resumedFrom?: number;
 }
 
@@ -33,6 +35,7 @@ export interface Warmup {
   readonly loss: number;
   /** Loss on traces of tasks that are never trained on, where it was measured. */
   readonly heldOutLoss?: number;
+  /** Since the warm start began, as `seconds`. */
   readonly tokens: number;
   readonly seconds: number;
 }
