@@ -134,6 +134,11 @@ export function samplingContract(subject: Subject): void {
       expect([...new Set(few(0, 0.5))]).toEqual([1, 3]);
     });
 
+    it('gives a draw that falls on the border of two tokens to the latter', () => {
+      const draw = { logits: new Float32Array(8), uniforms: [0.25, 0.5], inverseTemperature: 1, topK: 0, topP: 1 };
+      expect(Array.from(sample(draw).tokens)).toEqual([1, 2]);
+    });
+
     it('never draws a token without probability, at the ends of [0, 1) least of all', () => {
       const logits = Float32Array.of(-1e4, 1e4, -1e4, 1e4, -1e4);
       const last = 1 - 2 ** -24;
