@@ -17,6 +17,8 @@ export interface TaskSet<Data = unknown> {
   readonly name: string;
   /** Number of tasks; `Number.POSITIVE_INFINITY` for generated families. */
   readonly size: number;
+  /** What a person should know about how the tasks were read. */
+  readonly warnings?: readonly string[];
   /** The task at `index` (an integer in [0, size), at most 2^53 - 1). The same index always gives the same task. */
   at(index: number): Task<Data>;
 }
