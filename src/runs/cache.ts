@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import envPaths from 'env-paths';
 import type { Files } from '../core/files.js';
+import { cacheDirectory } from '../tensor/native/cache.js';
 import { writeDirectory } from './atomic.js';
 import { codeOf } from './node-files.js';
-
-/** Where builds, warm starts and downloads are kept between runs: `DRMAS_CACHE`, or the user's cache directory. */
-export function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
-  return environment.DRMAS_CACHE || envPaths('drmas', { suffix: '' }).cache;
-}
 
 /** SHA-256 of a value's JSON with sorted keys, so that equal values have equal hashes. 64 hexadecimal digits. */
 export function contentHash(value: unknown): string {

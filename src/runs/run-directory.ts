@@ -94,8 +94,16 @@ export class RunDirectory {
 
   /** `episodes/evaluation-000060.jsonl`. */
   async writeEvaluationEpisodes(step: number, episodes: readonly Episode[]): Promise<void> {
-    const stored = episodes.map((episode) => storedEpisode(episode));
-    await writeEpisodes(this.#files, this.evaluationEpisodesPath(step), stored);
+    await this.writeOtherEpisodes(this.evaluationEpisodesPath(step), episodes);
+  }
+
+  /** Episodes of an evaluation outside of the run's course, to a path of the caller's. */
+  async writeOtherEpisodes(path: string, episodes: readonly Episode[]): Promise<void> {
+    await writeEpisodes(
+      this.#files,
+      path,
+      episodes.map((episode) => storedEpisode(episode)),
+    );
   }
 
   stepEpisodesPath(step: number): string {
@@ -172,15 +180,19 @@ export class RunDirectory {
 /** `runs/math-20260131-094501`, with a number behind it where that is taken. */
 export async function defaultRunPath(recipe: string, options: RunOptions = {}): Promise<string> {
   const files = options.files ?? nodeFiles;
-  const now = (options.clock ?? systemClock).now();
-  const pad = (value: number) => String(value).padStart(2, '0');
-  const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;
-  const time = `${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
-  const base = join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${date}-${time}`);
+  const stamp = timeStamp((options.clock ?? systemClock).now());
+  const base = join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`);
   for (let number = 1; ; number++) {
     const path = number === 1 ? base : `${base}-${number}`;
     if (!(await files.exists(path))) return path;
   }
+}
+
+/** `20260131-094501`, in local time. */
+export function timeStamp(now: Date): string {
+  const pad = (value: number) => String(value).padStart(2, '0');
+  const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;
+  return `${date}-${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
 }
 
 async function writing(path: string, act: () => Promise<void>): Promise<void> {

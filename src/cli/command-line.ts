@@ -1,0 +1,133 @@
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { DrmasError, messageOf } from '../core/errors.js';
+import { packageVersion } from '../runs/version.js';
+import { doctorCommand } from './commands/doctor.js';
+import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
+import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
+import { type ResumeFlags, resumeCommand } from './commands/resume.js';
+import { type TrainFlags, trainCommand } from './commands/train.js';
+import type { CommandContext } from './context.js';
+
+/** Runs one command. Returns the exit code; everything that goes wrong is one message on stderr. */
+export async function runCommandLine(context: CommandContext, words: readonly string[]): Promise<number> {
+  let exitCode = 0;
+  const program = commands(context, async (command) => {
+    exitCode = await command;
+  });
+  try {
+    if (words.length === 0) program.outputHelp();
+    else await program.parseAsync([...words], { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // Commander has said what was wrong with the words; help and version are no errors.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    context.stderr.write(`error: ${context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error)}\n`);
+    return error instanceof DrmasError ? error.exitCode : 1;
+  }
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? '' : `\ncaused by: ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function commands(context: CommandContext, settle: (command: Promise<number>) => Promise<void>): Command {
+  const program = new Command('drmas')
+    .description('Train teams of LLM agents with reinforcement learning, stably (Dr. MAS).')
+    .version(packageVersion(), '--version')
+    .configureOutput({
+      writeOut: (text) => void context.stdout.write(text),
+      writeErr: (text) => void context.stderr.write(text),
+    })
+    .exitOverride()
+    .showHelpAfterError('(drmas --help shows what there is)')
+    .addHelpText(
+      'after',
+      examples('drmas train math', 'drmas train my-team.ts --set training.steps=20', 'drmas doctor'),
+    );
+
+  const json = ['--json', 'print machine-readable events on stdout, and nothing else there'] as const;
+  const threads = ['--threads <n>', 'threads of the kernels (default: all cores)', atLeast(1)] as const;
+  const set = ['--set <key=value>', 'override a leaf of the recipe; may be repeated', collect, []] as const;
+
+  program
+    .command('train')
+    .argument('<recipe>', 'name of a recipe that ships, or a TypeScript file')
+    .description('train a team')
+    .option(...set)
+    .option('--run <directory>', 'directory of the run (default: runs/<recipe>-<time>)')
+    .option('--seed <n>', 'seed of sampling and reinforcement', atLeast(0))
+    .option(...threads)
+    .option(...json)
+    .addHelpText(
+      'after',
+      examples(
+        'drmas train math',
+        'drmas train math --seed 2 --set advantage.type=grpo',
+        'drmas train gsm8k --set tasks.train.file=train.jsonl',
+        'drmas train examples/own-team.ts --run runs/first',
+      ),
+    )
+    .action((recipe: string, flags: TrainFlags) => settle(trainCommand(context, recipe, flags)));
+
+  program
+    .command('resume')
+    .argument('<run>', 'directory of the run')
+    .description('go on with an interrupted run from its last checkpoint')
+    .option('--accept-changes', 'go on although the recipe or its code has changed')
+    .option(...threads)
+    .option(...json)
+    .addHelpText('after', examples('drmas resume runs/math-20260131-094501'))
+    .action((run: string, flags: ResumeFlags) => settle(resumeCommand(context, run, flags)));
+
+  program
+    .command('evaluate')
+    .argument('<run>', 'directory of the run')
+    .description("play held-out tasks with a run's last checkpoint")
+    .option(...set)
+    .option('--samples <n>', 'episodes a task', atLeast(1))
+    .option('--tasks <n>', 'held-out tasks', atLeast(1))
+    .option(...threads)
+    .option(...json)
+    .addHelpText(
+      'after',
+      examples(
+        'drmas evaluate runs/first --tasks 500 --samples 8',
+        'drmas evaluate runs/first --set agents.solver.sampling.temperature=0',
+      ),
+    )
+    .action((run: string, flags: EvaluateFlags) => settle(evaluateCommand(context, run, flags)));
+
+  const recipes = program
+    .command('recipes')
+    .description('list the recipes that ship')
+    .addHelpText('after', examples('drmas recipes', 'drmas recipes show math'))
+    .action(() => settle(recipesCommand(context)));
+  recipes
+    .command('show')
+    .argument('<recipe>', 'name or file')
+    .description('print a recipe with every default filled in')
+    .option(...set)
+    .action((recipe: string, flags: { set: string[] }) => settle(showRecipeCommand(context, recipe, flags)));
+
+  program
+    .command('doctor')
+    .description('show what is in use on this machine: kernels, compiler, cache')
+    .option('--json', 'print it as JSON')
+    .action((flags: { json?: boolean }) => settle(doctorCommand(context, flags)));
+
+  return program;
+}
+
+const examples = (...lines: string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
+
+const collect = (value: string, previous: readonly string[]): string[] => [...previous, value];
+
+function atLeast(low: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (text.trim() !== '' && Number.isSafeInteger(value) && value >= low) return value;
+    throw new InvalidArgumentError(`expected an integer >= ${low}, got '${text}'`);
+  };
+}

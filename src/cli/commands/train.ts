@@ -1,0 +1,77 @@
+import { type LoadedRecipe, loadRecipe } from '../../recipe/load.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { recipeJson } from '../../recipe/recipe.js';
+import { resolveRecipe } from '../../recipe/resolve.js';
+import type { Checkpoint } from '../../runs/checkpoints.js';
+import { defaultRunPath, RunDirectory } from '../../runs/run-directory.js';
+import { type CommandContext, INTERRUPTED, jsonSink } from '../context.js';
+import { TerminalReporter } from '../reporter/reporter.js';
+import { screenOf } from '../reporter/screen.js';
+
+export interface TrainFlags {
+  readonly set: readonly string[];
+  readonly run?: string;
+  readonly seed?: number;
+  readonly threads?: number;
+  readonly json?: boolean;
+}
+
+/** `drmas train <recipe>`. Nothing is created before recipe, tasks and run directory are known to be good. */
+export async function trainCommand(context: CommandContext, source: string, flags: TrainFlags): Promise<number> {
+  const loaded = await loadRecipe(source);
+  const overrides = [...flags.set, ...(flags.seed === undefined ? [] : [`seed=${flags.seed}`])];
+  const recipe = resolveRecipe(loaded.definition, { overrides, name: loaded.name });
+  await context.work.check(recipe);
+  const path = flags.run ?? (await defaultRunPath(recipe.name));
+  const reporting = report(context, recipe, { source, path, json: flags.json === true });
+  const run = await RunDirectory.create(path, recordOf(loaded, overrides, recipe), { sinks: [reporting.sink] });
+  return work(context, recipe, run, reporting, { threads: flags.threads });
+}
+
+function recordOf(loaded: LoadedRecipe, overrides: readonly string[], recipe: Recipe) {
+  const { source, codeHash } = loaded;
+  return {
+    version: 1 as const,
+    recipe: { source, overrides, codeHash },
+    resolved: recipeJson(recipe),
+    acceptedChanges: [],
+  };
+}
+
+/** Who is told what happens: a person through a reporter, or a program through JSON lines. */
+export function report(context: CommandContext, recipe: Recipe, to: { source: string; path: string; json: boolean }) {
+  const { source, path, json } = to;
+  if (json) {
+    const notify = (message: string) => void context.stderr.write(`${message}\n`);
+    return { sink: jsonSink(context), notify, reporter: undefined };
+  }
+  const reporter = new TerminalReporter(screenOf(context.stdout, context.environment), recipe, {
+    source,
+    runPath: path,
+  });
+  return { sink: reporter, notify: (message: string) => reporter.notify(message), reporter };
+}
+
+export type Reporting = ReturnType<typeof report>;
+
+/** Trains until the recipe is done or Ctrl-C comes, and says how it ended. */
+export async function work(
+  context: CommandContext,
+  recipe: Recipe,
+  run: RunDirectory,
+  { reporter, notify }: Reporting,
+  options: { threads: number | undefined; checkpoint?: Checkpoint | undefined },
+): Promise<number> {
+  const { signal } = context;
+  try {
+    await context.work.train(recipe, { ...options, run, signal, notify });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  if (signal.aborted) {
+    reporter?.interrupted();
+    return INTERRUPTED;
+  }
+  await reporter?.finish(run);
+  return 0;
+}

@@ -1,0 +1,42 @@
+import type { EvaluationEvent, RunEvent, RunStarted, Spike, Step, Warmup } from '../../core/events.js';
+
+/** What happened in a run so far, collected from its events. */
+export interface History {
+  readonly started: RunStarted | undefined;
+  /** The last event of each policy's warm start. */
+  readonly warmups: ReadonlyMap<string, Warmup>;
+  readonly steps: readonly Step[];
+  readonly evaluations: readonly EvaluationEvent[];
+  readonly spikes: readonly Spike[];
+  readonly failedEpisodes: number;
+}
+
+export const emptyHistory: History = {
+  started: undefined,
+  warmups: new Map(),
+  steps: [],
+  evaluations: [],
+  spikes: [],
+  failedEpisodes: 0,
+};
+
+/** The history with one more event. */
+export function remember(history: History, event: RunEvent): History {
+  switch (event.type) {
+    case 'run.started':
+      return { ...history, started: event };
+    case 'warmup':
+      return { ...history, warmups: new Map(history.warmups).set(event.policy, event) };
+    case 'step':
+      return { ...history, steps: [...history.steps, event] };
+    case 'evaluation':
+      return { ...history, evaluations: [...history.evaluations, event] };
+    case 'spike':
+    case 'skipped':
+      return { ...history, spikes: [...history.spikes, event] };
+    case 'episode.failed':
+      return { ...history, failedEpisodes: history.failedEpisodes + 1 };
+    default:
+      return history;
+  }
+}

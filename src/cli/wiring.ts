@@ -1,0 +1,39 @@
+/** The one place where the command line meets training, so that its commands can be tested without a model. */
+import type { Episode } from '../core/episode.js';
+import { TrainingError } from '../core/errors.js';
+import type { EvaluationEvent } from '../core/events.js';
+import type { Recipe } from '../recipe/recipe.js';
+import type { Checkpoint } from '../runs/checkpoints.js';
+import type { RunDirectory } from '../runs/run-directory.js';
+
+export interface WorkOptions {
+  readonly run: RunDirectory;
+  /** Threads of the kernels; all cores when not given. */
+  readonly threads?: number | undefined;
+  /** Ends the work early: training then writes a checkpoint and returns. */
+  readonly signal: AbortSignal;
+  /** Says to a person what is no event, such as that the warm start comes from the cache. */
+  readonly notify: (message: string) => void;
+}
+
+/** What the commands ask of the rest. */
+export interface Work {
+  /**
+   * Reads the tasks and checks whatever can be checked before anything is created.
+   * @throws DrmasError with exit code 2 when the recipe cannot be run
+   */
+  check(recipe: Recipe): Promise<void>;
+  /** Starts a run, or goes on from a checkpoint to which the run directory was rewound. Resolves also when interrupted. */
+  train(recipe: Recipe, options: WorkOptions & { readonly checkpoint?: Checkpoint | undefined }): Promise<void>;
+  /** Plays the recipe's evaluation with the weights of a checkpoint; writes nothing. */
+  evaluate(
+    recipe: Recipe,
+    options: WorkOptions & { readonly checkpoint: Checkpoint },
+  ): Promise<{ readonly evaluation: EvaluationEvent; readonly episodes: readonly Episode[] }>;
+}
+
+const missing = async (): Promise<never> => {
+  throw new TrainingError('training is not wired up yet');
+};
+
+export const work: Work = { check: async () => {}, train: missing, evaluate: missing };
