@@ -1,5 +1,7 @@
 import type { SampleBackend, Sampling } from '../core/backend.js';
+import type { Task } from '../core/task.js';
 import type { Tokenizer } from '../core/tokenizer.js';
+import type { Team } from '../teams/team.js';
 
 /** An agent as a run resolved it: which policy speaks for it, and how. */
 export interface AgentSettings {
@@ -29,4 +31,18 @@ export interface RolloutContext {
   readonly maxTurns: number;
   /** How long one episode may take, its reward included. */
   readonly timeoutMs: number;
+}
+
+/** Training and evaluation draw from different random streams. */
+export type Phase = 'training' | 'evaluation';
+
+export interface EpisodeRequest<Data = unknown> {
+  readonly team: Team<Data>;
+  readonly task: Task<Data>;
+  /** Position among the G episodes of the task. */
+  readonly sample: number;
+  readonly phase: Phase;
+  readonly step: number;
+  /** Interrupts the run. */
+  readonly signal?: AbortSignal | undefined;
 }

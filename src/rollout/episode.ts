@@ -1,27 +1,11 @@
 import type { Episode, Turn } from '../core/episode.js';
 import { messageOf } from '../core/errors.js';
-import type { Task } from '../core/task.js';
-import type { Team } from '../teams/team.js';
 import { agentsOf } from './calls.js';
-import type { RolloutContext } from './context.js';
+import type { EpisodeRequest, RolloutContext } from './context.js';
 import { EpisodeFailure } from './failure.js';
 import { onAbort } from './on-abort.js';
 import { OrderedReplies } from './ordered-replies.js';
 import { noScore, scoreOf } from './score.js';
-
-/** Training and evaluation draw from different random streams. */
-export type Phase = 'training' | 'evaluation';
-
-export interface EpisodeRequest<Data = unknown> {
-  readonly team: Team<Data>;
-  readonly task: Task<Data>;
-  /** Position among the G episodes of the task. */
-  readonly sample: number;
-  readonly phase: Phase;
-  readonly step: number;
-  /** Interrupts the run. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 /**
  * Plays one episode and scores it. What goes wrong inside (an error in the team's code, a prompt that does not fit, a

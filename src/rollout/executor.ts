@@ -2,8 +2,8 @@ import type { Episode, EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Task } from '../core/task.js';
 import type { Team } from '../teams/team.js';
-import type { RolloutContext } from './context.js';
-import { type Phase, playEpisode } from './episode.js';
+import type { Phase, RolloutContext } from './context.js';
+import { playEpisode } from './episode.js';
 import { onAbort } from './on-abort.js';
 
 export interface GroupsRequest<Data = unknown> {
