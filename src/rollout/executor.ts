@@ -6,7 +6,7 @@ import type { Phase, RolloutContext } from './context.js';
 import { playEpisode } from './episode.js';
 import { onAbort } from './on-abort.js';
 
-export interface GroupsRequest<Data = unknown> {
+interface GroupsRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly tasks: readonly Task<Data>[];
   /** Episodes a task: G in training, k of avg@k in evaluation. */

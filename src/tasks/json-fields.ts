@@ -67,7 +67,7 @@ function firstOf(row: JsonRow, name: string | null | undefined, usual: readonly 
 }
 
 /** What follows the last `####` of a worked solution (GSM8K), else its last `\boxed{...}` (MATH), else the whole text. */
-export function finalAnswer(text: string): string {
+function finalAnswer(text: string): string {
   const marker = text.lastIndexOf('####');
   const answer = marker >= 0 ? text.slice(marker + 4) : (extractBoxed(text) ?? text);
   return answer.trim();

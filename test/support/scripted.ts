@@ -4,7 +4,7 @@ import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
 import type { RolloutContext } from '../../src/rollout/context.js';
 import type { Team } from '../../src/teams/team.js';
 
-export interface Asked {
+interface Asked {
   readonly policy: string;
   /** The prompt as text. */
   readonly prompt: string;
