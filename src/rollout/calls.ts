@@ -1,11 +1,12 @@
 import type { Generation } from '../core/backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, messageOf } from '../core/errors.js';
-import { type Message, system, user } from '../core/message.js';
+import type { Message } from '../core/message.js';
 import { randomKey } from '../core/random.js';
 import type { Agent } from '../teams/agent.js';
 import type { Ask, Reply } from '../teams/team.js';
 import type { AgentSettings, EpisodeRequest, PolicySettings, RolloutContext } from './context.js';
+import { conversation } from './conversation.js';
 import { exactIds, withoutStop } from './exact.js';
 import { EpisodeFailure } from './failure.js';
 import type { OrderedReplies } from './ordered-replies.js';
@@ -86,8 +87,7 @@ function begin(
   input: string | readonly Message[],
 ): Call {
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
-  const given = typeof input === 'string' ? [user(input)] : [...input];
-  const messages = agent.system === undefined ? given : [system(agent.system), ...given];
+  const messages = conversation(agent.system, input);
   const tokenizerOf = (turn: Turn) => policies[agents[turn.agent]?.policy ?? '']?.tokenizer;
   const prompt = policy.tokenizer.chat(messages, exactIds(turns, tokenizerOf, policy.tokenizer));
   const { maxTokens } = settings.sampling;
