@@ -1,0 +1,112 @@
+/** Brings an answer's spelling to one form before it is read: spacing, brackets, symbols, units, words. */
+
+const UNICODE: Readonly<Record<string, string>> = {
+  '−': '-',
+  '–': '-',
+  '×': '*',
+  '·': '*',
+  '÷': '/',
+  '≤': '\\le ',
+  '≥': '\\ge ',
+  '≠': '\\ne ',
+  '±': '\\pm ',
+  π: '\\pi ',
+  θ: '\\theta ',
+  '∞': '\\infty ',
+  '∪': '\\cup ',
+  '∈': '\\in ',
+  '√': '\\sqrt ',
+  '²': '^2',
+  '³': '^3',
+  '½': '\\frac12',
+  '°': '',
+};
+
+const SYMBOLS: Readonly<Record<string, string>> = {
+  dfrac: '\\frac',
+  tfrac: '\\frac',
+  cfrac: '\\frac',
+  dbinom: '\\binom',
+  tbinom: '\\binom',
+  cdot: '*',
+  times: '*',
+  div: '/',
+  leq: '\\le',
+  geq: '\\ge',
+  lt: '<',
+  gt: '>',
+  neq: '\\ne',
+  lbrace: '\\{',
+  rbrace: '\\}',
+  lbrack: '[',
+  rbrack: ']',
+  lvert: '|',
+  rvert: '|',
+  vert: '|',
+  mid: '|',
+  degree: '',
+  degrees: '',
+  left: '',
+  right: '',
+  big: '',
+  Big: '',
+  bigl: '',
+  bigr: '',
+  Bigl: '',
+  Bigr: '',
+  displaystyle: '',
+  limits: '',
+  quad: ' ',
+  qquad: ' ',
+  iff: ',',
+  land: ',',
+  lor: ',',
+  ldots: '...',
+  dots: '...',
+  cdots: '...',
+};
+
+const TEXT_COMMANDS = 'text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|mathit|mathsf|operatorname|hbox';
+const TEXT = new RegExp(`\\\\(?:${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
+
+/** Words that may follow a number without changing what it says. */
+const UNIT =
+  /(?<=[\d)}%]\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
+
+const WORD_FUNCTIONS =
+  /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty)(?![A-Za-z])/g;
+
+/** The cleaned text; a comma stands for "or" and "and" too. Linear in the length of the text. */
+export function cleanAnswer(answer: string): string {
+  let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°]/g, (symbol) => UNICODE[symbol] ?? symbol);
+  text = text
+    .replace(/\\\$|\$/g, '')
+    .replaceAll('{,}', ',')
+    .replace(/\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
+  text = text.replace(/\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');
+  text = text.replace(/\^\s*\{?\s*\\circ\s*\}?(?:\s*[CF]\b)?/g, ' ').replace(/\\[,;:!> ]|~|\s+/g, (space) =>
+    // A thin space after a comma marks thousands; answer.ts needs to see it.
+    space === '\\!' ? space : ' ',
+  );
+  text = text.replace(TEXT, (_, words: string, _power: string | undefined, at: number) =>
+    textIn(words, text.slice(0, at)),
+  );
+  text = text.replace(/\\([A-Za-z]+)\b/g, (command, name: string) =>
+    Object.hasOwn(SYMBOLS, name) ? (SYMBOLS[name] ?? command) : command,
+  );
+  text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
+  text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
+  text = text
+    .replace(/\\%/g, '%')
+    .trim()
+    .replace(/[.。]+$/, '')
+    .trim();
+  return text.replace(UNIT, '').trim();
+}
+
+/** Words inside \text{...}: a conjunction, a unit behind a quantity, or an answer in words. */
+function textIn(words: string, before: string): string {
+  if (/^[\s,]*(?:or|and)\s*$/i.test(words)) return ',';
+  if (/[\d)}%!]\s*$/.test(before) && !/\d/.test(words)) return ' ';
+  return words;
+}

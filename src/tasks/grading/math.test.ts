@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { golden, goldensMissing } from '../../../test/goldens.js';
+import { gradeMath } from './math.js';
+
+describe('gradeMath', () => {
+  it.each([
+    ['07', '7'],
+    ['1,234', '1234'],
+    ['2,\\!000', '2000'],
+    ['\\$32{,}000', '32000'],
+    ['18.00', '18'],
+    ['$18', '18'],
+    ['5 apples', '5'],
+    ['5.', '5'],
+    ['12345678901234567890.0', '12345678901234567890'],
+    ['72', 'Natalia sold 48 + 24 = 72 clips.\n#### 72'],
+    ['so it is \\boxed{42}, clearly', '42'],
+    ['\\dfrac{1}{2}', '.5'],
+    ['½', '\\frac12'],
+    ['-\\frac12', '-0.5'],
+    ['3\\frac{1}{2}', '7/2'],
+    ['50\\%', '\\frac{1}{2}'],
+    ['1.5 \\times 10^{-1}', '0.15'],
+    ['\\frac{\\sqrt{2}}{2}', '\\frac{1}{\\sqrt2}'],
+    ['i\\sqrt{3}', '\\sqrt{-3}'],
+    ['\\log_2 8', '3'],
+    ['\\binom{5}{2}', '10'],
+    ['\\lfloor 3.7 \\rfloor', '3'],
+    ['\\sin^2 x + \\cos^2 x', '1'],
+    ['(x-1)(x+1)', 'x^2 - 1'],
+    ['2^{5000}', '2^{2500} \\cdot 2^{2500}'],
+    ['x=1 or x=2', '1, 2'],
+    ['1 \\pm \\sqrt{2}', '1-\\sqrt2, 1+\\sqrt2'],
+    ['x > 5', '(5,\\infty)'],
+    ['2 \\le x < 3', '[2,3)'],
+    ['4x + 2 = 10', '2x+1=5'],
+    ['C', '\\text{(C)}'],
+    ['blue, red', '\\text{red and blue}'],
+  ])('%s is %s', (prediction, reference) => {
+    expect(gradeMath(prediction, reference)).toBe(true);
+  });
+
+  it.each([
+    ['12345678901234567891', '12345678901234567890'],
+    ['3.0000001', '3'],
+    ['0.333', '1/3'],
+    ['1.41421356', '\\sqrt2'],
+    ['2^{5000}', '2^{5001}'],
+    ['9^{9^{9}}', '9^{9^{8}}'],
+    ['1/0', '2/0'],
+    ['\\infty', '-\\infty'],
+    ['\\sqrt{x^2}', 'x'],
+    ['1 2', '12'],
+    ['1,2', '12'],
+    ['1,2,2', '1,1,2'],
+    ['(1,2)', '(2,1)'],
+    ['[1,2]', '(1,2)'],
+    ['x < 5', 'x > 5'],
+    ['5x - 7y = 1', '5x - 7y = 0'],
+    ['0', '5x - 7y + 11z + 4 = 0'],
+    ['god', 'dog'],
+    ['17x', '17'],
+    ['', ''],
+    [null, '1'],
+    [undefined, '1'],
+  ])('%s is not %s', (prediction, reference) => {
+    expect(gradeMath(prediction, reference)).toBe(false);
+  });
+
+  it('compares integers exactly, however they are padded', () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
+        fc.nat(3),
+        fc.integer({ min: 1, max: 9 }),
+        (n, zeros, off) => {
+          const sign = n < 0n ? '-' : '';
+          const padded = `${sign}${'0'.repeat(zeros)}${n < 0n ? -n : n}`;
+          expect(gradeMath(padded, String(n))).toBe(true);
+          expect(gradeMath(padded, String(n + BigInt(off)))).toBe(false);
+          expect(gradeMath(n.toLocaleString('en-US'), String(n))).toBe(true);
+        },
+      ),
+    );
+  });
+
+  it('compares fractions by value', () => {
+    const positive = fc.integer({ min: 1, max: 500 });
+    fc.assert(
+      fc.property(fc.integer({ min: -500, max: 500 }), positive, positive, (a, b, k) => {
+        expect(gradeMath(`\\frac{${a * k}}{${b * k}}`, `${a}/${b}`)).toBe(true);
+        expect(gradeMath(`\\frac{${a * k + 1}}{${b * k}}`, `${a}/${b}`)).toBe(false);
+      }),
+    );
+  });
+
+  const fragments = [
+    '\\frac',
+    '{',
+    '}',
+    '(',
+    ')',
+    '[',
+    ']',
+    '\\{',
+    '\\}',
+    '1',
+    '9',
+    'x',
+    'i',
+    ',',
+    '^',
+    '_',
+    '-',
+    '+',
+    '*',
+  ];
+  const more = [
+    '/',
+    '=',
+    '<',
+    '%',
+    '!',
+    '|',
+    '\\pm',
+    '\\cup',
+    '\\sqrt',
+    '\\sin',
+    '\\text{',
+    '\\begin{pmatrix}',
+    ' ',
+    '.',
+    '\\',
+  ];
+
+  it('never throws, and an answer is always itself', () => {
+    const answer = fc.array(fc.constantFrom(...fragments, ...more), { maxLength: 25 }).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(fc.oneof(answer, fc.string()), fc.oneof(answer, fc.string()), (a, b) => {
+        gradeMath(a, b);
+        expect(gradeMath(` ${a}`, a)).toBe(a.trim() !== '' && !/^\s*(?:####|\\boxed\{\s*\})/.test(a));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('takes a bounded time on hostile and on huge input', () => {
+    const long = [...fragments, ...more].map((fragment) => fragment.repeat(Math.floor(1000 / fragment.length)));
+    const hostile = [
+      ...long,
+      `${'9^'.repeat(400)}9`,
+      '(99999^999)^9',
+      'x_{'.repeat(300),
+      `${'1/7+'.repeat(240)}1/7`,
+      `5 ${'m'.repeat(900)}`,
+      `${' '.repeat(1_000_000)}5`,
+      '1'.repeat(5_000_000),
+      '\\boxed{'.repeat(300_000),
+    ];
+    for (const text of hostile) {
+      const started = performance.now();
+      gradeMath(text, '5');
+      gradeMath('5', text);
+      gradeMath(`${text} `, `${text}+`);
+      expect(performance.now() - started, text.slice(0, 20)).toBeLessThan(1000);
+    }
+  });
+});
+
+describe.skipIf(goldensMissing)('gradeMath against the originals (needs ../shared/goldens)', () => {
+  type Pair = { prediction: string; reference: string; expected: boolean; intended: boolean };
+  const grade = (file: string, verdict: 'expected' | 'intended') =>
+    golden<{ pairs: Pair[] }>(`grading/${file}.json`).pairs.map((pair) => ({
+      ...pair,
+      right: pair[verdict],
+      got: gradeMath(pair.prediction, pair.reference),
+    }));
+  const share = (pairs: readonly { right: boolean; got: boolean }[]) =>
+    pairs.filter(({ right, got }) => right === got).length / pairs.length;
+
+  it('accepts nothing that both graders reject, and agrees on at least 97 %', () => {
+    const pairs = grade('math_consensus', 'expected');
+    expect(pairs.filter(({ right, got }) => got && !right)).toEqual([]);
+    expect(share(pairs)).toBeGreaterThanOrEqual(0.97);
+  });
+
+  it('is right where they differ', () => {
+    const pairs = grade('math_disagreements', 'intended');
+    expect(pairs.filter(({ right, got }) => got && !right)).toEqual([]);
+    expect(share(pairs)).toBeGreaterThanOrEqual(0.95);
+  });
+});
