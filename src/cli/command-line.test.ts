@@ -1,0 +1,230 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { evaluation, finished, started, step } from '../../test/fixtures/run-events.js';
+import { TaskError, TrainingError } from '../core/errors.js';
+import { runCommandLine } from './command-line.js';
+import type { Work } from './wiring.js';
+
+const recipeText = `
+const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });
+export default {
+  type: 'recipe',
+  input: {
+    team: { name: 'pair', agents: { solver: agent(), verifier: agent() }, play: async () => 0, reward: () => 0 },
+    tasks: { name: 'sums', load: async () => ({ name: 'sums', size: 0, at: () => ({}) }) },
+    model: { type: 'tiny-decoder', width: 8, layers: 1, heads: 1, feedForward: 8, context: 8, tokenizer: { type: 'bytes' } },
+    training: { steps: 3 },
+  },
+};`;
+
+let root: string;
+let file: string;
+let run: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-cli-'));
+  file = join(root, 'mine.ts');
+  run = join(root, 'run');
+  await writeFile(file, recipeText);
+});
+afterEach(() => rm(root, { recursive: true }));
+
+/** Work that emits the events of a short run, and a checkpoint. */
+const short: Work = {
+  check: async () => {},
+  async train(_recipe, { run, notify, checkpoint }) {
+    notify('a notice');
+    run.emit(checkpoint ? { ...started, resumedFrom: checkpoint.step } : started);
+    run.emit(evaluation(checkpoint?.step ?? 0, 0.5));
+    run.emit(step((checkpoint?.step ?? 0) + 1));
+    await run.writeCheckpoint((checkpoint?.step ?? 0) + 1, (directory) => writeFile(join(directory, 'state'), ''));
+  },
+  evaluate: async (recipe) => ({
+    evaluation: { ...evaluation(1, 0.5), samples: recipe.evaluation.samples },
+    episodes: [],
+  }),
+};
+const complete: Work = {
+  ...short,
+  async train(recipe, options) {
+    await short.train(recipe, options);
+    options.run.emit(finished);
+  },
+};
+
+async function drmas(words: readonly string[], work: Partial<Work> = {}, signal = new AbortController().signal) {
+  let [out, err] = ['', ''];
+  const context = {
+    stdout: { write: (text: string) => (out += text) },
+    stderr: { write: (text: string) => (err += text) },
+    environment: { DRMAS_KERNELS: 'reference', DRMAS_CACHE: join(root, 'cache') },
+    signal,
+    work: { ...short, ...work },
+  };
+  return { code: await runCommandLine(context, words), out, err };
+}
+
+describe('words', () => {
+  it('are explained', async () => {
+    expect(await drmas([])).toMatchObject({ code: 0, out: expect.stringMatching(/Usage: drmas/) });
+    expect(await drmas(['train', '--help'])).toMatchObject({ code: 0, out: expect.stringMatching(/Examples:/) });
+    expect((await drmas(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it.each([
+    [['trian', 'math'], /unknown command 'trian'/],
+    [['train'], /missing required argument/],
+    [['train', 'math', '--sed', '1'], /unknown option '--sed'/],
+    [['train', 'math', '--threads', '0'], /expected an integer >= 1, got '0'/],
+    [['train', 'math', '--seed', 'x'], /expected an integer >= 0, got 'x'/],
+  ])('%j are refused with exit code 2', async (words, message) => {
+    const { code, out, err } = await drmas(words);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+  });
+});
+
+describe('train', () => {
+  it('keeps the recipe, its overrides and its events, and tells a person', async () => {
+    const { code, out, err } = await drmas(
+      ['train', file, '--run', run, '--seed', '7', '--set', 'training.steps=5'],
+      complete,
+    );
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/a notice[\s\S]*step 1\/5[\s\S]*the run lies in/);
+    const record = JSON.parse(await readFile(join(run, 'recipe.json'), 'utf8'));
+    expect(record.recipe).toMatchObject({ source: file, overrides: ['training.steps=5', 'seed=7'] });
+    expect(record.resolved).toMatchObject({ name: 'mine', seed: 7, training: { steps: 5, groupSize: 8 } });
+  });
+
+  it('prints with --json nothing but the events on stdout', async () => {
+    const { code, out, err } = await drmas(['train', file, '--run', run, '--json'], complete);
+    expect({ code, err }).toEqual({ code: 0, err: 'a notice\n' });
+    expect(out).toBe(await readFile(join(run, 'events.jsonl'), 'utf8'));
+  });
+
+  it.each([
+    [['no-such-recipe'], /there is no recipe 'no-such-recipe'/],
+    [['no-such-file.ts'], /there is no recipe file/],
+    [['FILE', '--set', 'training.stepz=1'], /training\.stepz: unknown key 'stepz'; did you mean 'steps'/],
+    [['FILE', '--set', 'training.steps=-1'], /training\.steps: expected a number >= 0, got -1/],
+    [['FILE', '--set', 'agents.judge.invalidPenalty=1'], /the team has no agent 'judge'/],
+  ])('refuses %j and creates nothing', async (words, message) => {
+    const { code, out, err } = await drmas([
+      'train',
+      ...words.map((word) => (word === 'FILE' ? file : word)),
+      '--run',
+      run,
+    ]);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+    expect(err).toMatch(/^error: [^\n]*\n$/);
+    expect(await readdir(root)).toEqual(['mine.ts']);
+  });
+
+  it('creates nothing either when the tasks are bad', async () => {
+    const check = async () => {
+      throw new TaskError('expected JSON', { file: 'tasks.jsonl', line: 3 });
+    };
+    const { code, err } = await drmas(['train', file, '--run', run], { check });
+    expect({ code, err }).toEqual({ code: 2, err: 'error: tasks.jsonl:3: expected JSON\n' });
+    expect(await readdir(root)).toEqual(['mine.ts']);
+  });
+
+  it('leaves a directory that is in use alone', async () => {
+    const { code, err } = await drmas(['train', file, '--run', root]);
+    expect(code).toBe(2);
+    expect(err).toMatch(/exists and is not empty/);
+    expect(await readdir(root)).toEqual(['mine.ts']);
+  });
+
+  it('ends with 1 when the run fails, with the stack only when asked', async () => {
+    const train = async () => {
+      throw new TrainingError('three steps in a row were not a number');
+    };
+    const { code, err } = await drmas(['train', file, '--run', run], { train });
+    expect({ code, err }).toEqual({ code: 1, err: 'error: three steps in a row were not a number\n' });
+  });
+
+  it('ends with 130 when interrupted, and says how to go on', async () => {
+    const controller = new AbortController();
+    const train: Work['train'] = async (recipe, options) => {
+      await short.train(recipe, options);
+      controller.abort();
+    };
+    const { code, out } = await drmas(['train', file, '--run', run], { train }, controller.signal);
+    expect(code).toBe(130);
+    expect(out).toMatch(/interrupted; go on with: npx drmas resume/);
+    const rejects = async () => Promise.reject(controller.signal.reason);
+    expect((await drmas(['train', file, '--run', `${run}2`], { train: rejects }, controller.signal)).code).toBe(130);
+  });
+});
+
+describe('resume', () => {
+  beforeEach(async () => {
+    await drmas(['train', file, '--run', run, '--seed', '7']);
+  });
+
+  it('goes on from the last checkpoint with the same recipe', async () => {
+    let seed = 0;
+    const train: Work['train'] = (recipe, options) => {
+      seed = recipe.seed;
+      return short.train(recipe, options);
+    };
+    expect((await drmas(['resume', run], { train })).code).toBe(0);
+    expect(seed).toBe(7);
+    expect(await readdir(join(run, 'checkpoints'))).toEqual(['step-000001', 'step-000002']);
+  });
+
+  it('refuses changed code unless told otherwise, and records that', async () => {
+    await writeFile(file, recipeText.replace('steps: 3', 'steps: 4'));
+    const refused = await drmas(['resume', run]);
+    expect(refused).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/the code .* has changed .*--accept-changes/),
+    });
+    expect((await drmas(['resume', run, '--accept-changes'])).code).toBe(0);
+    const record = JSON.parse(await readFile(join(run, 'recipe.json'), 'utf8'));
+    expect(record).toMatchObject({ acceptedChanges: [{ step: 1 }] });
+    expect((await drmas(['resume', run])).code).toBe(0);
+  });
+
+  it('refuses a run that is complete and what is no run', async () => {
+    expect((await drmas(['resume', run], complete)).code).toBe(0);
+    expect(await drmas(['resume', run])).toMatchObject({ code: 2, err: expect.stringMatching(/is complete/) });
+    expect(await drmas(['resume', root])).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
+  });
+});
+
+describe('evaluate', () => {
+  it('plays the last checkpoint and keeps the episodes', async () => {
+    await drmas(['train', file, '--run', run]);
+    const person = await drmas(['evaluate', run, '--samples', '2']);
+    expect(person).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/50\.0 % .*pass@2[\s\S]*episodes: .*evaluate-/),
+    });
+    expect((await readdir(join(run, 'episodes'))).some((name) => name.startsWith('evaluate-'))).toBe(true);
+    const machine = await drmas(['evaluate', run, '--samples', '2', '--json']);
+    expect(JSON.parse(machine.out)).toMatchObject({ type: 'evaluation', samples: 2, version: 1 });
+  });
+
+  it('needs a checkpoint', async () => {
+    await drmas(['train', file, '--run', run], { train: async () => {} });
+    expect(await drmas(['evaluate', run])).toMatchObject({ code: 2, err: expect.stringMatching(/no checkpoint/) });
+  });
+});
+
+it('recipes show prints the resolved whole', async () => {
+  const { code, out } = await drmas(['recipes', 'show', file, '--set', 'seed=3']);
+  expect(code).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ name: 'mine', seed: 3, evaluation: { every: 20 } });
+});
+
+it('doctor says what is in use', async () => {
+  const { code, out } = await drmas(['doctor', '--json']);
+  expect(code).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ kernels: 'reference', node: process.versions.node, cacheWritable: true });
+  expect((await drmas(['doctor'])).out).toMatch(/^kernels +reference/m);
+});
