@@ -20,12 +20,12 @@ export type EpisodeScore =
 export type Singleton = 'zero' | 'raw' | 'batch';
 
 /** Choices of every estimator that compares within a group. */
-export interface GroupChoices {
+interface GroupChoices {
   readonly singleton?: Singleton | undefined;
 }
 
 /** Choices of every estimator that divides by a spread. */
-export interface SpreadChoices extends GroupChoices {
+interface SpreadChoices extends GroupChoices {
   /** Added to the standard deviation. Default 1e-6. */
   readonly epsilon?: number | undefined;
   /**
@@ -36,7 +36,7 @@ export interface SpreadChoices extends GroupChoices {
 }
 
 /** Choices of every estimator that needs one score an episode. */
-export interface ScoreChoices {
+interface ScoreChoices {
   /** Default 'mean'. */
   readonly episodeScore?: EpisodeScore | undefined;
 }
