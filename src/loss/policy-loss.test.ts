@@ -88,6 +88,28 @@ describe('policyLoss', () => {
     });
   });
 
+  // clip 0.2, dual clip 3: which bound acts depends on the advantage's sign.
+  it.each([
+    { ratio: 0.5, advantage: 1, loss: -0.5, gradient: -0.5, clipped: 0, lower: 0 },
+    { ratio: 1.5, advantage: 1, loss: -1.2, gradient: 0, clipped: 1, lower: 0 },
+    { ratio: 0.5, advantage: -1, loss: 0.8, gradient: 0, clipped: 1, lower: 0 },
+    { ratio: 1.5, advantage: -1, loss: 1.5, gradient: 1.5, clipped: 0, lower: 0 },
+    { ratio: 4, advantage: -1, loss: 3, gradient: 0, clipped: 0, lower: 1 },
+    { ratio: 4, advantage: 1, loss: -1.2, gradient: 0, clipped: 1, lower: 0 },
+  ])('clips at ratio $ratio, advantage $advantage', ({ ratio, advantage, loss, gradient, clipped, lower }) => {
+    const input = {
+      logprobs: [[Math.log(ratio) - 2]],
+      behaviourLogprobs: [[-2]],
+      advantages: [[advantage]],
+      mask: [[1]],
+    };
+    const result = policyLoss(input, { type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'token-mean' });
+    expect(result.loss).toBeCloseTo(loss, 12);
+    expect(result.gradient[0]?.[0]).toBeCloseTo(gradient, 12);
+    expect(result.metrics).toMatchObject({ clipFraction: clipped, clipFractionLower: lower });
+    expect(result.metrics.maxRatioDeviation).toBeCloseTo(Math.abs(ratio - 1), 12);
+  });
+
   it('ignores what is masked, even when it is not a number', () => {
     const nan = Number.NaN;
     const input = { logprobs: [[nan, -1]], behaviourLogprobs: [[nan, -1.1]], advantages: [[nan, 1]], mask: [[0, 1]] };
