@@ -1,1 +1,32 @@
-export type { Task } from './core/task.js';
+/** What `import ... from 'drmas'` offers. */
+export { estimateAdvantages } from './advantage/estimate.js';
+export type { Estimator } from './advantage/estimator.js';
+export type { TurnRecord } from './core/advantage.js';
+export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
+export {
+  ArgumentError,
+  BackendError,
+  CheckpointError,
+  DrmasError,
+  RecipeError,
+  RunError,
+  TaskError,
+  TokenizerError,
+  TrainingError,
+} from './core/errors.js';
+export type { MetricSink, RunEvent } from './core/events.js';
+export type { LossSpec } from './core/loss.js';
+export { assistant, type Message, system, user } from './core/message.js';
+export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
+export { policyLoss } from './loss/policy-loss.js';
+export { checkpoint, tinyDecoder } from './model/spec.js';
+export { defineRecipe } from './recipe/define.js';
+export { arithmetic, arithmeticSymbols } from './tasks/arithmetic.js';
+export { extractBoxed } from './tasks/grading/boxed.js';
+export { gradeMath } from './tasks/grading/math.js';
+export { jsonl } from './tasks/jsonl.js';
+export { averageAtK, bootstrapInterval, majorityAtK, passAtK } from './tasks/metrics.js';
+export { agent } from './teams/agent.js';
+export { boxed, integer, oneOf } from './teams/parsers.js';
+export { solverVerifier } from './teams/solver-verifier.js';
+export { defineTeam } from './teams/team.js';

@@ -1,10 +1,12 @@
 /** The one place where the command line meets training, so that its commands can be tested without a model. */
+import { availableParallelism } from 'node:os';
 import type { Episode } from '../core/episode.js';
-import { TrainingError } from '../core/errors.js';
 import type { EvaluationEvent } from '../core/events.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../runs/checkpoints.js';
 import type { RunDirectory } from '../runs/run-directory.js';
+import { evaluateCheckpoint, executeRun } from '../training/run.js';
+import { prepareTasks } from '../training/session.js';
 
 export interface WorkOptions {
   readonly run: RunDirectory;
@@ -32,8 +34,20 @@ export interface Work {
   ): Promise<{ readonly evaluation: EvaluationEvent; readonly episodes: readonly Episode[] }>;
 }
 
-const missing = async (): Promise<never> => {
-  throw new TrainingError('training is not wired up yet');
-};
+const executionOptions = ({ threads, signal, notify }: WorkOptions) => ({
+  threads: threads ?? availableParallelism(),
+  signal,
+  onNotice: notify,
+});
 
-export const work: Work = { check: async () => {}, train: missing, evaluate: missing };
+export const work: Work = {
+  async check(recipe) {
+    await prepareTasks(recipe);
+  },
+  train: (recipe, { run, checkpoint, ...options }) =>
+    executeRun(recipe, run, { ...executionOptions({ run, ...options }), checkpoint }),
+  async evaluate(recipe, options) {
+    const { event, episodes } = await evaluateCheckpoint(recipe, options.checkpoint, executionOptions(options));
+    return { evaluation: event, episodes };
+  },
+};

@@ -6,6 +6,7 @@ import type { FinishReason } from './episode.js';
 import type { LossSpec } from './loss.js';
 import type { RandomKey } from './random.js';
 import type { TrainingSample } from './sample.js';
+import type { Tokenizer } from './tokenizer.js';
 
 export interface Sampling {
   /** 0 takes the most probable token. */
@@ -118,12 +119,18 @@ export interface DecoderConfig {
 
 /** Where a policy's first weights come from. */
 export type PolicySpec =
-  | { readonly type: 'random'; readonly config: DecoderConfig; readonly seed: number }
+  | {
+      readonly type: 'random';
+      readonly config: DecoderConfig;
+      readonly tokenizer: Tokenizer;
+      readonly seed: number;
+    }
   | { readonly type: 'directory'; readonly directory: string };
 
 export interface PolicyInfo {
   readonly parameters: number;
   readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
 }
 
 export interface TrainBackend {

@@ -17,7 +17,6 @@ export interface RunStarted {
   readonly versions: { readonly drmas: string; readonly node: string };
   readonly hardware: {
     readonly cores: number;
-    readonly threads: number;
     readonly kernels: string;
     readonly isa: string;
   };
@@ -35,7 +34,7 @@ export interface Warmup {
   readonly loss: number;
   /** Loss on traces of tasks that are never trained on, where it was measured. */
   readonly heldOutLoss?: number;
-  /** Since the warm start began, as `seconds`. */
+  /** Since the last event, as `seconds`. */
   readonly tokens: number;
   readonly seconds: number;
 }
@@ -53,6 +52,8 @@ export interface AgentStep {
   readonly entropy: number;
   readonly clipFraction: number;
   readonly kl: number;
+  /** Largest |ratio - 1|; exactly 0 on the first pass over on-policy samples. */
+  readonly maxRatioDeviation: number;
   /** Mean response tokens a turn. */
   readonly responseTokens: number;
 }

@@ -101,15 +101,21 @@ export function lossOfMerged(
 ): MergedLoss {
   assertSameShape({ tokens: rows.map(({ sample }) => sample.tokens), logprobs });
   const sums = new LossSums(lossKind(spec), normalizer);
-  const gradients = rows.map(({ sample, parts, indices }, r) => {
-    const { mask, behaviourLogprobs } = sample;
-    const row = { logprobs: logprobs[r] as Float32Array, behaviourLogprobs, mask };
-    const gradient = new Float64Array(mask.length);
-    sums.observe(row, indices.length);
-    for (const { advantages, counts } of parts) sums.add(row, advantages, counts, gradient);
-    return Float32Array.from(gradient);
-  });
+  const gradients = rows.map((row, r) => addMergedRow(sums, row, logprobs[r] as Float32Array));
   return { loss: sums.loss, gradients, metrics: sums.metrics() };
+}
+
+/** Adds one merged row to the sums and returns d loss / d logprobs [T], so that rows may come in batches. */
+export function addMergedRow(
+  sums: LossSums,
+  { sample: { mask, behaviourLogprobs }, parts, indices }: MergedRow,
+  logprobs: Float32Array,
+): Float32Array {
+  const row = { logprobs, behaviourLogprobs, mask };
+  const gradient = new Float64Array(mask.length);
+  sums.observe(row, indices.length);
+  for (const { advantages, counts } of parts) sums.add(row, advantages, counts, gradient);
+  return Float32Array.from(gradient);
 }
 
 function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | undefined {

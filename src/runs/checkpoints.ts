@@ -10,6 +10,13 @@ export interface Checkpoint {
   readonly directory: string;
 }
 
+/** A checkpoint's place in the run. */
+export interface CheckpointCursor {
+  readonly events: LogCursor;
+  /** Written because the run was interrupted, not because it was due: a run that was never interrupted does not have it. */
+  readonly interrupted: boolean;
+}
+
 const CURSOR_FILE = 'cursor.json';
 
 /** `step-000050`: sorts like the number. */
@@ -39,22 +46,36 @@ export class Checkpoints {
     return (await this.list()).at(-1);
   }
 
-  /** Writes a checkpoint: `fill` puts the state into the directory it is given, the log's position is added. */
-  async write(step: number, events: LogCursor, fill: (directory: string) => Promise<void>): Promise<Checkpoint> {
+  /**
+   * Writes a checkpoint: `fill` puts the state into the directory it is given, the log's position is added. One of the same
+   * step that is already there is kept, for equal steps of one run have equal states; only one that an interruption left in
+   * the middle of a step's work is replaced. Returns undefined where nothing was written.
+   */
+  async write(
+    step: number,
+    cursor: CheckpointCursor,
+    fill: (directory: string) => Promise<void>,
+  ): Promise<Checkpoint | undefined> {
     await this.#files.makeDirectory(this.root);
-    const directory = await writeDirectory(this.#files, this.root, stepName(step), async (temporary) => {
+    const known = { step, directory: join(this.root, stepName(step)) };
+    if (await this.#files.exists(known.directory)) {
+      if (!(await this.cursor(known)).interrupted || cursor.interrupted) return undefined;
+      await this.#files.remove(known.directory);
+    }
+    await writeDirectory(this.#files, this.root, stepName(step), async (temporary) => {
       await fill(temporary);
-      await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ step, events }));
+      await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ step, ...cursor }));
     });
-    return { step, directory };
+    return known;
   }
 
   /** Where the event log stood when the checkpoint was written. @throws CheckpointError */
-  async cursor({ directory }: Checkpoint): Promise<LogCursor> {
+  async cursor({ directory }: Checkpoint): Promise<CheckpointCursor> {
     const path = join(directory, CURSOR_FILE);
     try {
-      const { events } = JSON.parse(await this.#files.readText(path)) as { events: LogCursor };
-      if (Number.isSafeInteger(events.bytes) && Number.isSafeInteger(events.lines)) return events;
+      const { events, interrupted } = JSON.parse(await this.#files.readText(path)) as CheckpointCursor;
+      if (Number.isSafeInteger(events.bytes) && Number.isSafeInteger(events.lines))
+        return { events, interrupted: interrupted === true };
     } catch {
       // reported below, with the cursors that have no numbers
     }

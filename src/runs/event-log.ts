@@ -37,9 +37,11 @@ export class EventLog implements MetricSink {
     return { bytes: this.#bytes, lines: this.#lines };
   }
 
-  /** Stamps an event with the time and the version, and writes it. */
-  emit(body: EventBody): void {
-    this.write({ ...body, time: this.#clock.now().toISOString(), version: EVENT_VERSION });
+  /** Stamps an event with the time and the version, writes it, and returns it. */
+  emit(body: EventBody): RunEvent {
+    const event = { ...body, time: this.#clock.now().toISOString(), version: EVENT_VERSION };
+    this.write(event);
+    return event;
   }
 
   /** Writes an event that has its stamp. */

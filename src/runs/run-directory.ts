@@ -67,9 +67,9 @@ export class RunDirectory {
     return new RunDirectory(path, parseRecord(text, file), options);
   }
 
-  /** Stamps and writes an event, and hands it to the sinks. */
-  emit(event: EventBody): void {
-    this.#log.emit(event);
+  /** Stamps and writes an event, hands it to the sinks, and returns it. */
+  emit(event: EventBody): RunEvent {
+    return this.#log.emit(event);
   }
 
   /** Writes an event that has its stamp, such as one of a cached warm start. */
@@ -118,15 +118,14 @@ export class RunDirectory {
     return this.#checkpoints.latest();
   }
 
-  /**
-   * Writes `checkpoints/step-000050` atomically from what `fill` puts into the directory it is given, then the event. A
-   * checkpoint of this step that is already there is kept: equal steps of one run have equal states.
-   */
-  async writeCheckpoint(step: number, fill: (directory: string) => Promise<void>): Promise<void> {
-    const path = `checkpoints/${stepName(step)}`;
-    if (await this.#files.exists(join(this.path, path))) return;
-    await this.#checkpoints.write(step, this.#log.cursor, fill);
-    this.emit({ type: 'checkpoint', step, path });
+  /** Writes `checkpoints/step-000050` atomically from what `fill` puts into the directory it is given, then the event. */
+  async writeCheckpoint(
+    step: number,
+    fill: (directory: string) => Promise<void>,
+    { interrupted = false }: { readonly interrupted?: boolean } = {},
+  ): Promise<void> {
+    const written = await this.#checkpoints.write(step, { events: this.#log.cursor, interrupted }, fill);
+    if (written !== undefined) this.#announce(written);
   }
 
   /**
@@ -136,7 +135,9 @@ export class RunDirectory {
    */
   async rewind(checkpoint: Checkpoint | undefined): Promise<void> {
     await this.#checkpoints.removeTemporary();
-    const cursor = checkpoint ? await this.#checkpoints.cursor(checkpoint) : { bytes: 0, lines: 0 };
+    const { events: cursor, interrupted } = checkpoint
+      ? await this.#checkpoints.cursor(checkpoint)
+      : { events: { bytes: 0, lines: 0 }, interrupted: false };
     if (await this.#files.exists(this.#eventsPath)) {
       const { byteLength } = await this.#files.readBytes(this.#eventsPath);
       if (byteLength < cursor.bytes) {
@@ -146,8 +147,11 @@ export class RunDirectory {
     } else if (cursor.bytes > 0) throw new RunError(`${this.#eventsPath} is missing`);
     this.#log = new EventLog(this.#files, this.#eventsPath, { ...this.#options, cursor });
     await this.#removeEpisodesAfter(checkpoint?.step ?? -1);
-    if (checkpoint)
-      this.emit({ type: 'checkpoint', step: checkpoint.step, path: `checkpoints/${basename(checkpoint.directory)}` });
+    if (checkpoint && !interrupted) this.#announce(checkpoint);
+  }
+
+  #announce({ step, directory }: Checkpoint): void {
+    this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
   /** Notes in recipe.json that the run goes on with changed code. */

@@ -1,0 +1,198 @@
+/** The engine as the worker thread holds it: policies that train, samplers that play, all on one set of kernels. */
+import type {
+  DecoderConfig,
+  ForwardBackwardOptions,
+  ForwardBackwardResult,
+  GenerateRequest,
+  OptimStepResult,
+  OptimStepSettings,
+} from '../../core/backend.js';
+import { BackendError } from '../../core/errors.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { addMergedRow, mergeSamples } from '../../loss/merge.js';
+import { LossSums } from '../../loss/policy-loss.js';
+import { lossKind } from '../../loss/table.js';
+import { PolicyModel } from '../../model/decoder/policy.js';
+import { Sampler, type SamplerResult } from '../../model/decoder/sampler.js';
+import type { Kernels } from '../../tensor/kernels.js';
+
+/** Everything a policy is, for checkpoints: copies, flat, in the engine's order. */
+export interface PolicyState {
+  readonly weights: Float32Array;
+  readonly optimizer?: {
+    readonly step: number;
+    readonly firstMoment: Float32Array;
+    readonly secondMoment: Float32Array;
+  };
+}
+
+interface Resident {
+  readonly model: PolicyModel;
+  /** Made when the policy first plays; one that is only trained needs no cache. */
+  sampler: Sampler | undefined;
+  published: { readonly version: number; readonly weights: Float32Array } | undefined;
+}
+
+/** Sends a token's log-prob up by 1 / normalizer: the gradient of a cross-entropy. */
+function crossEntropyGradient(sample: TrainingSample, normalizer: number): Float32Array {
+  return Float32Array.from(sample.mask, (written) => (written === 1 ? -1 / normalizer : 0));
+}
+
+export class Engine {
+  readonly #kernels: Kernels;
+  readonly #policies = new Map<string, Resident>();
+  /** In order of creation, for ticks. */
+  readonly #samplers: Sampler[] = [];
+
+  constructor(kernels: Kernels) {
+    this.#kernels = kernels;
+  }
+
+  /** Random first weights from a seed, or given ones. Returns the number of parameters. */
+  createPolicy(name: string, config: DecoderConfig, first: { seed: number } | PolicyState): number {
+    if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
+    const model = new PolicyModel(this.#kernels, config);
+    this.#policies.set(name, { model, sampler: undefined, published: undefined });
+    if ('seed' in first) model.initialise(first.seed);
+    else this.importState(name, first);
+    return model.parameters;
+  }
+
+  forward(name: string, samples: readonly TrainingSample[]): Float32Array[] {
+    return this.#resident(name).model.score(samples).logprobs;
+  }
+
+  forwardBackward(
+    name: string,
+    samples: readonly TrainingSample[],
+    { loss, normalizer }: ForwardBackwardOptions,
+  ): ForwardBackwardResult {
+    const { model } = this.#resident(name);
+    if (loss.type === 'cross-entropy') {
+      const scores = model.accumulate(samples, (indices) =>
+        indices.map((i) => crossEntropyGradient(samples[i] as TrainingSample, normalizer)),
+      );
+      let sum = 0;
+      for (const row of scores.logprobs) for (const logprob of row) sum -= logprob;
+      return {
+        loss: sum / normalizer,
+        gradientNorm: scores.gradientNorm,
+        metrics: {
+          clipFraction: 0,
+          clipFractionLower: 0,
+          approxKl: 0,
+          maxRatioDeviation: 0,
+          entropy: scores.entropySum / Math.max(1, scores.predicted),
+        },
+        tokens: tokensOf(samples),
+      };
+    }
+    const rows = mergeSamples(samples);
+    const sums = new LossSums(lossKind(loss), normalizer);
+    const scores = model.accumulate(
+      rows.map(({ sample }) => sample),
+      (indices, logprobs) =>
+        indices.map((index, i) =>
+          addMergedRow(sums, rows[index] as (typeof rows)[number], logprobs[i] as Float32Array),
+        ),
+    );
+    return {
+      loss: sums.loss,
+      gradientNorm: scores.gradientNorm,
+      metrics: { ...sums.metrics(), entropy: scores.entropySum / Math.max(1, scores.predicted) },
+      tokens: tokensOf(rows.map(({ sample }) => sample)),
+    };
+  }
+
+  optimStep(name: string, settings: OptimStepSettings): OptimStepResult {
+    return this.#resident(name).model.optimStep(settings);
+  }
+
+  publish(name: string): number {
+    const resident = this.#resident(name);
+    const version = (resident.published?.version ?? -1) + 1;
+    resident.published = { version, weights: Float32Array.from(resident.model.tensors.flat) };
+    return version;
+  }
+
+  sync(name: string): number {
+    const resident = this.#resident(name);
+    if (resident.published === undefined) throw new BackendError(`policy '${name}' has not been published`);
+    if (resident.sampler === undefined) {
+      resident.sampler = new Sampler(this.#kernels, resident.model.config);
+      this.#samplers.push(resident.sampler);
+    }
+    if (resident.sampler.busy) throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
+    resident.sampler.load(resident.published.weights, resident.published.version);
+    return resident.published.version;
+  }
+
+  copyWeights(from: string, to: string): void {
+    const { model } = this.#resident(to);
+    model.tensors.flat.set(this.#resident(from).model.tensors.flat);
+    model.weightsChanged();
+    model.resetOptimizer();
+  }
+
+  resetOptimizer(name: string): void {
+    this.#resident(name).model.resetOptimizer();
+  }
+
+  exportState(name: string, optimizer: boolean): PolicyState {
+    const { model } = this.#resident(name);
+    const weights = Float32Array.from(model.tensors.flat);
+    if (!optimizer) return { weights };
+    const { step, firstMoment, secondMoment } = model.optimizer;
+    return {
+      weights,
+      optimizer: { step, firstMoment: Float32Array.from(firstMoment), secondMoment: Float32Array.from(secondMoment) },
+    };
+  }
+
+  importState(name: string, { weights, optimizer }: PolicyState): void {
+    const { model } = this.#resident(name);
+    model.tensors.flat.set(weights);
+    model.resetOptimizer();
+    if (optimizer !== undefined) {
+      model.optimizer.step = optimizer.step;
+      model.optimizer.firstMoment.set(optimizer.firstMoment);
+      model.optimizer.secondMoment.set(optimizer.secondMoment);
+    }
+    model.weightsChanged();
+  }
+
+  submit(id: number, request: GenerateRequest): void {
+    const { sampler } = this.#resident(request.policy);
+    if (sampler === undefined) throw new BackendError(`policy '${request.policy}' has not been published`);
+    sampler.submit({ ...request, id });
+  }
+
+  cancel(id: number): void {
+    for (const sampler of this.#samplers) sampler.cancel(id);
+  }
+
+  get busy(): boolean {
+    return this.#samplers.some((sampler) => sampler.busy);
+  }
+
+  get counts(): { running: number; waiting: number } {
+    const counts = this.#samplers.map((sampler) => sampler.counts);
+    const sum = (key: 'running' | 'waiting') => counts.reduce((total, count) => total + count[key], 0);
+    return { running: sum('running'), waiting: sum('waiting') };
+  }
+
+  /** One token for every running request of every policy. */
+  tick(): SamplerResult[] {
+    return this.#samplers.flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+  }
+
+  #resident(name: string): Resident {
+    const resident = this.#policies.get(name);
+    if (resident === undefined) throw new BackendError(`there is no policy '${name}'`);
+    return resident;
+  }
+}
+
+function tokensOf(samples: readonly TrainingSample[]): number {
+  return samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
+}

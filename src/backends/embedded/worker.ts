@@ -1,0 +1,78 @@
+/** The engine's thread: answers calls, and ticks the samplers while there is anything to sample. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { selectKernels } from '../../tensor/select.js';
+import { Engine } from './engine.js';
+import type { FromWorker, PlainError, ToWorker, WorkerSettings } from './protocol.js';
+
+const plain = (error: unknown): PlainError =>
+  error instanceof Error ? { name: error.name, message: error.message } : { name: 'Error', message: String(error) };
+
+async function main(port: MessagePort, { threads }: WorkerSettings): Promise<void> {
+  const send = (message: FromWorker) => port.postMessage(message);
+  const { kernels, notice } = await selectKernels({
+    threads,
+    onProgress: (message) => send({ type: 'progress', message }),
+  });
+  const engine = new Engine(kernels);
+  let paused = false;
+  let ticking = false;
+
+  const tick = () => {
+    ticking = false;
+    if (paused || !engine.busy) return;
+    const results = engine.tick();
+    if (results.length > 0) send({ type: 'generated', results });
+    schedule();
+  };
+  // One tick an event-loop turn, so that requests and calls that arrive meanwhile are seen.
+  const schedule = () => {
+    if (ticking || paused || !engine.busy) return;
+    ticking = true;
+    setImmediate(tick);
+  };
+
+  port.on('message', (message: ToWorker) => {
+    switch (message.type) {
+      case 'call':
+        try {
+          const method = engine[message.method] as (...args: readonly unknown[]) => unknown;
+          send({ type: 'answer', id: message.id, value: method.apply(engine, [...message.args]) });
+        } catch (error) {
+          send({ type: 'answer', id: message.id, error: plain(error) });
+        }
+        break;
+      case 'generate':
+        for (const { id, request } of message.requests) {
+          try {
+            engine.submit(id, request);
+          } catch (error) {
+            send({ type: 'refused', id, error: plain(error) });
+          }
+        }
+        break;
+      case 'cancel':
+        for (const id of message.ids) engine.cancel(id);
+        break;
+      case 'pause':
+        paused = true;
+        break;
+      case 'resume':
+        paused = false;
+        break;
+      case 'dispose':
+        kernels.dispose();
+        port.close();
+        return;
+    }
+    schedule();
+  });
+  send({ type: 'ready', kernels: kernels.name, isa: kernels.isa, threads: kernels.threads, notice });
+}
+
+if (parentPort !== null) {
+  const port = parentPort;
+  main(port, workerData as WorkerSettings).catch((error: unknown) => {
+    port.postMessage({ type: 'failed', error: plain(error) } satisfies FromWorker);
+    port.close();
+  });
+}

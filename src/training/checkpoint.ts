@@ -1,0 +1,68 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { CheckpointError, messageOf } from '../core/errors.js';
+import type { Files } from '../core/files.js';
+import type { Checkpoint } from '../runs/checkpoints.js';
+import type { Session } from './session.js';
+import { StabilityWatch } from './watch.js';
+
+const STATE = 'state.json';
+
+/** All that a run is beside its policies: random numbers are functions of the step, so there is no generator to save. */
+const stateSchema = z.object({
+  step: z.int().min(0),
+  /** The last step that was evaluated, -1 for none. */
+  evaluated: z.int().min(-1),
+  watch: z.object({
+    norms: z.record(z.string(), z.array(z.number())),
+    dropped: z.record(z.string(), z.number()),
+  }),
+});
+
+/** At the end and every so many steps. */
+export function checkpointDue({ recipe, step }: Session): boolean {
+  return step > 0 && (step >= recipe.training.steps || step % recipe.training.checkpointEvery === 0);
+}
+
+/** Writes policies, optimisers and the position, whole or not at all. */
+export async function saveCheckpoint(
+  session: Session,
+  options: { readonly interrupted?: boolean } = {},
+): Promise<void> {
+  const { run, backend, recipe, step, evaluated, watch, files } = session;
+  const fill = async (directory: string) => {
+    for (const policy of Object.keys(recipe.policies)) {
+      const own = join(directory, policy);
+      await files.makeDirectory(own);
+      await backend.save(policy, own, { optimizer: true });
+    }
+    const state = { step, evaluated, watch: watch.state };
+    await files.write(join(directory, STATE), JSON.stringify(state));
+  };
+  await run.writeCheckpoint(step, fill, options);
+}
+
+/** Puts the policies of a checkpoint into the backend and returns where the run stood. @throws CheckpointError */
+export async function loadCheckpoint(
+  { backend, recipe, files }: Pick<Session, 'backend' | 'recipe' | 'files'>,
+  checkpoint: Checkpoint,
+  options: { readonly optimizer: boolean },
+): Promise<Pick<Session, 'step' | 'evaluated' | 'watch'>> {
+  for (const policy of Object.keys(recipe.policies)) {
+    await backend.load(policy, join(checkpoint.directory, policy), options);
+  }
+  const state = await readState(files, join(checkpoint.directory, STATE));
+  return {
+    step: state.step,
+    evaluated: state.evaluated,
+    watch: new StabilityWatch(recipe.training.spike, state.watch),
+  };
+}
+
+async function readState(files: Files, path: string): Promise<z.output<typeof stateSchema>> {
+  try {
+    return stateSchema.parse(JSON.parse(await files.readText(path)));
+  } catch (error) {
+    throw new CheckpointError(`${path} cannot be used: ${messageOf(error)}`);
+  }
+}

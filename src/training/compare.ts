@@ -1,0 +1,65 @@
+import { estimateAdvantages } from '../advantage/estimate.js';
+import type { Estimator } from '../advantage/estimator.js';
+import { predictedInflation } from '../advantage/inflation.js';
+import type { TurnRecord } from '../core/advantage.js';
+import { type Episode, type EpisodeGroup, type Turn, turnReward } from '../core/episode.js';
+
+/** A turn with what it earned and what that is worth beside the others. */
+export interface ComparedTurn {
+  readonly episode: Episode;
+  readonly turn: Turn;
+  readonly reward: number;
+  /** One number for all of its tokens, or one a token. */
+  readonly advantage: number | readonly number[];
+}
+
+/** All turns of a step, in the order of tasks, samples and calls. */
+export interface Comparison {
+  readonly turns: readonly ComparedTurn[];
+  readonly episodes: readonly Episode[];
+  /** [episode][turn] */
+  readonly advantages: readonly (readonly (number | readonly number[])[])[];
+  /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
+  readonly inflation: Readonly<Record<string, number>>;
+}
+
+/** Compares the turns of a step's episodes with the estimator. */
+export function compare(groups: readonly EpisodeGroup[], estimator: Estimator): Comparison {
+  const episodes = groups.flatMap((group) => group.episodes);
+  const pairs = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
+  const records = pairs.map(({ episode, turn }) => turnRecord(episode, turn));
+  const estimated = estimateAdvantages(records, estimator);
+  const turns = pairs.map(({ episode, turn }, i) => ({
+    episode,
+    turn,
+    reward: (records[i] as TurnRecord).reward,
+    advantage: estimated[i] as number | number[],
+  }));
+  let next = 0;
+  const advantages = episodes.map((episode) => episode.turns.map(() => estimated[next++] as number | number[]));
+  return { turns, episodes, advantages, inflation: predictedInflation(records, estimator) };
+}
+
+function turnRecord(episode: Episode, turn: Turn): TurnRecord {
+  return {
+    task: episode.task.id,
+    episode: episodeName(episode),
+    agent: turn.agent,
+    turn: turn.turn,
+    reward: turnReward(episode, turn),
+    outcome: episode.score.team,
+    length: turn.response.length,
+  };
+}
+
+/** `task/sample`, as events name an episode. */
+export function episodeName({ task, sample }: Episode): string {
+  return `${task.id}/${sample}`;
+}
+
+/** The largest |advantage| of a turn. */
+export function magnitude(advantage: number | readonly number[]): number {
+  return typeof advantage === 'number'
+    ? Math.abs(advantage)
+    : advantage.reduce((most, a) => Math.max(most, Math.abs(a)), 0);
+}

@@ -1,0 +1,95 @@
+/** From a step's results to its events. */
+import type { EpisodeGroup } from '../core/episode.js';
+import type { AgentStep, EpisodeFailed, Step } from '../core/events.js';
+import { mean, standardDeviation } from '../core/statistics.js';
+import { type ComparedTurn, type Comparison, magnitude } from './compare.js';
+import type { AgentUpdate, Updates } from './update.js';
+
+export function stepEvent(
+  step: number,
+  groups: readonly EpisodeGroup[],
+  { turns, episodes, inflation }: Comparison,
+  updates: Updates,
+  phaseSeconds: Step['phaseSeconds'],
+): Step {
+  const rewards = episodes.map(({ score }) => score.team);
+  const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
+  const updateOf = (agent: string) => Object.values(updates).find((update) => agent in update.agents)?.agents[agent];
+  return {
+    type: 'step',
+    step,
+    seconds: phaseSeconds.rollout + phaseSeconds.advantage + phaseSeconds.update,
+    phaseSeconds,
+    tokens: {
+      sampled: turns.reduce((sum, { turn }) => sum + turn.response.length, 0),
+      trained: Object.values(updates)
+        .flatMap((update) => Object.values(update.agents))
+        .reduce((sum, { tokens }) => sum + tokens, 0),
+    },
+    reward: { mean: mean(rewards), std: standardDeviation(rewards) },
+    agents: Object.fromEntries(
+      agents.map((agent) => {
+        const own = turns.filter(({ turn }) => turn.agent === agent);
+        return [agent, agentStep(own, inflation[agent], updateOf(agent))];
+      }),
+    ),
+    policies: Object.fromEntries(
+      Object.entries(updates).map(([policy, { gradientNorm, learningRate }]) => [
+        policy,
+        { gradientNorm, learningRate },
+      ]),
+    ),
+    groups: groupKinds(groups),
+  };
+}
+
+function agentStep(
+  turns: readonly ComparedTurn[],
+  inflation: number | undefined,
+  update: AgentUpdate | undefined,
+): AgentStep {
+  const rewards = turns.map(({ reward }) => reward);
+  return {
+    turns: turns.length,
+    rewardMean: mean(rewards),
+    rewardStd: standardDeviation(rewards),
+    invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
+    // Without a group whose scores differ there is nothing to inflate.
+    inflation: { predicted: inflation ?? 1 },
+    maxAbsAdvantage: turns.reduce((most, { advantage }) => Math.max(most, magnitude(advantage)), 0),
+    gradientNorm: update?.gradientNorm ?? 0,
+    loss: update?.loss ?? 0,
+    entropy: update?.entropy ?? 0,
+    clipFraction: update?.clipFraction ?? 0,
+    kl: update?.kl ?? 0,
+    maxRatioDeviation: update?.maxRatioDeviation ?? 0,
+    responseTokens: mean(turns.map(({ turn }) => turn.response.length)),
+  };
+}
+
+function groupKinds(groups: readonly EpisodeGroup[]): Step['groups'] {
+  const kinds = { allRight: 0, allWrong: 0, mixed: 0 };
+  for (const { episodes } of groups) {
+    const scores = episodes.map(({ score }) => score.team);
+    const first = scores[0] ?? 0;
+    if (scores.some((score) => score !== first)) kinds.mixed++;
+    else if (first > 0) kinds.allRight++;
+    else kinds.allWrong++;
+  }
+  return kinds;
+}
+
+/** An event for every episode that failed, with what became of it. */
+export function failedEpisodes(
+  groups: readonly EpisodeGroup[],
+  step: number,
+  action: EpisodeFailed['action'],
+): EpisodeFailed[] {
+  return groups
+    .flatMap(({ episodes }) => episodes)
+    .flatMap(({ task, sample, failure }) =>
+      failure === undefined
+        ? []
+        : [{ type: 'episode.failed', step, task: task.id, episode: sample, ...failure, action } as const],
+    );
+}

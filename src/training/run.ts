@@ -1,0 +1,112 @@
+/** One execution of a recipe: from an empty or an interrupted run directory to its last event. */
+import { cpus } from 'node:os';
+import { type Clock, systemClock } from '../core/clock.js';
+import type { Episode } from '../core/episode.js';
+import { ArgumentError } from '../core/errors.js';
+import type { EvaluationEvent, RunFinished } from '../core/events.js';
+import type { Files } from '../core/files.js';
+import type { Recipe } from '../recipe/recipe.js';
+import type { Checkpoint } from '../runs/checkpoints.js';
+import { nodeFiles } from '../runs/node-files.js';
+import type { RunDirectory } from '../runs/run-directory.js';
+import { packageVersion } from '../runs/version.js';
+import { loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+import { evaluateStage } from './evaluate.js';
+import { openStage, prepareTasks, type Session, type StageOptions } from './session.js';
+import { trainTeam } from './train.js';
+import { warmStart } from './warm-start-cache.js';
+import { StabilityWatch } from './watch.js';
+
+export interface ExecutionOptions {
+  /** Threads of the engine's kernels. */
+  readonly threads: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly files?: Files;
+  readonly clock?: Clock;
+  /** Told what a person should know but the event log need not keep. */
+  readonly onNotice?: (message: string) => void;
+}
+
+/**
+ * Trains in `run`, from its beginning or, where `checkpoint` is given, from there (the log must have been rewound to it).
+ * An interruption writes a checkpoint. Every ending writes `run.finished`.
+ * @throws the signal's reason when interrupted; TrainingError, BackendError and others when it fails
+ */
+export async function executeRun(
+  recipe: Recipe,
+  run: RunDirectory,
+  options: ExecutionOptions & { readonly checkpoint?: Checkpoint | undefined },
+): Promise<void> {
+  const stageOptions = withDefaults(options);
+  const { clock, signal, onNotice } = stageOptions;
+  const started = clock.seconds();
+  const finish = (reason: RunFinished['reason'], steps: number) =>
+    run.emit({ type: 'run.finished', reason, steps, seconds: clock.seconds() - started });
+  let session: Session | undefined;
+  let dispose = async () => {};
+  try {
+    const stage = await openStage(recipe, await prepareTasks(recipe), stageOptions);
+    dispose = () => stage.backend.dispose();
+    const { kernels, isa } = stage.hardware;
+    if (options.checkpoint === undefined) {
+      run.emit({
+        type: 'run.started',
+        recipe: recipe.name,
+        seed: recipe.seed,
+        versions: { drmas: packageVersion(), node: process.version },
+        hardware: { cores: cpus().length, kernels, isa },
+      });
+      if (recipe.warmStart !== undefined) await warmStart(stage, run, recipe.warmStart, onNotice);
+    }
+    const position =
+      options.checkpoint === undefined
+        ? { step: 0, evaluated: -1, watch: new StabilityWatch(recipe.training.spike) }
+        : await loadCheckpoint(stage, options.checkpoint, { optimizer: true });
+    await publishAll(stage);
+    session = { ...stage, ...position, run };
+    await trainTeam(session);
+    finish('completed', session.step);
+  } catch (error) {
+    if (signal.aborted && session !== undefined && session.step > 0)
+      await saveCheckpoint(session, { interrupted: true });
+    finish(signal.aborted ? 'stopped' : 'failed', session?.step ?? 0);
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    await dispose();
+  }
+}
+
+/** Plays the recipe's evaluation with the policies of a checkpoint. Writes nothing. */
+export async function evaluateCheckpoint(
+  recipe: Recipe,
+  checkpoint: Checkpoint,
+  options: ExecutionOptions,
+): Promise<{ readonly event: EvaluationEvent; readonly episodes: readonly Episode[] }> {
+  const stage = await openStage(recipe, await prepareTasks(recipe), withDefaults(options));
+  try {
+    const { step } = await loadCheckpoint(stage, checkpoint, { optimizer: false });
+    await publishAll(stage);
+    return await evaluateStage(stage, { ...recipe.evaluation, step });
+  } finally {
+    await stage.backend.dispose();
+  }
+}
+
+async function publishAll({ backend, recipe }: Pick<Session, 'backend' | 'recipe'>): Promise<void> {
+  for (const policy of Object.keys(recipe.policies)) {
+    await backend.publish(policy);
+    await backend.sync(policy);
+  }
+}
+
+function withDefaults({ threads, signal, files, clock, onNotice }: ExecutionOptions): StageOptions {
+  if (!Number.isInteger(threads) || threads < 1)
+    throw new ArgumentError(`threads: expected at least 1, got ${threads}`);
+  return {
+    threads,
+    signal: signal ?? new AbortController().signal,
+    files: files ?? nodeFiles,
+    clock: clock ?? systemClock,
+    onNotice: onNotice ?? (() => {}),
+  };
+}

@@ -1,0 +1,131 @@
+import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import type { PolicySpec, SampleBackend, TrainBackend } from '../core/backend.js';
+import type { Clock } from '../core/clock.js';
+import { RecipeError } from '../core/errors.js';
+import type { Files } from '../core/files.js';
+import type { TaskSet } from '../core/task.js';
+import type { ModelSpec } from '../model/spec.js';
+import { createTokenizer } from '../model/tokenizers/create.js';
+import type { Recipe } from '../recipe/recipe.js';
+import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
+import type { RunDirectory } from '../runs/run-directory.js';
+import type { StabilityWatch } from './watch.js';
+
+export type Backend = TrainBackend & SampleBackend;
+
+/** A training run in progress: what the loop works with. `step` is the last complete one. */
+export interface Session extends Stage {
+  readonly run: RunDirectory;
+  readonly watch: StabilityWatch;
+  step: number;
+  /** The last step that was evaluated, -1 for none. */
+  evaluated: number;
+}
+
+/** What playing, and so evaluating, needs. */
+export interface Stage {
+  readonly recipe: Recipe;
+  readonly tasks: Tasks;
+  readonly backend: Backend;
+  readonly executor: RolloutExecutor;
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+export interface Tasks {
+  readonly train: TaskSet;
+  readonly test: TaskSet;
+}
+
+/**
+ * Reads the tasks and checks what the recipe's schema alone cannot see, so that a mistake is reported before any work.
+ * @throws TaskError naming file and line; RecipeError
+ */
+export async function prepareTasks(recipe: Recipe): Promise<Tasks> {
+  const schema = recipe.team.task;
+  const [train, test] = await Promise.all([
+    recipe.tasks.train.load('train', schema),
+    recipe.tasks.test.load('test', schema),
+  ]);
+  for (const [split, set] of Object.entries({ train, test }))
+    if (set.size < 1) throw new RecipeError(`there are no tasks`, `tasks.${split}`);
+  if (recipe.warmStart !== undefined && recipe.tasks.train.trace === undefined)
+    throw new RecipeError(`the tasks '${recipe.tasks.train.name}' generate no traces to learn from`, 'warmStart');
+  return { train, test };
+}
+
+export interface StageOptions {
+  readonly threads: number;
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Told what takes long and what a person should know; not part of the event log. */
+  readonly onNotice: (message: string) => void;
+}
+
+/** Starts the backend and creates the recipe's policies with their first weights. The caller disposes of the backend. */
+export async function openStage(recipe: Recipe, tasks: Tasks, options: StageOptions): Promise<Stage & OpenedPolicies> {
+  const { threads, files, clock, signal, onNotice } = options;
+  const backend = await EmbeddedBackend.start({ threads, files, onProgress: onNotice });
+  try {
+    const { hardware } = backend;
+    if (hardware.notice !== undefined) onNotice(hardware.notice);
+    const created = await Promise.all(
+      Object.entries(recipe.policies).map(
+        async ([name, { model }], index) =>
+          [name, await backend.createPolicy(name, firstWeights(recipe, model, index))] as const,
+      ),
+    );
+    const policies = Object.fromEntries(created);
+    const executor = inProcessExecutor({
+      sampler: backend,
+      agents: Object.fromEntries(
+        Object.entries(recipe.agents).map(([agent, { sampling, invalidPenalty }]) => [
+          agent,
+          { policy: recipe.assign[agent] as string, sampling, invalidPenalty },
+        ]),
+      ),
+      policies: Object.fromEntries(
+        created.map(([name, { tokenizer, config }]) => [name, { tokenizer, context: config.context }]),
+      ),
+      seed: recipe.seed,
+      maxTurns: recipe.training.maxTurns,
+      timeoutMs: recipe.training.episodeTimeoutMs,
+    });
+    return { recipe, tasks, backend, executor, files, clock, signal, policies, hardware };
+  } catch (error) {
+    await backend.dispose();
+    throw error;
+  }
+}
+
+export interface OpenedPolicies {
+  readonly policies: Readonly<Record<string, Awaited<ReturnType<TrainBackend['createPolicy']>>>>;
+  readonly hardware: EmbeddedBackend['hardware'];
+}
+
+/** Policies that are to share a warm start begin alike; those with one each begin differently. */
+function firstWeights(recipe: Recipe, model: ModelSpec, index: number): PolicySpec {
+  if (model.type === 'checkpoint') return { type: 'directory', directory: model.path };
+  const { width, layers, heads, kvHeads, feedForward, context, ropeBase } = model;
+  const tokenizer = createTokenizer(model.tokenizer);
+  const { warmStart, seed } = recipe;
+  return {
+    type: 'random',
+    tokenizer,
+    seed: warmStart === undefined ? seed : warmStart.seed + (warmStart.share === 'policy' ? index * 1000 : 0),
+    config: {
+      vocabSize: tokenizer.vocabSize,
+      width,
+      layers,
+      heads,
+      kvHeads,
+      headDim: width / heads,
+      feedForward,
+      context,
+      ropeBase,
+      normEpsilon: 1e-6,
+    },
+  };
+}

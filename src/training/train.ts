@@ -1,0 +1,55 @@
+/**
+ * Dr. MAS reinforcement learning of a team, as the method's sentences: take tasks, play G episodes of each, score them,
+ * compare them, update each policy on its own samples, record what happened; now and then evaluate and checkpoint.
+ *
+ * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
+ */
+import { TrainingError } from '../core/errors.js';
+import { applyFailureRule } from '../rollout/score.js';
+import { checkpointDue, saveCheckpoint } from './checkpoint.js';
+import { compare } from './compare.js';
+import { evaluatePolicies, evaluationDue } from './evaluate.js';
+import { failedEpisodes, stepEvent } from './record.js';
+import type { Session } from './session.js';
+import { tasksOfStep } from './tasks.js';
+import { updatePolicies } from './update.js';
+
+/**
+ * Trains from the session's position to the recipe's last step. Interrupted by the session's signal it stops between two
+ * updates, with the state of the last complete step.
+ * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
+ */
+export async function trainTeam(session: Session): Promise<void> {
+  const { recipe, run, executor, clock, signal } = session;
+  const { steps, groupSize, tasksPerStep, failedEpisodes: rule, keepEpisodes } = recipe.training;
+
+  for (;;) {
+    if (evaluationDue(session)) await evaluatePolicies(session);
+    if (checkpointDue(session)) await saveCheckpoint(session);
+    if (session.step >= steps) return;
+    const step = session.step + 1;
+    const started = clock.seconds();
+
+    const tasks = tasksOfStep(session.tasks.train, recipe.seed, step, tasksPerStep);
+    const played = await executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal });
+    const groups = applyFailureRule(played, rule);
+    const rolledOut = clock.seconds();
+
+    const comparison = compare(groups, recipe.advantage);
+    const compared = clock.seconds();
+
+    const updates = await updatePolicies(session, step, comparison);
+    const updated = clock.seconds();
+    session.step = step;
+
+    for (const event of failedEpisodes(played, step, rule)) run.emit(event);
+    const seconds = { rollout: rolledOut - started, advantage: compared - rolledOut, update: updated - compared };
+    run.emit(stepEvent(step, groups, comparison, updates, seconds));
+    const { events, fatal } = session.watch.judge(step, comparison, updates);
+    for (const event of events) run.emit(event);
+    if (keepEpisodes) await run.writeStepEpisodes(step, comparison.episodes, comparison.advantages);
+
+    if (fatal !== undefined) throw new TrainingError(fatal);
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,137 @@
+/** Updating: each policy learns from the turns of the agents that it speaks for. */
+import type { ForwardBackwardResult, OptimStepResult } from '../core/backend.js';
+import { permutation } from '../core/random.js';
+import type { TrainingSample } from '../core/sample.js';
+import { mean } from '../core/statistics.js';
+import { normalizerOf } from '../loss/merge.js';
+import type { ComparedTurn, Comparison } from './compare.js';
+import type { Session } from './session.js';
+
+/** What an update did, averaged over the optimiser's steps; norms are before clipping. */
+export interface AgentUpdate {
+  readonly gradientNorm: number;
+  readonly loss: number;
+  readonly entropy: number;
+  readonly clipFraction: number;
+  readonly kl: number;
+  readonly maxRatioDeviation: number;
+  readonly tokens: number;
+}
+
+export interface PolicyUpdate {
+  readonly gradientNorm: number;
+  readonly learningRate: number;
+  /** False when a step of the optimiser was dropped. */
+  readonly applied: boolean;
+  readonly agents: Readonly<Record<string, AgentUpdate>>;
+}
+
+/** By policy; a policy without a turn in this step is missing. */
+export type Updates = Readonly<Record<string, PolicyUpdate>>;
+
+/** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
+export async function updatePolicies(session: Session, step: number, { turns }: Comparison): Promise<Updates> {
+  const updates = await Promise.all(
+    Object.keys(session.recipe.policies).map(async (policy) => {
+      const samples = turns.filter(({ turn }) => turn.policy === policy).map(trainingSample);
+      return samples.length === 0 ? [] : [[policy, await updatePolicy(session, step, policy, samples)] as const];
+    }),
+  );
+  return Object.fromEntries(updates.flat());
+}
+
+/** The turn's prompt and response as one sequence; token for token what was fed and sampled. */
+export function trainingSample({ turn, advantage }: ComparedTurn): TrainingSample {
+  const { prompt, response, logprobs } = turn;
+  const length = prompt.length + response.length;
+  const sample = {
+    tokens: Int32Array.from([...prompt, ...response]),
+    mask: new Uint8Array(length).fill(1, prompt.length),
+    behaviourLogprobs: new Float32Array(length),
+    advantages: new Float32Array(length),
+    temperature: turn.temperature,
+    policyVersion: turn.policyVersion,
+    agent: turn.agent,
+  };
+  sample.behaviourLogprobs.set(logprobs, prompt.length);
+  if (typeof advantage === 'number') sample.advantages.fill(advantage, prompt.length);
+  else sample.advantages.set(advantage, prompt.length);
+  return sample;
+}
+
+async function updatePolicy(
+  session: Session,
+  step: number,
+  policy: string,
+  samples: readonly TrainingSample[],
+): Promise<PolicyUpdate> {
+  const { recipe, backend, watch } = session;
+  const { optimizer, warmupSteps, clipNorm, epochs, miniBatches } = recipe.policies[policy] as PolicySettings;
+  const skipAboveNorm = watch.skipAboveNorm(policy);
+  const parts: { agent: string; result: ForwardBackwardResult }[] = [];
+  const steps: OptimStepResult[] = [];
+  let learningRate = optimizer.learningRate;
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
+      const update = ((step - 1) * epochs + epoch) * miniBatches + i + 1;
+      learningRate = optimizer.learningRate * Math.min(1, update / Math.max(1, warmupSteps));
+      const normalizer = normalizerOf(batch, recipe.loss);
+      const agents = [...new Set(batch.map(({ agent }) => agent))];
+      // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
+      const submitted = agents.map((agent) =>
+        backend.forwardBackward(
+          policy,
+          batch.filter((sample) => sample.agent === agent),
+          { loss: recipe.loss, normalizer },
+        ),
+      );
+      const stepped = backend.optimStep(policy, {
+        optimizer: { ...optimizer, learningRate },
+        clipNorm,
+        ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
+      });
+      const results = await Promise.all(submitted);
+      parts.push(...results.map((result, k) => ({ agent: agents[k] as string, result })));
+      steps.push(await stepped);
+    }
+  }
+  await backend.publish(policy);
+  await session.backend.sync(policy);
+  const names = [...new Set(parts.map(({ agent }) => agent))];
+  return {
+    gradientNorm: mean(steps.map(({ gradientNorm }) => gradientNorm)),
+    learningRate,
+    applied: steps.every(({ applied }) => applied),
+    agents: Object.fromEntries(
+      names.map((name) => [name, averaged(parts.filter(({ agent }) => agent === name).map(({ result }) => result))]),
+    ),
+  };
+}
+
+type PolicySettings = Session['recipe']['policies'][string];
+
+/** Nearly equal parts in an order that the key decides; the whole in its own order where there is only one. */
+function miniBatchesOf(
+  samples: readonly TrainingSample[],
+  count: number,
+  key: readonly (string | number)[],
+): TrainingSample[][] {
+  if (count === 1) return [[...samples]];
+  const order = permutation(samples.length, 'mini-batches', ...key);
+  const parts = Array.from({ length: count }, (): TrainingSample[] => []);
+  for (const [i, index] of order.entries()) parts[i % count]?.push(samples[index] as TrainingSample);
+  return parts.filter((part) => part.length > 0);
+}
+
+function averaged(results: readonly ForwardBackwardResult[]): AgentUpdate {
+  const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));
+  return {
+    gradientNorm: over(({ gradientNorm }) => gradientNorm),
+    loss: over(({ loss }) => loss),
+    entropy: over(({ metrics }) => metrics.entropy),
+    clipFraction: over(({ metrics }) => metrics.clipFraction),
+    kl: over(({ metrics }) => metrics.approxKl),
+    maxRatioDeviation: results.reduce((most, { metrics }) => Math.max(most, metrics.maxRatioDeviation), 0),
+    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
+}
