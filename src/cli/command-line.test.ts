@@ -32,24 +32,27 @@ afterEach(() => rm(root, { recursive: true }));
 
 /** Work that emits the events of a short run, and a checkpoint. */
 const short: Work = {
-  check: async () => {},
-  async train(_recipe, { run, notify, checkpoint }) {
-    notify('a notice');
+  prepareTasks: async () => {
+    const none = { name: 'sums', size: 1, at: () => ({ id: '', data: null }) };
+    return { train: none, test: none };
+  },
+  async executeRun(_recipe, run, { onNotice, checkpoint }) {
+    onNotice?.('a notice');
     run.emit(checkpoint ? { ...started, resumedFrom: checkpoint.step } : started);
     run.emit(evaluation(checkpoint?.step ?? 0, 0.5));
     run.emit(step((checkpoint?.step ?? 0) + 1));
     await run.writeCheckpoint((checkpoint?.step ?? 0) + 1, (directory) => writeFile(join(directory, 'state'), ''));
   },
-  evaluate: async (recipe) => ({
-    evaluation: { ...evaluation(1, 0.5), samples: recipe.evaluation.samples },
+  evaluateCheckpoint: async ({ evaluation: { samples } }) => ({
+    event: { ...evaluation(1, 0.5), samples },
     episodes: [],
   }),
 };
 const complete: Work = {
   ...short,
-  async train(recipe, options) {
-    await short.train(recipe, options);
-    options.run.emit(finished);
+  async executeRun(recipe, run, options) {
+    await short.executeRun(recipe, run, options);
+    run.emit(finished);
   },
 };
 
@@ -124,10 +127,10 @@ describe('train', () => {
   });
 
   it('creates nothing either when the tasks are bad', async () => {
-    const check = async () => {
+    const prepareTasks = async () => {
       throw new TaskError('expected JSON', { file: 'tasks.jsonl', line: 3 });
     };
-    const { code, err } = await drmas(['train', file, '--run', run], { check });
+    const { code, err } = await drmas(['train', file, '--run', run], { prepareTasks });
     expect({ code, err }).toEqual({ code: 2, err: 'error: tasks.jsonl:3: expected JSON\n' });
     expect(await readdir(root)).toEqual(['mine.ts']);
   });
@@ -140,24 +143,26 @@ describe('train', () => {
   });
 
   it('ends with 1 when the run fails, with the stack only when asked', async () => {
-    const train = async () => {
+    const executeRun = async () => {
       throw new TrainingError('three steps in a row were not a number');
     };
-    const { code, err } = await drmas(['train', file, '--run', run], { train });
+    const { code, err } = await drmas(['train', file, '--run', run], { executeRun });
     expect({ code, err }).toEqual({ code: 1, err: 'error: three steps in a row were not a number\n' });
   });
 
   it('ends with 130 when interrupted, and says how to go on', async () => {
     const controller = new AbortController();
-    const train: Work['train'] = async (recipe, options) => {
-      await short.train(recipe, options);
+    const executeRun: Work['executeRun'] = async (...all) => {
+      await short.executeRun(...all);
       controller.abort();
     };
-    const { code, out } = await drmas(['train', file, '--run', run], { train }, controller.signal);
+    const { code, out } = await drmas(['train', file, '--run', run], { executeRun }, controller.signal);
     expect(code).toBe(130);
     expect(out).toMatch(/interrupted; go on with: npx drmas resume/);
     const rejects = async () => Promise.reject(controller.signal.reason);
-    expect((await drmas(['train', file, '--run', `${run}2`], { train: rejects }, controller.signal)).code).toBe(130);
+    expect((await drmas(['train', file, '--run', `${run}2`], { executeRun: rejects }, controller.signal)).code).toBe(
+      130,
+    );
   });
 });
 
@@ -168,11 +173,11 @@ describe('resume', () => {
 
   it('goes on from the last checkpoint with the same recipe', async () => {
     let seed = 0;
-    const train: Work['train'] = (recipe, options) => {
+    const executeRun: Work['executeRun'] = (recipe, ...rest) => {
       seed = recipe.seed;
-      return short.train(recipe, options);
+      return short.executeRun(recipe, ...rest);
     };
-    expect((await drmas(['resume', run], { train })).code).toBe(0);
+    expect((await drmas(['resume', run], { executeRun })).code).toBe(0);
     expect(seed).toBe(7);
     expect(await readdir(join(run, 'checkpoints'))).toEqual(['step-000001', 'step-000002']);
   });
@@ -211,7 +216,7 @@ describe('evaluate', () => {
   });
 
   it('needs a checkpoint', async () => {
-    await drmas(['train', file, '--run', run], { train: async () => {} });
+    await drmas(['train', file, '--run', run], { executeRun: async () => {} });
     expect(await drmas(['evaluate', run])).toMatchObject({ code: 2, err: expect.stringMatching(/no checkpoint/) });
   });
 });

@@ -61,8 +61,6 @@ async function importDefinition(file: string): Promise<RecipeDefinition> {
   } catch (error) {
     throw Object.assign(new RecipeError(`${file} cannot be loaded: ${messageOf(error)}`), { cause: error });
   }
-  // A file that was loaded as CommonJS has its exports one level deeper.
-  if (!isDefinition(exported) && isObject(exported) && 'default' in exported) exported = exported.default;
   if (isDefinition(exported)) return exported;
   throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../core/clock.js';
 import { RunError } from '../../core/errors.js';
@@ -32,19 +33,19 @@ export async function evaluateCommand(context: CommandContext, path: string, fla
   });
   const checkpoint = await run.latestCheckpoint();
   if (checkpoint === undefined) throw new RunError(`${path} has no checkpoint to evaluate`);
-  await context.work.check(recipe);
+  await context.work.prepareTasks(recipe);
   const { signal } = context;
-  const notify = (message: string) => void context.stderr.write(`${message}\n`);
+  const onNotice = (message: string) => void context.stderr.write(`${message}\n`);
   try {
-    const options = { run, checkpoint, signal, notify, threads: flags.threads };
-    const { evaluation, episodes } = await context.work.evaluate(recipe, options);
+    const options = { signal, onNotice, threads: flags.threads ?? availableParallelism() };
+    const { event, episodes } = await context.work.evaluateCheckpoint(recipe, checkpoint, options);
     const now = systemClock.now();
     const file = join(run.path, 'episodes', `evaluate-${timeStamp(now)}.jsonl`);
     await run.writeOtherEpisodes(file, episodes);
     if (flags.json === true) {
-      jsonSink(context).write({ ...evaluation, time: now.toISOString(), version: EVENT_VERSION });
+      jsonSink(context).write({ ...event, time: now.toISOString(), version: EVENT_VERSION });
     } else {
-      context.stdout.write(`${evaluationLine(evaluation, screenOf(context.stdout, context.environment).width)}\n`);
+      context.stdout.write(`${evaluationLine(event, screenOf(context.stdout, context.environment).width)}\n`);
       context.stdout.write(`episodes: ${file}\n`);
     }
     return 0;

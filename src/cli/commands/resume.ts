@@ -30,7 +30,7 @@ export async function resumeCommand(context: CommandContext, path: string, flags
     const what = codeChanged ? `the code of the recipe ${source} has changed` : 'the recipe resolves to other settings';
     throw new RunError(`${what} since ${path} was started; --accept-changes goes on with it as it is now`);
   }
-  await context.work.check(recipe);
+  await context.work.prepareTasks(recipe);
 
   const reporting = report(context, recipe, { source, path, json: flags.json === true });
   let run = await RunDirectory.open(path, { sinks: [reporting.sink] });
@@ -38,5 +38,5 @@ export async function resumeCommand(context: CommandContext, path: string, flags
   if (changed) run = await run.acceptChanges(loaded.codeHash, resolved, checkpoint?.step ?? 0);
   await run.rewind(checkpoint);
   reporting.reporter?.recall(await run.events());
-  return work(context, recipe, run, reporting, { threads: flags.threads, checkpoint });
+  return work(context, { recipe, run, reporting, checkpoint, threads: flags.threads });
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { type LoadedRecipe, loadRecipe } from '../../recipe/load.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { recipeJson } from '../../recipe/recipe.js';
@@ -21,11 +22,11 @@ export async function trainCommand(context: CommandContext, source: string, flag
   const loaded = await loadRecipe(source);
   const overrides = [...flags.set, ...(flags.seed === undefined ? [] : [`seed=${flags.seed}`])];
   const recipe = resolveRecipe(loaded.definition, { overrides, name: loaded.name });
-  await context.work.check(recipe);
+  await context.work.prepareTasks(recipe);
   const path = flags.run ?? (await defaultRunPath(recipe.name));
   const reporting = report(context, recipe, { source, path, json: flags.json === true });
   const run = await RunDirectory.create(path, recordOf(loaded, overrides, recipe), { sinks: [reporting.sink] });
-  return work(context, recipe, run, reporting, { threads: flags.threads });
+  return work(context, { recipe, run, reporting, threads: flags.threads, checkpoint: undefined });
 }
 
 function recordOf(loaded: LoadedRecipe, overrides: readonly string[], recipe: Recipe) {
@@ -52,19 +53,22 @@ export function report(context: CommandContext, recipe: Recipe, to: { source: st
   return { sink: reporter, notify: (message: string) => reporter.notify(message), reporter };
 }
 
-export type Reporting = ReturnType<typeof report>;
+export interface Job {
+  readonly recipe: Recipe;
+  readonly run: RunDirectory;
+  readonly reporting: ReturnType<typeof report>;
+  readonly checkpoint: Checkpoint | undefined;
+  /** All cores when not given. */
+  readonly threads: number | undefined;
+}
 
 /** Trains until the recipe is done or Ctrl-C comes, and says how it ended. */
-export async function work(
-  context: CommandContext,
-  recipe: Recipe,
-  run: RunDirectory,
-  { reporter, notify }: Reporting,
-  options: { threads: number | undefined; checkpoint?: Checkpoint | undefined },
-): Promise<number> {
+export async function work(context: CommandContext, job: Job): Promise<number> {
   const { signal } = context;
+  const { recipe, run, checkpoint, threads = availableParallelism() } = job;
+  const { reporter, notify: onNotice } = job.reporting;
   try {
-    await context.work.train(recipe, { ...options, run, signal, notify });
+    await context.work.executeRun(recipe, run, { checkpoint, threads, signal, onNotice });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

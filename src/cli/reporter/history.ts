@@ -3,8 +3,7 @@ import type { EvaluationEvent, RunEvent, RunStarted, Spike, Step, Warmup } from 
 /** What happened in a run so far, collected from its events. */
 export interface History {
   readonly started: RunStarted | undefined;
-  /** The last event of each policy's warm start. */
-  readonly warmups: ReadonlyMap<string, Warmup>;
+  readonly warmups: readonly Warmup[];
   readonly steps: readonly Step[];
   readonly evaluations: readonly EvaluationEvent[];
   readonly spikes: readonly Spike[];
@@ -13,7 +12,7 @@ export interface History {
 
 export const emptyHistory: History = {
   started: undefined,
-  warmups: new Map(),
+  warmups: [],
   steps: [],
   evaluations: [],
   spikes: [],
@@ -26,7 +25,7 @@ export function remember(history: History, event: RunEvent): History {
     case 'run.started':
       return { ...history, started: event };
     case 'warmup':
-      return { ...history, warmups: new Map(history.warmups).set(event.policy, event) };
+      return { ...history, warmups: [...history.warmups, event] };
     case 'step':
       return { ...history, steps: [...history.steps, event] };
     case 'evaluation':

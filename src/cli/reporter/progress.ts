@@ -4,8 +4,9 @@ import { mean } from '../../core/statistics.js';
 import { duration, type Part, percent, short, shortened, significant } from './format.js';
 import type { History } from './history.js';
 
-export function warmupLine(event: Warmup, width: number): string {
-  const left = (event.seconds / Math.max(1, event.step)) * (event.steps - event.step);
+/** `before`: the step of the policy's last event, 0 for none. */
+export function warmupLine(event: Warmup, before: number, width: number): string {
+  const left = (event.seconds / Math.max(1, event.step - before)) * (event.steps - event.step);
   const heldOut =
     event.heldOutLoss === undefined ? [] : [{ text: `held out ${significant(event.heldOutLoss)}`, rank: 3 }];
   return shortened(
@@ -16,8 +17,8 @@ export function warmupLine(event: Warmup, width: number): string {
       { text: `loss ${significant(event.loss)}`, rank: 1 },
       ...heldOut,
       { text: `${short(event.tokens / Math.max(1e-9, event.seconds))} tokens/s`, rank: 4 },
-      { text: event.step < event.steps ? `at most ${duration(left)} left` : duration(event.seconds), rank: 2 },
-    ],
+      { text: event.step < event.steps ? `at most ${duration(left)} left` : '', rank: 2 },
+    ].filter((part) => part.text !== ''),
     width,
   );
 }

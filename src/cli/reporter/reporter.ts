@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
-import type { MetricSink, RunEvent, Spike, Step } from '../../core/events.js';
+import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { readEpisodes } from '../../runs/episodes.js';
 import { nodeFiles } from '../../runs/node-files.js';
@@ -62,7 +62,7 @@ export class TerminalReporter implements MetricSink {
         this.#start(event);
         break;
       case 'warmup':
-        this.#progress(warmupLine(event, width));
+        this.#progress(this.#warmupLine(event));
         break;
       case 'evaluation':
         this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)));
@@ -107,6 +107,11 @@ export class TerminalReporter implements MetricSink {
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
     if (event.resumedFrom !== undefined) this.#say(`resuming ${this.#runPath} from step ${event.resumedFrom}`);
     this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
+  }
+
+  #warmupLine(event: Warmup): string {
+    const own = this.#history.warmups.filter(({ policy }) => policy === event.policy);
+    return warmupLine(event, own.at(-2)?.step ?? 0, this.#screen.width);
   }
 
   #sayHeldStep(): void {

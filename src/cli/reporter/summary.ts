@@ -80,7 +80,7 @@ function timeSpent({ warmups, steps, evaluations }: History, total: number): Tim
   const sampling = sum(steps.map((step) => step.phaseSeconds.rollout));
   const training = sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update));
   const evaluation = sum(evaluations.map((event) => event.seconds));
-  const warmStart = sum([...warmups.values()].map((event) => event.seconds));
+  const warmStart = sum(warmups.map((event) => event.seconds));
   const fits = warmStart + sampling + training + evaluation <= total;
   return { warmStart: fits ? warmStart : 0, sampling, training, evaluation, total };
 }
