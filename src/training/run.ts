@@ -55,6 +55,9 @@ export async function executeRun(
         seed: recipe.seed,
         versions: { drmas: packageVersion(), node: process.version },
         hardware: { cores: cpus().length, kernels, isa },
+        parameters: Object.fromEntries(
+          Object.entries(stage.policies).map(([policy, { parameters }]) => [policy, parameters]),
+        ),
       });
       if (recipe.warmStart !== undefined) await warmStart(stage, run, recipe.warmStart, onNotice);
     }

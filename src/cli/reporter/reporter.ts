@@ -39,7 +39,8 @@ export class TerminalReporter implements MetricSink {
     this.#screen = screen;
     this.#recipe = recipe;
     this.#source = options.source;
-    this.#runPath = relative('', options.runPath) || '.';
+    const near = relative('', options.runPath) || '.';
+    this.#runPath = near.startsWith('..') ? options.runPath : near;
   }
 
   /** Takes in what happened before a run was interrupted, without saying it again. */
