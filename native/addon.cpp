@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <type_traits>
 
 #include "table.h"
 
@@ -123,38 +124,39 @@ class Arguments {
   char problem_[96] = {0};
 };
 
-/// Wraps body(arguments) -> double as a callback; the number is the JavaScript result, NaN meaning undefined.
-template <double (*body)(Arguments&)>
+/// Wraps body(arguments) as a callback; a double becomes the JavaScript result.
+template <auto body>
 napi_value method(napi_env env, napi_callback_info info) {
   Arguments a(env, info);
-  const double result = a.ok() ? body(a) : 0;
+  napi_value value = nullptr;
+  if constexpr (std::is_void_v<decltype(body(a))>) {
+    if (a.ok()) body(a);
+  } else {
+    const double result = a.ok() ? body(a) : 0;
+    napi_create_double(env, result, &value);
+  }
   if (!a.ok()) {
     napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
     return nullptr;
   }
-  napi_value value = nullptr;
-  if (result == result) napi_create_double(env, result, &value);
   return value;
 }
-
-const double kNothing = __builtin_nan("");
 
 double packedSize(Arguments& a) {
   const long inputs = a.size(0), outputs = a.size(1);
   return a.ok() ? static_cast<double>(a.instance().table->packedSize(inputs, outputs)) : 0;
 }
 
-double pack(Arguments& a) {
+void pack(Arguments& a) {
   const long inputs = a.size(2), outputs = a.size(3);
   const bool transpose = a.flag(4);
   const Instance& k = a.instance();
   float* packed = a.floats(0, static_cast<double>(k.table->packedSize(inputs, outputs)));
   const float* weight = a.floats(1, double(inputs) * outputs);
   if (a.ok()) k.table->pack(*k.pool, packed, weight, inputs, outputs, transpose);
-  return kNothing;
 }
 
-double linear(Arguments& a) {
+void linear(Arguments& a) {
   const long rows = a.size(3), inputs = a.size(4), outputs = a.size(5);
   const bool accumulate = a.flag(6);
   const Instance& k = a.instance();
@@ -162,20 +164,18 @@ double linear(Arguments& a) {
   const float* x = a.floats(1, double(rows) * inputs);
   const float* packed = a.floats(2, static_cast<double>(k.table->packedSize(inputs, outputs)));
   if (a.ok() && rows > 0 && inputs > 0) k.table->linear(*k.pool, out, x, packed, rows, inputs, outputs, accumulate);
-  return kNothing;
 }
 
-double linearWeightGradient(Arguments& a) {
+void linearWeightGradient(Arguments& a) {
   const long rows = a.size(3), inputs = a.size(4), outputs = a.size(5);
   const Instance& k = a.instance();
   float* dWeight = a.floats(0, double(inputs) * outputs);
   const float* x = a.floats(1, double(rows) * inputs);
   const float* dOut = a.floats(2, double(rows) * outputs);
   if (a.ok() && rows > 0) k.table->linearWeightGradient(*k.pool, dWeight, x, dOut, rows, inputs, outputs);
-  return kNothing;
 }
 
-double rmsNorm(Arguments& a) {
+void rmsNorm(Arguments& a) {
   const long rows = a.size(4), width = a.size(5);
   const double epsilon = a.number(6);
   const Instance& k = a.instance();
@@ -184,10 +184,9 @@ double rmsNorm(Arguments& a) {
   const float* x = a.floats(2, double(rows) * width);
   const float* gain = a.floats(3, double(width));
   if (a.ok()) k.table->rmsNorm(*k.pool, out, inverse, x, gain, rows, width, static_cast<float>(epsilon));
-  return kNothing;
 }
 
-double rmsNormBackward(Arguments& a) {
+void rmsNormBackward(Arguments& a) {
   const long rows = a.size(6), width = a.size(7);
   const Instance& k = a.instance();
   float* dx = a.floats(0, double(rows) * width);
@@ -197,10 +196,9 @@ double rmsNormBackward(Arguments& a) {
   const float* gain = a.floats(4, double(width));
   const float* inverse = a.floats(5, double(rows));
   if (a.ok()) k.table->rmsNormBackward(*k.pool, dx, dGain, dOut, x, gain, inverse, rows, width);
-  return kNothing;
 }
 
-double rope(Arguments& a) {
+void rope(Arguments& a) {
   const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
   const bool inverse = a.flag(7);
   const Instance& k = a.instance();
@@ -211,10 +209,9 @@ double rope(Arguments& a) {
   a.indices(2, rows, 2147483647.0);
   if (a.ok() && heads * headDim <= stride)
     k.table->rope(*k.pool, x, table, positions, rows, stride, static_cast<int>(heads), static_cast<int>(headDim), inverse);
-  return kNothing;
 }
 
-double attention(Arguments& a) {
+void attention(Arguments& a) {
   const long sequences = a.size(4);
   const Heads h = a.heads(5);
   const Instance& k = a.instance();
@@ -224,10 +221,9 @@ double attention(Arguments& a) {
   float* logSumExp = a.floats(1, rows * h.heads);
   const float* qkv = a.floats(2, rows * h.stride());
   if (a.ok()) k.table->attention(*k.pool, out, logSumExp, qkv, starts, sequences, h);
-  return kNothing;
 }
 
-double attentionBackward(Arguments& a) {
+void attentionBackward(Arguments& a) {
   const long sequences = a.size(6);
   const Heads h = a.heads(7);
   const Instance& k = a.instance();
@@ -239,7 +235,6 @@ double attentionBackward(Arguments& a) {
   const float* logSumExp = a.floats(3, rows * h.heads);
   const float* qkv = a.floats(4, rows * h.stride());
   if (a.ok()) k.table->attentionBackward(*k.pool, dQkv, dOut, out, logSumExp, qkv, starts, sequences, h);
-  return kNothing;
 }
 
 double cacheSlotSize(Arguments& a) {
@@ -249,7 +244,7 @@ double cacheSlotSize(Arguments& a) {
       a.instance().table->cacheSlotSize(capacity, static_cast<int>(kvHeads), static_cast<int>(headDim)));
 }
 
-double attentionCached(Arguments& a) {
+void attentionCached(Arguments& a) {
   const long rows = a.size(6), capacity = a.size(7);
   const Heads h = a.heads(8);
   const Instance& k = a.instance();
@@ -264,10 +259,9 @@ double attentionCached(Arguments& a) {
   a.indices(4, rows, 2147483647.0);
   const int32_t* positions = a.indices(5, rows, double(capacity));
   if (a.ok()) k.table->attentionCached(*k.pool, out, keys, values, qkv, slots, positions, rows, capacity, h);
-  return kNothing;
 }
 
-double cacheCopy(Arguments& a) {
+void cacheCopy(Arguments& a) {
   const long from = a.size(2), to = a.size(3), length = a.size(4), capacity = a.size(5);
   const int kvHeads = static_cast<int>(a.size(6)), headDim = static_cast<int>(a.size(7));
   const Instance& k = a.instance();
@@ -278,26 +272,23 @@ double cacheCopy(Arguments& a) {
   float* keys = a.floats(0, needed);
   float* values = a.floats(1, needed);
   if (a.ok()) k.table->cacheCopy(*k.pool, keys, values, from, to, length, capacity, kvHeads, headDim);
-  return kNothing;
 }
 
-double swiglu(Arguments& a) {
+void swiglu(Arguments& a) {
   const long rows = a.size(2), feedForward = a.size(3);
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * feedForward);
   const float* gateUp = a.floats(1, double(rows) * 2 * feedForward);
   if (a.ok()) k.table->swiglu(*k.pool, out, gateUp, rows, feedForward);
-  return kNothing;
 }
 
-double swigluBackward(Arguments& a) {
+void swigluBackward(Arguments& a) {
   const long rows = a.size(3), feedForward = a.size(4);
   const Instance& k = a.instance();
   float* dGateUp = a.floats(0, double(rows) * 2 * feedForward);
   const float* dOut = a.floats(1, double(rows) * feedForward);
   const float* gateUp = a.floats(2, double(rows) * 2 * feedForward);
   if (a.ok()) k.table->swigluBackward(*k.pool, dGateUp, dOut, gateUp, rows, feedForward);
-  return kNothing;
 }
 
 /// Token ids are checked against the table they index.
@@ -309,27 +300,25 @@ const int32_t* tokensOf(Arguments& a, size_t i, const float* table, size_t table
   return tokens;
 }
 
-double embed(Arguments& a) {
+void embed(Arguments& a) {
   const long rows = a.size(3), width = a.size(4);
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * width);
   const float* table = a.floats(1, 0);
   const int32_t* tokens = tokensOf(a, 2, table, 1, rows, width);
   if (a.ok()) k.table->embed(*k.pool, out, table, tokens, rows, width);
-  return kNothing;
 }
 
-double embedBackward(Arguments& a) {
+void embedBackward(Arguments& a) {
   const long rows = a.size(3), width = a.size(4);
   const Instance& k = a.instance();
   float* dTable = a.floats(0, 0);
   const float* dOut = a.floats(1, double(rows) * width);
   const int32_t* tokens = tokensOf(a, 2, dTable, 0, rows, width);
   if (a.ok()) k.table->embedBackward(*k.pool, dTable, dOut, tokens, rows, width);
-  return kNothing;
 }
 
-double tokenLogprobs(Arguments& a) {
+void tokenLogprobs(Arguments& a) {
   const long rows = a.size(6), vocabSize = a.size(7);
   const Instance& k = a.instance();
   float* logprobs = a.floats(0, double(rows));
@@ -340,10 +329,9 @@ double tokenLogprobs(Arguments& a) {
   const float* inverseTemperature = a.floats(5, double(rows));
   if (a.ok())
     k.table->tokenLogprobs(*k.pool, logprobs, logSumExp, entropy, logits, targets, inverseTemperature, rows, vocabSize);
-  return kNothing;
 }
 
-double tokenLogprobsBackward(Arguments& a) {
+void tokenLogprobsBackward(Arguments& a) {
   const long rows = a.size(5), vocabSize = a.size(6);
   const Instance& k = a.instance();
   float* logits = a.floats(0, double(rows) * vocabSize);
@@ -353,10 +341,9 @@ double tokenLogprobsBackward(Arguments& a) {
   const float* inverseTemperature = a.floats(4, double(rows));
   if (a.ok())
     k.table->tokenLogprobsBackward(*k.pool, logits, dLogprobs, logSumExp, targets, inverseTemperature, rows, vocabSize);
-  return kNothing;
 }
 
-double sampleTokens(Arguments& a) {
+void sampleTokens(Arguments& a) {
   const long rows = a.size(7), vocabSize = a.size(8);
   const Instance& k = a.instance();
   int32_t* tokens = a.integers(0, double(rows));
@@ -368,7 +355,6 @@ double sampleTokens(Arguments& a) {
   const float* topP = a.floats(6, double(rows));
   if (a.ok())
     k.table->sampleTokens(*k.pool, tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, rows, vocabSize);
-  return kNothing;
 }
 
 double sumOfSquares(Arguments& a) {
@@ -377,15 +363,14 @@ double sumOfSquares(Arguments& a) {
   return a.ok() ? a.instance().table->sumOfSquares(*a.instance().pool, x, length) : 0;
 }
 
-double add(Arguments& a) {
+void add(Arguments& a) {
   const long length = a.size(2);
   float* out = a.floats(0, double(length));
   const float* x = a.floats(1, double(length));
   if (a.ok()) a.instance().table->add(*a.instance().pool, out, x, length);
-  return kNothing;
 }
 
-double adamw(Arguments& a) {
+void adamw(Arguments& a) {
   const long length = a.size(4);
   const AdamW settings{a.number(5), a.number(6), a.number(7), a.number(8), a.number(9), a.number(10), a.number(11)};
   float* weights = a.floats(0, double(length));
@@ -394,13 +379,11 @@ double adamw(Arguments& a) {
   float* secondMoment = a.floats(3, double(length));
   if (a.ok())
     a.instance().table->adamw(*a.instance().pool, weights, gradient, firstMoment, secondMoment, length, settings);
-  return kNothing;
 }
 
-double dispose(Arguments& a) {
+void dispose(Arguments& a) {
   delete a.instance().pool;
   a.instance().pool = nullptr;
-  return kNothing;
 }
 
 /// A zeroed typed array on memory aligned to 64 bytes.

@@ -17,15 +17,14 @@ inline void rope(Pool& pool, float* x, const float* table, const int32_t* positi
   forRows(pool, rows, [&](long r) {
     const float* cosines = table + static_cast<long>(positions[r]) * headDim;
     const float* sines = cosines + half;
-    for (int h = 0; h < heads; h++) {
-      float* a = x + r * stride + static_cast<long>(h) * headDim;
-      float* b = a + half;
-      for (int i = 0; i < half; i += kLanes) {
-        const int n = half - i;
-        const F16 x1 = loadUpTo(a + i, n), x2 = loadUpTo(b + i, n);
-        const F16 c = loadUpTo(cosines + i, n), s = loadUpTo(sines + i, n) * sign;
-        storeUpTo(a + i, x1 * c - x2 * s, n);
-        storeUpTo(b + i, x2 * c + x1 * s, n);
+    for (int i = 0; i < half; i += kLanes) {
+      const int n = half - i;
+      const F16 c = loadUpTo(cosines + i, n), s = loadUpTo(sines + i, n) * sign;
+      float* a = x + r * stride + i;
+      for (int h = 0; h < heads; h++, a += headDim) {
+        const F16 x1 = loadUpTo(a, n), x2 = loadUpTo(a + half, n);
+        storeUpTo(a, x1 * c - x2 * s, n);
+        storeUpTo(a + half, x2 * c + x1 * s, n);
       }
     }
   });

@@ -1,5 +1,6 @@
 // A small thread pool. Tasks of one call are handed out by an atomic counter; no kernel's result depends on which thread
-// runs which task, so scheduling is free to be dynamic.
+// runs which task, so scheduling is free to be dynamic. The caller works too and waits only for workers that have joined:
+// one that the system keeps from running, because the machine has other things to do, holds nobody up.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -29,7 +30,6 @@ class Pool {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       stopping_ = true;
-      ticket_.fetch_add(1);
     }
     wake_.notify_all();
     for (auto& worker : workers_) worker.join();
@@ -50,15 +50,16 @@ class Pool {
     context_ = const_cast<Body*>(&body);
     tasks_ = tasks;
     next_.store(0, std::memory_order_relaxed);
-    busy_.store(threads_ - 1, std::memory_order_relaxed);
     {
-      // The lock pairs with a worker that is about to sleep: it sees the new ticket or is woken.
+      // The lock pairs with a worker that is about to sleep: it sees the open round or is woken.
       std::lock_guard<std::mutex> lock(mutex_);
-      ticket_.fetch_add(1, std::memory_order_release);
+      round_.fetch_add(1);
     }
     if (sleeping_.load() > 0) wake_.notify_all();
     drain();
-    while (busy_.load(std::memory_order_acquire) > 0) relax();
+    // Closing before counting: a worker joins by counting itself in and then finding the round still open.
+    round_.fetch_add(1);
+    for (int spins = 0; joined_.load() > 0; spins++) spins < kSpins ? relax() : std::this_thread::yield();
   }
 
  private:
@@ -73,24 +74,27 @@ class Pool {
     }
   }
 
+  bool open(uint64_t round, uint64_t seen) const { return round % 2 == 1 && round != seen; }
+
   void work() {
     uint64_t seen = 0;
     for (;;) {
-      int spins = 0;
-      while (ticket_.load(std::memory_order_acquire) == seen) {
-        if (++spins < kSpins) {
+      uint64_t round;
+      for (int spins = 0; !open(round = round_.load(), seen); spins++) {
+        if (spins < kSpins) {
           relax();
           continue;
         }
         std::unique_lock<std::mutex> lock(mutex_);
         sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return ticket_.load() != seen; });
+        wake_.wait(lock, [&] { return stopping_ || open(round_.load(), seen); });
         sleeping_.fetch_sub(1);
+        if (stopping_) return;
       }
-      seen++;
-      if (stopping_) return;
-      drain();
-      busy_.fetch_sub(1, std::memory_order_release);
+      seen = round;
+      joined_.fetch_add(1);
+      if (round_.load() == round) drain();
+      joined_.fetch_sub(1);
     }
   }
 
@@ -98,9 +102,9 @@ class Pool {
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<uint64_t> ticket_{0};
+  std::atomic<uint64_t> round_{0};  // odd while tasks are handed out
   std::atomic<int> sleeping_{0};
-  std::atomic<int> busy_{0};
+  std::atomic<int> joined_{0};
   std::atomic<long> next_{0};
   bool stopping_ = false;
   Task task_ = nullptr;

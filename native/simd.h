@@ -47,6 +47,10 @@ inline F16 scaleByPowerOfTwo(F16 a, F16 n) {
   const __m512i shifted = _mm512_slli_epi32(_mm512_cvtps_epi32(n.v), 23);
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), shifted))};
 }
+/// 0 where x < limit, else a (also where x is not a number).
+inline F16 zeroBelow(F16 a, F16 x, F16 limit) {
+  return {_mm512_mask_mov_ps(a.v, _mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), _mm512_setzero_ps())};
+}
 inline void lanes(F16 a, float* out) { _mm512_storeu_ps(out, a.v); }
 
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -94,6 +98,10 @@ inline __m256 scaleHalf(__m256 a, __m256 n) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), shifted));
 }
 inline F16 scaleByPowerOfTwo(F16 x, F16 n) { return {scaleHalf(x.a, n.a), scaleHalf(x.b, n.b)}; }
+inline F16 zeroBelow(F16 y, F16 x, F16 limit) {
+  return {_mm256_andnot_ps(_mm256_cmp_ps(x.a, limit.a, _CMP_LT_OQ), y.a),
+          _mm256_andnot_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_LT_OQ), y.b)};
+}
 inline void lanes(F16 x, float* out) { store(out, x); }
 
 #else
@@ -138,6 +146,7 @@ inline float scaleLane(float a, float n) {
   return a;
 }
 inline F16 scaleByPowerOfTwo(F16 a, F16 n) { DRMAS_LANES(scaleLane(a.v[i], n.v[i])); }
+inline F16 zeroBelow(F16 a, F16 x, F16 limit) { DRMAS_LANES(x.v[i] < limit.v[i] ? 0.f : a.v[i]); }
 inline void lanes(F16 a, float* out) { store(out, a); }
 #undef DRMAS_LANES
 
@@ -169,10 +178,12 @@ inline float maxLane(F16 a) {
   return m;
 }
 
-/// e^x for x <= 88, to about 1 ulp; below -87 the result is e^-87 (about 1e-38), which every caller may treat as 0.
+/// e^x to about 1 ulp, 0 below -87 (where it would leave the normal numbers), e^88 above 88, NaN for NaN.
 /// Cody-Waite reduction x = n ln 2 + r with |r| <= ln(2)/2, then the degree-6 minimax polynomial of Cephes' expf.
-inline F16 exp(F16 x) {
-  x = min(max(x, broadcast(-87.f)), broadcast(88.f));
+inline F16 exp(F16 exponent) {
+  const F16 lowest = broadcast(-87.f);
+  // max and min give their second operand where one is not a number.
+  const F16 x = min(broadcast(88.f), max(lowest, exponent));
   const F16 n = roundToEven(x * broadcast(1.44269504088896341f));
   F16 r = fma(n, broadcast(-0.693359375f), x);
   r = fma(n, broadcast(2.12194440e-4f), r);
@@ -183,7 +194,7 @@ inline F16 exp(F16 x) {
   p = fma(p, r, broadcast(1.6666665459e-1f));
   p = fma(p, r, broadcast(5.0000001201e-1f));
   p = fma(p, r * r, r) + broadcast(1.f);
-  return scaleByPowerOfTwo(p, n);
+  return zeroBelow(scaleByPowerOfTwo(p, n), exponent, lowest);
 }
 
 /// Calls full(i) for whole vectors of a row of n floats and partial(i, rest) for what remains.

@@ -30,15 +30,7 @@ export interface BuildPlan {
   readonly hash: string;
 }
 
-const COMMON = [
-  '-std=c++17',
-  '-O3',
-  '-fPIC',
-  '-fvisibility=hidden',
-  '-ffp-contract=off',
-  '-fno-math-errno',
-  '-pthread',
-];
+const COMMON = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', '-fno-math-errno', '-pthread'];
 
 const ISA_FLAGS = {
   avx512: ['-mavx512f', '-mavx512vl', '-mavx512dq', '-mavx512bw', '-mavx2', '-mfma', '-mprefer-vector-width=512'],
@@ -64,10 +56,15 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
   const units: Unit[] = sets.map((isa) => ({
     source: 'kernels.cpp',
     object: `${isa}.o`,
-    flags: [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]],
+    // Beside vector sets the portable one is the last resort, not worth the seconds of a higher level on first use.
+    flags: [x64 && isa === 'portable' ? '-O2' : '-O3', ...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]],
   }));
   const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
-  units.push({ source: 'addon.cpp', object: 'addon.o', flags: [...COMMON, ...dispatch, `-I${headers.include_dir}`] });
+  units.push({
+    source: 'addon.cpp',
+    object: 'addon.o',
+    flags: ['-O2', ...COMMON, ...dispatch, `-I${headers.include_dir}`],
+  });
   const mac = process.platform === 'darwin';
   const link = mac ? ['-dynamiclib', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
 
