@@ -38,7 +38,7 @@ const short: Work = {
   },
   async executeRun(_recipe, run, { onNotice, checkpoint }) {
     onNotice?.('a notice');
-    run.emit(checkpoint ? { ...started, resumedFrom: checkpoint.step } : started);
+    if (checkpoint === undefined) run.emit(started);
     run.emit(evaluation(checkpoint?.step ?? 0, 0.5));
     run.emit(step((checkpoint?.step ?? 0) + 1));
     await run.writeCheckpoint((checkpoint?.step ?? 0) + 1, (directory) => writeFile(join(directory, 'state'), ''));

@@ -22,7 +22,6 @@ export interface RunStarted {
   };
   /** Trainable numbers of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
-  readonly resumedFrom?: number;
 }
 
 export interface Warmup {

@@ -37,6 +37,6 @@ export async function resumeCommand(context: CommandContext, path: string, flags
   const checkpoint = await run.latestCheckpoint();
   if (changed) run = await run.acceptChanges(loaded.codeHash, resolved, checkpoint?.step ?? 0);
   await run.rewind(checkpoint);
-  reporting.reporter?.recall(await run.events());
+  reporting.reporter?.resume(await run.events());
   return work(context, { recipe, run, reporting, checkpoint, threads: flags.threads });
 }

@@ -114,8 +114,9 @@ describe('the report of a run', () => {
     let shown = '';
     const screen = { width: 80, live: false, colour: false, write: (text: string) => (shown += text) };
     const reporter = new TerminalReporter(screen, recipe, { source: 'math', runPath: 'runs/math-1' });
-    reporter.recall([warmup(100), step(1)].map(stamped));
-    expect(shown).toBe('');
+    reporter.resume([warmup(100), step(1)].map(stamped));
+    expect(shown).toBe('resuming after step 1\n');
+    shown = '';
     for (const event of [step(2), spike]) reporter.write(stamped(event));
     await Promise.resolve();
     expect(shown).toMatch(/^step 2\/3 .*verifier 0\.92!.*left\n.*spike: verifier.*\n$/);

@@ -10,7 +10,7 @@ import { emptyHistory, type History, remember } from './history.js';
 import { evaluationLine, secondsLeft, spikeLine, stepLegend, stepLine, warmupLine } from './progress.js';
 import { type Screen, tone } from './screen.js';
 import { startLines } from './start.js';
-import { nextLines, summaryLines } from './summary.js';
+import { nextLines, secondsOf, summaryLines } from './summary.js';
 
 /** Lines of progress that cannot be written over come at most this often. */
 const SECONDS_BETWEEN_LINES = 10;
@@ -34,6 +34,8 @@ export class TerminalReporter implements MetricSink {
   #held: Step | undefined;
   #lastProgress = Number.NEGATIVE_INFINITY;
   #secondsOfRun = 0;
+  /** Of what was done before the run was interrupted. */
+  #secondsBefore = 0;
 
   constructor(screen: Screen, recipe: Recipe, options: { source: string; runPath: string }) {
     this.#screen = screen;
@@ -43,9 +45,13 @@ export class TerminalReporter implements MetricSink {
     this.#runPath = near.startsWith('..') ? options.runPath : near;
   }
 
-  /** Takes in what happened before a run was interrupted, without saying it again. */
-  recall(events: readonly RunEvent[]): void {
+  /** Takes in what happened before a run was interrupted, and says only where it goes on. */
+  resume(events: readonly RunEvent[]): void {
     for (const event of events) this.#history = remember(this.#history, event);
+    this.#secondsBefore = secondsOf(this.#history);
+    const { started, steps } = this.#history;
+    if (started !== undefined) this.#say(...startLines(this.#recipe, started, this.#runPath, this.#screen.width), '');
+    this.#say(`resuming after step ${steps.at(-1)?.step ?? 0}`);
   }
 
   /** Says something that is no event, such as that the warm start comes from the cache. */
@@ -81,7 +87,7 @@ export class TerminalReporter implements MetricSink {
         this.#say(...wrap(`warning: ${event.message}`, width).map((line) => tone(this.#screen, 'yellow', line)));
         break;
       case 'run.finished':
-        this.#secondsOfRun = event.seconds;
+        this.#secondsOfRun = this.#secondsBefore + event.seconds;
         break;
       case 'episode.failed': // counted in the report at the end
       case 'checkpoint':
@@ -106,7 +112,6 @@ export class TerminalReporter implements MetricSink {
   }
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
-    if (event.resumedFrom !== undefined) this.#say(`resuming ${this.#runPath} from step ${event.resumedFrom}`);
     this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
   }
 

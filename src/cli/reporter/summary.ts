@@ -74,15 +74,26 @@ export function agentTable({ steps, spikes, failedEpisodes }: History): string[]
   ];
 }
 
-/** A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it. */
-function timeSpent({ warmups, steps, evaluations }: History, total: number): TimeSpent {
+/** Seconds of all that the history holds. */
+export function secondsOf(history: History): number {
+  const { warmStart, sampling, training, evaluation } = phases(history);
+  return warmStart + sampling + training + evaluation;
+}
+
+function phases({ warmups, steps, evaluations }: History): Omit<TimeSpent, 'total'> {
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
-  const sampling = sum(steps.map((step) => step.phaseSeconds.rollout));
-  const training = sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update));
-  const evaluation = sum(evaluations.map((event) => event.seconds));
-  const warmStart = sum(warmups.map((event) => event.seconds));
-  const fits = warmStart + sampling + training + evaluation <= total;
-  return { warmStart: fits ? warmStart : 0, sampling, training, evaluation, total };
+  return {
+    warmStart: sum(warmups.map((event) => event.seconds)),
+    sampling: sum(steps.map((step) => step.phaseSeconds.rollout)),
+    training: sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update)),
+    evaluation: sum(evaluations.map((event) => event.seconds)),
+  };
+}
+
+/** A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it. */
+function timeSpent(history: History, total: number): TimeSpent {
+  const spent = phases(history);
+  return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
 /** What to do next. */
