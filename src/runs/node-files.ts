@@ -17,9 +17,7 @@ export const nodeFiles: Files = {
     }
   },
   append: (path, content) => appendFileSync(path, content, { flush: true }),
-  async makeDirectory(path) {
-    await mkdir(path, { recursive: true });
-  },
+  makeDirectory,
   async rename(from, to) {
     if (await exists(to)) throw Object.assign(new Error(`EEXIST: ${to} already exists`), { code: 'EEXIST' });
     await flushTree(from);
@@ -42,6 +40,19 @@ export const nodeFiles: Files = {
 /** Node's code of a file system error, such as 'ENOENT'. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/** Not `mkdir`'s own recursion: that never ends below a parent which exists but cannot hold directories, such as /proc. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    const parent = dirname(path);
+    if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
+    await makeDirectory(parent);
+    if (!(await exists(path))) await mkdir(path);
+  }
 }
 
 async function exists(path: string): Promise<boolean> {

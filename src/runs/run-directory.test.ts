@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,6 +76,8 @@ describe('creating a run', () => {
     const error = await RunDirectory.create(join(root, 'file', 'run'), record).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(RunError);
     expect(String(error)).toMatch(/cannot be written/);
+    if (existsSync('/proc'))
+      await expect(RunDirectory.create('/proc/no/run', record)).rejects.toThrow(/cannot be written/);
   });
 
   it('refuses to open what is not a run', async () => {
