@@ -15,6 +15,7 @@ import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';
+import { packSamples, transferables } from './sample-batch.js';
 import { readPolicy, type StoredPolicy, writePolicy } from './state-files.js';
 import { type EngineHardware, EngineThread } from './thread.js';
 
@@ -81,7 +82,8 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   }
 
   forward(policy: string, samples: readonly TrainingSample[]): Promise<Float32Array[]> {
-    return this.#thread.call('forward', policy, samples);
+    const batch = packSamples(samples);
+    return this.#thread.callWith(transferables(batch), 'forward', policy, batch);
   }
 
   forwardBackward(
@@ -89,7 +91,8 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     samples: readonly TrainingSample[],
     options: ForwardBackwardOptions,
   ): Promise<ForwardBackwardResult> {
-    return this.#thread.call('forwardBackward', policy, samples, options);
+    const batch = packSamples(samples);
+    return this.#thread.callWith(transferables(batch), 'forwardBackward', policy, batch, options);
   }
 
   optimStep(policy: string, settings: OptimStepSettings): Promise<OptimStepResult> {

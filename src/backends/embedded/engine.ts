@@ -15,6 +15,7 @@ import { lossKind } from '../../loss/table.js';
 import { PolicyModel } from '../../model/decoder/policy.js';
 import { Sampler, type SamplerResult } from '../../model/decoder/sampler.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import { type SampleBatch, unpackSamples } from './sample-batch.js';
 
 /** Everything a policy is, for checkpoints: copies, flat, in the engine's order. */
 export interface PolicyState {
@@ -58,16 +59,17 @@ export class Engine {
     return model.parameters;
   }
 
-  forward(name: string, samples: readonly TrainingSample[]): Float32Array[] {
-    return this.#resident(name).model.score(samples).logprobs;
+  forward(name: string, batch: SampleBatch): Float32Array[] {
+    return this.#resident(name).model.score(unpackSamples(batch)).logprobs;
   }
 
   forwardBackward(
     name: string,
-    samples: readonly TrainingSample[],
+    batch: SampleBatch,
     { loss, normalizer }: ForwardBackwardOptions,
   ): ForwardBackwardResult {
     const { model } = this.#resident(name);
+    const samples = unpackSamples(batch);
     if (loss.type === 'cross-entropy') {
       const scores = model.accumulate(samples, (indices) =>
         indices.map((i) => crossEntropyGradient(samples[i] as TrainingSample, normalizer)),

@@ -65,16 +65,25 @@ export class EngineThread {
   }
 
   call<M extends EngineMethod>(method: M, ...args: EngineArguments<M>): Promise<EngineResult<M>> {
+    return this.callWith([], method, ...args);
+  }
+
+  /** `transfer`: buffers among the arguments that are handed over instead of copied. */
+  callWith<M extends EngineMethod>(
+    transfer: readonly ArrayBufferLike[],
+    method: M,
+    ...args: EngineArguments<M>
+  ): Promise<EngineResult<M>> {
     if (this.#dead !== undefined) return Promise.reject(this.#dead);
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as (value: unknown) => void, reject });
-      this.post({ type: 'call', id, method, args });
+      this.post({ type: 'call', id, method, args }, transfer);
     });
   }
 
-  post(message: ToWorker): void {
-    if (this.#dead === undefined) this.#worker.postMessage(message);
+  post(message: ToWorker, transfer: readonly ArrayBufferLike[] = []): void {
+    if (this.#dead === undefined) this.#worker.postMessage(message, transfer as ArrayBuffer[]);
   }
 
   async dispose(): Promise<void> {
