@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { type LoadedRecipe, loadRecipe } from '../../recipe/load.js';
+import { loadRecipe } from '../../recipe/load.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import type { Checkpoint } from '../../runs/checkpoints.js';
 import { defaultRunPath, RunDirectory } from '../../runs/run-directory.js';
+import { runRecord } from '../../training/api.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from '../context.js';
 import { TerminalReporter } from '../reporter/reporter.js';
 import { screenOf } from '../reporter/screen.js';
@@ -25,18 +25,8 @@ export async function trainCommand(context: CommandContext, source: string, flag
   await context.work.prepareTasks(recipe);
   const path = flags.run ?? (await defaultRunPath(recipe.name));
   const reporting = report(context, recipe, { source, path, json: flags.json === true });
-  const run = await RunDirectory.create(path, recordOf(loaded, overrides, recipe), { sinks: [reporting.sink] });
+  const run = await RunDirectory.create(path, runRecord(loaded, overrides, recipe), { sinks: [reporting.sink] });
   return work(context, { recipe, run, reporting, threads: flags.threads, checkpoint: undefined });
-}
-
-function recordOf(loaded: LoadedRecipe, overrides: readonly string[], recipe: Recipe) {
-  const { source, codeHash } = loaded;
-  return {
-    version: 1 as const,
-    recipe: { source, overrides, codeHash },
-    resolved: recipeJson(recipe),
-    acceptedChanges: [],
-  };
 }
 
 /** Who is told what happens: a person through a reporter, or a program through JSON lines. */

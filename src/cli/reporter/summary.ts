@@ -46,8 +46,8 @@ function curveLines(history: History, width: number): string[] {
 }
 
 /** Turns, invalid share, gradient norms, spikes, predicted inflation and largest advantage of every agent. */
-export function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
-  const names = Object.keys(steps.at(-1)?.agents ?? {});
+function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
+  const names = [...new Set(steps.flatMap((step) => Object.keys(step.agents)))].sort();
   const rows = names.map((name) => {
     const agents = steps.flatMap((step) => step.agents[name] ?? []);
     const turns = agents.reduce((sum, agent) => sum + agent.turns, 0);
