@@ -30,3 +30,4 @@ export { agent } from './teams/agent.js';
 export { boxed, integer, oneOf } from './teams/parsers.js';
 export { solverVerifier } from './teams/solver-verifier.js';
 export { defineTeam } from './teams/team.js';
+export { type EvaluateOptions, evaluate, type TrainOptions, type TrainResult, train } from './training/api.js';
