@@ -3,7 +3,7 @@
 import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/spec.js';
 
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
-export interface TinyDecoderSpec {
+interface TinyDecoderSpec {
   readonly type: 'tiny-decoder';
   /** Residual stream width d. */
   readonly width: number;
@@ -20,7 +20,7 @@ export interface TinyDecoderSpec {
 }
 
 /** A model on disk, as a directory in the Hugging Face layout. */
-export interface CheckpointSpec {
+interface CheckpointSpec {
   readonly type: 'checkpoint';
   readonly path: string;
 }

@@ -12,13 +12,13 @@ import type {
   WarmStartInput,
 } from './schema.js';
 
-export type AgentName<T extends Team> = keyof T['agents'] & string;
+type AgentName<T extends Team> = keyof T['agents'] & string;
 
 /** One policy for each agent, one for all, or a policy for every agent by name. */
 export type Assignment<T extends Team> = 'separate' | 'shared' | { readonly [A in AgentName<T>]: string };
 
 /** The policies that an assignment makes. */
-export type PolicyName<T extends Team, Assign> = Assign extends 'separate'
+type PolicyName<T extends Team, Assign> = Assign extends 'separate'
   ? AgentName<T>
   : Assign extends 'shared'
     ? 'shared'
@@ -47,7 +47,7 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly backend?: BackendInput;
 }
 
-export type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelInput };
+type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelInput };
 
 /** What a recipe file exports: the input as written, to be resolved when it is loaded. */
 export interface RecipeDefinition {

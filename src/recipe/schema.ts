@@ -147,11 +147,6 @@ export function settingsSchema(agents: readonly string[], policies: readonly str
 }
 
 export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
-export type PolicySettings = z.output<typeof policySchema>;
-export type AgentSettings = z.output<typeof agentSchema>;
-export type WarmStartSettings = z.output<typeof warmStartSchema>;
-export type TrainingSettings = z.output<typeof trainingSchema>;
-export type EvaluationSettings = z.output<typeof evaluationSchema>;
 
 /** What a user may leave out, they may: the same sections before defaults are filled in. */
 export type PolicyInput = Partial<z.input<typeof policySchema>>;

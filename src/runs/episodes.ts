@@ -4,7 +4,7 @@ import type { Files } from '../core/files.js';
 import type { Message } from '../core/message.js';
 
 /** A turn on disk: all that is needed to grade it again or to learn from it again. */
-export interface StoredTurn {
+interface StoredTurn {
   readonly agent: string;
   readonly policy: string;
   readonly policyVersion: number;

@@ -10,7 +10,7 @@ import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start.js';
 
 /** What `drmas doctor` finds out about this machine. */
-export interface Diagnosis {
+interface Diagnosis {
   readonly drmas: string;
   readonly node: string;
   readonly platform: string;
