@@ -3,7 +3,7 @@ import type { EpisodeGroup } from '../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step } from '../core/events.js';
 import { mean, standardDeviation } from '../core/statistics.js';
 import { type ComparedTurn, type Comparison, magnitude } from './compare.js';
-import type { AgentUpdate, Updates } from './update.js';
+import type { AgentUpdate, Updates } from './updates.js';
 
 export function stepEvent(
   step: number,

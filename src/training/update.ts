@@ -6,28 +6,7 @@ import { mean } from '../core/statistics.js';
 import { normalizerOf } from '../loss/merge.js';
 import type { ComparedTurn, Comparison } from './compare.js';
 import type { Session } from './session.js';
-
-/** What an update did, averaged over the optimiser's steps; norms are before clipping. */
-export interface AgentUpdate {
-  readonly gradientNorm: number;
-  readonly loss: number;
-  readonly entropy: number;
-  readonly clipFraction: number;
-  readonly kl: number;
-  readonly maxRatioDeviation: number;
-  readonly tokens: number;
-}
-
-export interface PolicyUpdate {
-  readonly gradientNorm: number;
-  readonly learningRate: number;
-  /** False when a step of the optimiser was dropped. */
-  readonly applied: boolean;
-  readonly agents: Readonly<Record<string, AgentUpdate>>;
-}
-
-/** By policy; a policy without a turn in this step is missing. */
-export type Updates = Readonly<Record<string, PolicyUpdate>>;
+import type { AgentUpdate, PolicyUpdate, Updates } from './updates.js';
 
 /** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
 export async function updatePolicies(session: Session, step: number, { turns }: Comparison): Promise<Updates> {

@@ -3,7 +3,7 @@ import type { Spike } from '../core/events.js';
 import { median } from '../core/statistics.js';
 import type { Recipe } from '../recipe/recipe.js';
 import { type Comparison, episodeName, magnitude } from './compare.js';
-import type { Updates } from './update.js';
+import type { Updates } from './updates.js';
 
 /** So many norms are needed before one can be called unusual. */
 const FEWEST_NORMS = 5;

@@ -1,0 +1,21 @@
+/** What an update did, averaged over the optimiser's steps; norms are before clipping. */
+export interface AgentUpdate {
+  readonly gradientNorm: number;
+  readonly loss: number;
+  readonly entropy: number;
+  readonly clipFraction: number;
+  readonly kl: number;
+  readonly maxRatioDeviation: number;
+  readonly tokens: number;
+}
+
+export interface PolicyUpdate {
+  readonly gradientNorm: number;
+  readonly learningRate: number;
+  /** False when a step of the optimiser was dropped. */
+  readonly applied: boolean;
+  readonly agents: Readonly<Record<string, AgentUpdate>>;
+}
+
+/** By policy; a policy without a turn in this step is missing. */
+export type Updates = Readonly<Record<string, PolicyUpdate>>;
