@@ -3,7 +3,7 @@
 import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/spec.js';
 
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
-interface TinyDecoderSpec {
+export interface TinyDecoderSpec {
   readonly type: 'tiny-decoder';
   /** Residual stream width d. */
   readonly width: number;
@@ -20,7 +20,7 @@ interface TinyDecoderSpec {
 }
 
 /** A model on disk, as a directory in the Hugging Face layout. */
-interface CheckpointSpec {
+export interface CheckpointSpec {
   readonly type: 'checkpoint';
   readonly path: string;
 }
