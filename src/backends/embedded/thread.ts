@@ -19,6 +19,10 @@ interface Pending {
 const errorOf = ({ name, message }: PlainError): Error =>
   name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
 
+/** From the sources (tests, development) the thread needs a loader for TypeScript, which `--import` does not give to workers. */
+const withLoader = (entry: URL): string =>
+  `import('tsx/esm/api').then(({ register }) => (register(), import(${JSON.stringify(entry.href)})))`;
+
 /** The engine's worker seen from the main thread: calls become promises, the thread's death rejects them all. */
 export class EngineThread {
   readonly hardware: EngineHardware;
@@ -43,11 +47,8 @@ export class EngineThread {
    */
   static start(threads: number, onProgress?: (message: string) => void): Promise<EngineThread> {
     const sources = import.meta.url.endsWith('.ts');
-    const worker = new Worker(new URL(sources ? './worker.ts' : './worker.js', import.meta.url), {
-      workerData: { threads },
-      // From the sources (tests, development) the thread needs a loader for TypeScript.
-      ...(sources ? { execArgv: ['--import', 'tsx'] } : {}),
-    });
+    const entry = new URL(sources ? './worker.ts' : './worker.js', import.meta.url);
+    const worker = new Worker(sources ? withLoader(entry) : entry, { workerData: { threads }, eval: sources });
     return new Promise((resolve, reject) => {
       const onMessage = (message: FromWorker) => {
         if (message.type === 'progress') onProgress?.(message.message);

@@ -1,0 +1,157 @@
+/** Runs that are small enough to be trained many times over in a test: about a thousand parameters, a few steps. */
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { z } from 'zod';
+import type { EventBody } from '../../src/core/events.js';
+import { assistant, user } from '../../src/core/message.js';
+import { tinyDecoder } from '../../src/model/spec.js';
+import { defineRecipe, type RecipeInput } from '../../src/recipe/define.js';
+import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { RunDirectory, type RunOptions } from '../../src/runs/run-directory.js';
+import { arithmetic, arithmeticSymbols } from '../../src/tasks/arithmetic.js';
+import { agent } from '../../src/teams/agent.js';
+import { oneOf } from '../../src/teams/parsers.js';
+import { defineTeam } from '../../src/teams/team.js';
+import { cacheDirectory } from '../../src/tensor/native/cache.js';
+import { type ExecutionOptions, executeRun } from '../../src/training/run.js';
+
+/** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */
+export function temporaryRoot(): string {
+  const root = mkdtempSync(join(tmpdir(), 'drmas-training-'));
+  const native = join(cacheDirectory(), 'native');
+  mkdirSync(native, { recursive: true });
+  useCache(join(root, 'cache'), native);
+  afterAll(() => rmSync(root, { recursive: true, force: true }));
+  return root;
+}
+
+/** Makes an empty cache directory the one in use. */
+export function useCache(directory: string, native = join(cacheDirectory(), 'native')): void {
+  mkdirSync(directory, { recursive: true });
+  symlinkSync(native, join(directory, 'native'));
+  process.env.DRMAS_CACHE = directory;
+}
+
+const task = z.object({ question: z.string(), answer: z.string() });
+const share = (text: string, pattern: RegExp) => (text.match(pattern)?.length ?? 0) / (text.length + 1);
+const digit = (text: string) => /\d/.exec(text)?.[0];
+
+const agents = {
+  solver: agent({ system: '<solver>', parse: digit, invalidPenalty: 0.1, sampling: { maxTokens: 6 } }),
+  verifier: agent({
+    system: '<verifier>',
+    parse: oneOf('<approve>', '<reject>'),
+    invalidPenalty: 0.1,
+    sampling: { maxTokens: 2 },
+  }),
+};
+
+/** Earns what its digits are worth, so that even an untrained team has something to learn. */
+export const digitTeam = defineTeam({
+  name: 'digits',
+  task,
+  agents,
+  async play({ task, agents: { solver, verifier } }) {
+    const draft = await solver(task.question);
+    const asked = [user(task.question), assistant(draft.text)];
+    const verdict = await verifier(asked);
+    const last = verdict.value === '<approve>' ? draft : await solver([...asked, user(verdict.text)]);
+    return { text: last.text };
+  },
+  reward: ({ outcome: { text } }) => ({
+    team: share(text, /[0-4]/g),
+    agents: { verifier: share(text, /[3-7]/g) },
+  }),
+});
+
+/** Two drafts at once, each judged as soon as it is there. */
+export const concurrentTeam = defineTeam({
+  name: 'concurrent digits',
+  task,
+  agents,
+  async play({ task, agents: { solver, verifier } }) {
+    const chain = async (question: string) => {
+      const draft = await solver(question);
+      const verdict = await verifier([user(question), assistant(draft.text)]);
+      return { text: draft.text, verdict: verdict.value };
+    };
+    const [first, second] = await Promise.all([chain(task.question), chain(task.question.slice(2))]);
+    return first.verdict === '<reject>' ? second : first;
+  },
+  reward: ({ outcome: { text } }) => share(text, /[0-4]/g),
+});
+
+/** Four steps of two tasks by four episodes, evaluated in between, a checkpoint every second step. */
+export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []): Recipe {
+  const definition = defineRecipe({
+    name: 'tiny',
+    team: digitTeam,
+    tasks: arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 }),
+    model: tinyDecoder({
+      width: 8,
+      layers: 1,
+      heads: 2,
+      feedForward: 12,
+      context: 64,
+      tokenizer: {
+        type: 'symbols',
+        symbols: arithmeticSymbols,
+        stop: '<end>',
+        endOfUser: '<ask>',
+        endOfAssistant: '<end>',
+      },
+    }),
+    warmStart: { steps: 12, batch: 4 },
+    training: { steps: 4, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
+    evaluation: { every: 2, tasks: 3, samples: 2 },
+    ...changes,
+  } as RecipeInput);
+  return resolveRecipe(definition, { overrides });
+}
+
+/** A new run directory of its own below `root`. */
+export async function createRun(root: string, recipe: Recipe, options: RunOptions = {}): Promise<RunDirectory> {
+  const record = {
+    version: 1 as const,
+    recipe: { source: recipe.name, overrides: [], codeHash: '' },
+    resolved: recipeJson(recipe),
+    acceptedChanges: [],
+  };
+  return RunDirectory.create(join(await mkdtemp(join(root, 'run-')), 'run'), record, options);
+}
+
+/** Trains a recipe from the beginning to the end in a run directory of its own. */
+export async function trainTiny(
+  root: string,
+  recipe: Recipe,
+  options: Partial<ExecutionOptions> = {},
+): Promise<RunDirectory> {
+  const run = await createRun(root, recipe);
+  await executeRun(recipe, run, { threads: 1, ...options });
+  return run;
+}
+
+/** The events of a run without what may differ between two executions: times and durations. */
+export async function eventsOf(run: RunDirectory): Promise<EventBody[]> {
+  return (await run.events()).map((event) => {
+    const { time, seconds, phaseSeconds, ...lasting } = { seconds: 0, phaseSeconds: 0, ...event };
+    return lasting as EventBody;
+  });
+}
+
+/** SHA-256 by path of what has to come out the same byte for byte: weights, optimisers, positions, episodes. */
+export async function filesOf(run: RunDirectory): Promise<Record<string, string>> {
+  const names = (await readdir(run.path, { recursive: true })).filter((name) =>
+    /\.safetensors$|state\.json$|^episodes.*jsonl$/.test(name),
+  );
+  const hashes = names.sort().map(async (name) => {
+    const bytes = await readFile(join(run.path, name));
+    return [name, createHash('sha256').update(bytes).digest('hex')] as const;
+  });
+  return Object.fromEntries(await Promise.all(hashes));
+}
