@@ -198,6 +198,34 @@ void rmsNormBackward(Arguments& a) {
   if (a.ok()) k.table->rmsNormBackward(*k.pool, dx, dGain, dOut, x, gain, inverse, rows, width);
 }
 
+/// Floats up to the end of the last row's heads: a matrix may begin in the middle of its rows.
+double strided(long rows, long stride, long width) { return rows > 0 ? double(rows - 1) * stride + width : 0; }
+
+void headNorm(Arguments& a) {
+  const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
+  const double epsilon = a.number(7);
+  const Instance& k = a.instance();
+  float* x = a.floats(0, strided(rows, stride, heads * headDim));
+  float* inverse = a.floats(1, double(rows) * heads);
+  const float* gain = a.floats(2, double(headDim));
+  if (a.ok() && heads * headDim <= stride)
+    k.table->headNorm(*k.pool, x, inverse, gain, rows, stride, static_cast<int>(heads), static_cast<int>(headDim),
+                      static_cast<float>(epsilon));
+}
+
+void headNormBackward(Arguments& a) {
+  const long rows = a.size(5), stride = a.size(6), heads = a.size(7), headDim = a.size(8);
+  const Instance& k = a.instance();
+  float* d = a.floats(0, strided(rows, stride, heads * headDim));
+  float* dGain = a.floats(1, double(headDim));
+  const float* x = a.floats(2, strided(rows, stride, heads * headDim));
+  const float* gain = a.floats(3, double(headDim));
+  const float* inverse = a.floats(4, double(rows) * heads);
+  if (a.ok() && heads * headDim <= stride)
+    k.table->headNormBackward(*k.pool, d, dGain, x, gain, inverse, rows, stride, static_cast<int>(heads),
+                              static_cast<int>(headDim));
+}
+
 void rope(Arguments& a) {
   const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
   const bool inverse = a.flag(7);
@@ -443,6 +471,8 @@ napi_value create(napi_env env, napi_callback_info info) {
       {"linearWeightGradient", method<linearWeightGradient>},
       {"rmsNorm", method<rmsNorm>},
       {"rmsNormBackward", method<rmsNormBackward>},
+      {"headNorm", method<headNorm>},
+      {"headNormBackward", method<headNormBackward>},
       {"rope", method<rope>},
       {"attention", method<attention>},
       {"attentionBackward", method<attentionBackward>},

@@ -26,6 +26,8 @@ const KernelTable DRMAS_JOIN(table_, DRMAS_ISA) = {
     DRMAS_ISA::linearWeightGradient,
     DRMAS_ISA::rmsNorm,
     DRMAS_ISA::rmsNormBackward,
+    DRMAS_ISA::headNorm,
+    DRMAS_ISA::headNormBackward,
     DRMAS_ISA::rope,
     DRMAS_ISA::attention,
     DRMAS_ISA::attentionBackward,

@@ -22,50 +22,57 @@ inline void forRows(Pool& pool, long rows, const Body& body) {
   });
 }
 
-inline void rmsNorm(Pool& pool, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
-                    float epsilon) {
-  forRows(pool, rows, [&](long r) {
-    const float* in = x + r * width;
-    float* to = out + r * width;
-    F16 squares = zero();
-    forVectors(
-        width, [&](long i) { const F16 v = load(in + i); squares = fma(v, v, squares); },
-        [&](long i, int rest) { const F16 v = loadPartial(in + i, rest); squares = fma(v, v, squares); });
-    const float inv = 1.f / std::sqrt(sumLanes(squares) / static_cast<float>(width) + epsilon);
-    inverse[r] = inv;
-    const F16 scale = broadcast(inv);
-    forVectors(
-        width, [&](long i) { store(to + i, load(in + i) * scale * load(gain + i)); },
-        [&](long i, int rest) {
-          storePartial(to + i, loadPartial(in + i, rest) * scale * loadPartial(gain + i, rest), rest);
-        });
-  });
+/// One row; `to` may be `in`. Returns inv.
+inline float normRow(float* to, const float* in, const float* gain, long width, float epsilon) {
+  F16 squares = zero();
+  forVectors(
+      width, [&](long i) { const F16 v = load(in + i); squares = fma(v, v, squares); },
+      [&](long i, int rest) { const F16 v = loadPartial(in + i, rest); squares = fma(v, v, squares); });
+  const float inv = 1.f / std::sqrt(sumLanes(squares) / static_cast<float>(width) + epsilon);
+  const F16 scale = broadcast(inv);
+  forVectors(
+      width, [&](long i) { store(to + i, load(in + i) * scale * load(gain + i)); },
+      [&](long i, int rest) {
+        storePartial(to + i, loadPartial(in + i, rest) * scale * loadPartial(gain + i, rest), rest);
+      });
+  return inv;
 }
 
-/// dx[c] += inv · gain[c] · dOut[c] − x[c] · inv³ / width · Σ gain · dOut · x;  dGain[c] += Σ_r dOut · x · inv.
+/// dx[c] = inv · gain[c] · d[c] − x[c] · inv³ / width · Σ gain · d · x, of one row. Added to `to`, or written over it, which
+/// may then be `d`.
+template <bool kAdd>
+inline void normRowBackward(float* to, const float* d, const float* in, const float* gain, float inv, long width) {
+  F16 dot = zero();
+  forVectors(
+      width, [&](long i) { dot = fma(load(gain + i) * load(d + i), load(in + i), dot); },
+      [&](long i, int rest) {
+        dot = fma(loadPartial(gain + i, rest) * loadPartial(d + i, rest), loadPartial(in + i, rest), dot);
+      });
+  const F16 scale = broadcast(inv);
+  const F16 back = broadcast(-inv * inv * inv / static_cast<float>(width) * sumLanes(dot));
+  forVectors(
+      width,
+      [&](long i) {
+        const F16 dx = fma(load(in + i), back, load(gain + i) * load(d + i) * scale);
+        store(to + i, kAdd ? load(to + i) + dx : dx);
+      },
+      [&](long i, int rest) {
+        const F16 own = loadPartial(gain + i, rest) * loadPartial(d + i, rest) * scale;
+        const F16 dx = fma(loadPartial(in + i, rest), back, own);
+        storePartial(to + i, kAdd ? loadPartial(to + i, rest) + dx : dx, rest);
+      });
+}
+
+inline void rmsNorm(Pool& pool, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
+                    float epsilon) {
+  forRows(pool, rows, [&](long r) { inverse[r] = normRow(out + r * width, x + r * width, gain, width, epsilon); });
+}
+
+/// dx is added to; dGain[c] += Σ_r dOut · x · inv.
 inline void rmsNormBackward(Pool& pool, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,
                             const float* inverse, long rows, long width) {
   forRows(pool, rows, [&](long r) {
-    const float *in = x + r * width, *d = dOut + r * width;
-    float* to = dx + r * width;
-    F16 dot = zero();
-    forVectors(
-        width, [&](long i) { dot = fma(load(gain + i) * load(d + i), load(in + i), dot); },
-        [&](long i, int rest) {
-          dot = fma(loadPartial(gain + i, rest) * loadPartial(d + i, rest), loadPartial(in + i, rest), dot);
-        });
-    const float inv = inverse[r];
-    const F16 scale = broadcast(inv);
-    const F16 back = broadcast(-inv * inv * inv / static_cast<float>(width) * sumLanes(dot));
-    forVectors(
-        width,
-        [&](long i) {
-          store(to + i, load(to + i) + fma(load(in + i), back, load(gain + i) * load(d + i) * scale));
-        },
-        [&](long i, int rest) {
-          const F16 own = loadPartial(gain + i, rest) * loadPartial(d + i, rest) * scale;
-          storePartial(to + i, loadPartial(to + i, rest) + fma(loadPartial(in + i, rest), back, own), rest);
-        });
+    normRowBackward<true>(dx + r * width, dOut + r * width, x + r * width, gain, inverse[r], width);
   });
   pool.run((width + kLanes - 1) / kLanes, [&](long column) {
     const long c = column * kLanes;
@@ -80,6 +87,39 @@ inline void rmsNormBackward(Pool& pool, float* dx, float* dGain, const float* dO
         sum = fma(loadPartial(dOut + r * width + c, rest) * loadPartial(x + r * width + c, rest), broadcast(inverse[r]),
                   sum);
       storePartial(dGain + c, loadPartial(dGain + c, rest) + sum, rest);
+    }
+  });
+}
+
+/// rmsNorm of the first heads of rows of `stride` floats, in place; each head is summed as a row of its own would be.
+inline void headNorm(Pool& pool, float* x, float* inverse, const float* gain, long rows, long stride, int heads,
+                     int headDim, float epsilon) {
+  forRows(pool, rows, [&](long r) {
+    for (int h = 0; h < heads; h++) {
+      float* at = x + r * stride + h * headDim;
+      inverse[r * heads + h] = normRow(at, at, gain, headDim, epsilon);
+    }
+  });
+}
+
+/// d becomes dx; dGain[c] += Σ_r Σ_h d · x · inv, rows in order and in each its heads, taken before d is written over.
+inline void headNormBackward(Pool& pool, float* d, float* dGain, const float* x, const float* gain,
+                             const float* inverse, long rows, long stride, int heads, int headDim) {
+  pool.run((headDim + kLanes - 1) / kLanes, [&](long column) {
+    const int c = static_cast<int>(column) * kLanes;
+    const int rest = headDim - c;
+    F16 sum = zero();
+    for (long r = 0; r < rows; r++)
+      for (int h = 0; h < heads; h++) {
+        const long at = r * stride + h * headDim + c;
+        sum = fma(loadUpTo(d + at, rest) * loadUpTo(x + at, rest), broadcast(inverse[r * heads + h]), sum);
+      }
+    storeUpTo(dGain + c, loadUpTo(dGain + c, rest) + sum, rest);
+  });
+  forRows(pool, rows, [&](long r) {
+    for (int h = 0; h < heads; h++) {
+      const long at = r * stride + h * headDim;
+      normRowBackward<false>(d + at, d + at, x + at, gain, inverse[r * heads + h], headDim);
     }
   });
 }

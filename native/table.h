@@ -30,6 +30,10 @@ struct KernelTable {
                   float epsilon);
   void (*rmsNormBackward)(Pool&, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,
                           const float* inverse, long rows, long width);
+  void (*headNorm)(Pool&, float* x, float* inverse, const float* gain, long rows, long stride, int heads, int headDim,
+                   float epsilon);
+  void (*headNormBackward)(Pool&, float* d, float* dGain, const float* x, const float* gain, const float* inverse,
+                           long rows, long stride, int heads, int headDim);
   void (*rope)(Pool&, float* x, const float* table, const int32_t* positions, long rows, long stride, int heads,
                int headDim, bool inverse);
   void (*attention)(Pool&, float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences, Heads);

@@ -77,6 +77,36 @@ export interface Kernels {
     width: number,
   ): void;
 
+  /**
+   * The same over heads that lie inside wider rows: normalises, in place, the first `heads` heads of each row of
+   * x [rows, stride], all by one gain [headDim]; `inverse` [rows, heads] is for the backward pass.
+   */
+  headNorm(
+    x: Float32Array,
+    inverse: Float32Array,
+    gain: Float32Array,
+    rows: number,
+    stride: number,
+    heads: number,
+    headDim: number,
+    epsilon: number,
+  ): void;
+  /**
+   * In place: in the first `heads` heads of each row of d [rows, stride] the gradient of what `headNorm` wrote becomes that
+   * of x, its values before. dGain [headDim] is added to: the sum over rows, and in each over its heads, in order.
+   */
+  headNormBackward(
+    d: Float32Array,
+    dGain: Float32Array,
+    x: Float32Array,
+    gain: Float32Array,
+    inverse: Float32Array,
+    rows: number,
+    stride: number,
+    heads: number,
+    headDim: number,
+  ): void;
+
   // ---- rotary position embedding (Su et al. 2021), half-split layout ---------------------------------------------------
 
   /**
@@ -172,7 +202,7 @@ export interface Kernels {
     feedForward: number,
   ): void;
 
-  // ---- embedding ---------------------------------------------------------------------------------------------------------
+  // ---- embedding (with a table of one row: a bias) ------------------------------------------------------------------------
 
   /** out [rows, width] = table[tokens[r]]. */
   embed(out: Float32Array, table: Float32Array, tokens: Int32Array, rows: number, width: number): void;

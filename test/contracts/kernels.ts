@@ -10,7 +10,7 @@ import { logprobContract } from './kernels/head.js';
 import { linearContract } from './kernels/linear.js';
 import { everyOperation } from './kernels/operations.js';
 import { optimiserContract } from './kernels/optimiser.js';
-import { embeddingContract, gateContract, normContract, ropeContract } from './kernels/rows.js';
+import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
 import { samplingContract } from './kernels/sampling.js';
 import { close, sameBits } from './kernels/support.js';
 
@@ -26,6 +26,7 @@ export function kernelsContract(name: string, create: () => Kernels): void {
 
     linearContract(subject);
     normContract(subject);
+    headNormContract(subject);
     ropeContract(subject);
     attentionContract(subject);
     cacheContract(subject);

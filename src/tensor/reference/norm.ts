@@ -33,3 +33,44 @@ export const rmsNormBackward: Kernels['rmsNormBackward'] = (dx, dGain, dOut, x, 
   }
   for (let i = 0; i < width; i++) dGain[i] = (dGain[i] as number) + (gainSums[i] as number);
 };
+
+export const headNorm: Kernels['headNorm'] = (x, inverse, gain, rows, stride, heads, headDim, epsilon) => {
+  for (let row = 0; row < rows; row++) {
+    for (let head = 0; head < heads; head++) {
+      const values = x.subarray(row * stride + head * headDim, row * stride + (head + 1) * headDim);
+      rmsNorm(values, inverse.subarray(row * heads + head), values, gain, 1, headDim, epsilon);
+    }
+  }
+};
+
+/** The formula of `rmsNormBackward`, written over the gradient that it reads. */
+export const headNormBackward: Kernels['headNormBackward'] = (
+  d,
+  dGain,
+  x,
+  gain,
+  inverse,
+  rows,
+  stride,
+  heads,
+  headDim,
+) => {
+  const gainSums = new Float64Array(headDim);
+  for (let row = 0; row < rows; row++) {
+    for (let head = 0; head < heads; head++) {
+      const at = row * stride + head * headDim;
+      const scale = inverse[row * heads + head] as number;
+      let dot = 0;
+      for (let i = 0; i < headDim; i++) {
+        const change = (d[at + i] as number) * (x[at + i] as number);
+        dot += change * (gain[i] as number);
+        gainSums[i] = (gainSums[i] as number) + change * scale;
+      }
+      const along = (dot / headDim) * scale * scale * scale;
+      for (let i = 0; i < headDim; i++) {
+        d[at + i] = (d[at + i] as number) * (gain[i] as number) * scale - (x[at + i] as number) * along;
+      }
+    }
+  }
+  for (let i = 0; i < headDim; i++) dGain[i] = (dGain[i] as number) + (gainSums[i] as number);
+};

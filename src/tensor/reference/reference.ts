@@ -4,7 +4,7 @@ import { embed, embedBackward } from './embedding.js';
 import { swiglu, swigluBackward } from './gate.js';
 import { sampleTokens, tokenLogprobs, tokenLogprobsBackward } from './head.js';
 import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
-import { rmsNorm, rmsNormBackward } from './norm.js';
+import { headNorm, headNormBackward, rmsNorm, rmsNormBackward } from './norm.js';
 import { adamw, add, sumOfSquares } from './optimiser.js';
 import { rope } from './rope.js';
 
@@ -26,6 +26,8 @@ export function createReferenceKernels(): Kernels {
     linearWeightGradient,
     rmsNorm,
     rmsNormBackward,
+    headNorm,
+    headNormBackward,
     rope,
     attention,
     attentionBackward,

@@ -41,6 +41,12 @@ export function everyOperation(kernels: Kernels): Map<string, Float32Array | Int
 
   const stride = (heads + 2 * kvHeads) * headDim;
   const qkv = random(rows * stride, 'qkv', 2);
+  const headGain = random(headDim, 'head gain');
+  const [headInverse, dHeadGain] = [zeros(rows * heads), random(headDim, 'dHeadGain')];
+  const [normedHeads, dHeads] = [random(rows * stride, 'heads', 2), random(rows * stride, 'dHeads')];
+  kernels.headNorm(normedHeads, headInverse, headGain, rows, stride, heads, headDim, 1e-5);
+  kernels.headNormBackward(dHeads, dHeadGain, qkv, headGain, headInverse, rows, stride, heads, headDim);
+  keep('heads', normedHeads, headInverse, dHeads, dHeadGain);
   const table = random(capacity * headDim, 'table');
   const lengths = [1, 130, 96, 30];
   const starts = integers([0, 1, 131, 227, 257]);

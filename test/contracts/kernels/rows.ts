@@ -102,6 +102,80 @@ export function normContract(subject: Subject): void {
   });
 }
 
+export function headNormContract(subject: Subject): void {
+  describe('headNorm', () => {
+    const shapes = [
+      { rows: 1, heads: 1, headDim: 2, before: 0, after: 0 },
+      { rows: 3, heads: 2, headDim: 12, before: 5, after: 7 },
+      { rows: 17, heads: 3, headDim: 16, before: 16, after: 0 },
+      { rows: 66, heads: 2, headDim: 64, before: 0, after: 64 },
+      { rows: 5, heads: 7, headDim: 97, before: 1, after: 1 },
+    ];
+    /** The matrix whose heads begin `before` floats into each row. */
+    const within = (kernels: ReturnType<Subject>, x: Float32Array, before: number) => {
+      const whole = floats(kernels, x);
+      return { whole, heads: whole.subarray(before) };
+    };
+
+    it.each(shapes)('is rmsNorm of each head, bit for bit, and touches nothing else: %j', (shape) => {
+      const { rows, heads, headDim, before, after } = shape;
+      const stride = before + heads * headDim + after;
+      const x = noise(rows * stride, 'x', 3);
+      const gain = floats(subject(), noise(headDim, 'gain'));
+      const matrix = within(subject(), x, before);
+      const inverse = blank(subject(), rows * heads);
+      subject().headNorm(matrix.heads, inverse, gain, rows, stride, heads, headDim, EPSILON);
+      const expected = x.slice();
+      for (let row = 0; row < rows; row++) {
+        for (let head = 0; head < heads; head++) {
+          const at = row * stride + before + head * headDim;
+          const [out, scale] = [blank(subject(), headDim), blank(subject(), 1)];
+          const own = floats(subject(), x.subarray(at, at + headDim));
+          subject().rmsNorm(out, scale, own, gain, 1, headDim, EPSILON);
+          expected.set(body(out), at);
+          sameBits(inverse.slice(row * heads + head, row * heads + head + 1), body(scale), 'inverse');
+        }
+      }
+      sameBits(body(matrix.whole), expected, 'headNorm');
+      expect(tailIsIntact(matrix.whole) && tailIsIntact(inverse)).toBe(true);
+    });
+
+    it.each(shapes)('turns the gradient of its result into that of its input: %j', (shape) => {
+      const { rows, heads, headDim, before, after } = shape;
+      const stride = before + heads * headDim + after;
+      const x = noise(rows * stride, 'x', 2);
+      const change = noise(rows * stride, 'd');
+      const gain = noise(headDim, 'gain');
+      const inverse = blank(subject(), rows * heads);
+      const ours = floats(subject(), gain);
+      subject().headNorm(within(subject(), x, before).heads, inverse, ours, rows, stride, heads, headDim, EPSILON);
+      const d = within(subject(), change, before);
+      const beforeGain = noise(headDim, 'before gain');
+      const dGain = floats(subject(), beforeGain);
+      const saved = within(subject(), x, before).heads;
+      subject().headNormBackward(d.heads, dGain, saved, ours, inverse, rows, stride, heads, headDim);
+      const expected = Float64Array.from(change);
+      const expectedGain = Float64Array.from(beforeGain);
+      for (let row = 0; row < rows; row++) {
+        for (let head = 0; head < heads; head++) {
+          const at = row * stride + before + head * headDim;
+          const [values, upstream] = [x.subarray(at, at + headDim), change.subarray(at, at + headDim)];
+          expected.set(
+            differences((moved) => dot(upstream, normalised(moved, gain)), values),
+            at,
+          );
+          normalised(values, new Float32Array(headDim).fill(1)).forEach((value, i) => {
+            expectedGain[i] = get(expectedGain, i) + value * get(upstream, i);
+          });
+        }
+      }
+      close(body(d.whole), expected, 1e-5, 'dx');
+      close(body(dGain), expectedGain, 1e-5, 'dGain');
+      expect(tailIsIntact(d.whole) && tailIsIntact(dGain)).toBe(true);
+    });
+  });
+}
+
 export function ropeContract(subject: Subject): void {
   describe('rope', () => {
     for (const headDim of [2, 8, 16, 64, 80]) {
