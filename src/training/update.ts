@@ -69,9 +69,9 @@ async function updatePolicy(
         clipNorm,
         ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
       });
-      const results = await Promise.all(submitted);
+      const [results, taken] = await Promise.all([Promise.all(submitted), stepped]);
       parts.push(...results.map((result, k) => ({ agent: agents[k] as string, result })));
-      steps.push(await stepped);
+      steps.push(taken);
     }
   }
   await backend.publish(policy);

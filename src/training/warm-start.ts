@@ -77,11 +77,11 @@ async function learn(
       optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(settings, step) },
       clipNorm: settings.clipNorm,
     });
-    flying.push(
-      Promise.all([computed, stepped]).then(([{ loss }]) => {
-        losses.push(loss);
-      }),
-    );
+    const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
+      losses.push(loss);
+    });
+    done.catch(() => {}); // awaited below, unless an interruption leaves it to nobody
+    flying.push(done);
     tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     if (step % REPORT_EVERY !== 0 && step !== steps) {
       if (flying.length >= IN_FLIGHT) await flying.shift();

@@ -22,6 +22,8 @@ export interface PolicyState {
   readonly weights: Float32Array;
   readonly optimizer?: {
     readonly step: number;
+    /** Under which the weights were published, so that a run that goes on counts on. */
+    readonly version: number;
     readonly firstMoment: Float32Array;
     readonly secondMoment: Float32Array;
   };
@@ -32,6 +34,7 @@ interface Resident {
   /** Made when the policy first plays; one that is only trained needs no cache. */
   sampler: Sampler | undefined;
   published: { readonly version: number; readonly weights: Float32Array } | undefined;
+  nextVersion: number;
 }
 
 /** Sends a token's log-prob up by 1 / normalizer: the gradient of a cross-entropy. */
@@ -53,7 +56,7 @@ export class Engine {
   createPolicy(name: string, config: DecoderConfig, first: { seed: number } | PolicyState): number {
     if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
     const model = new PolicyModel(this.#kernels, config);
-    this.#policies.set(name, { model, sampler: undefined, published: undefined });
+    this.#policies.set(name, { model, sampler: undefined, published: undefined, nextVersion: 0 });
     if ('seed' in first) model.initialise(first.seed);
     else this.importState(name, first);
     return model.parameters;
@@ -112,7 +115,7 @@ export class Engine {
 
   publish(name: string): number {
     const resident = this.#resident(name);
-    const version = (resident.published?.version ?? -1) + 1;
+    const version = resident.nextVersion++;
     resident.published = { version, weights: Float32Array.from(resident.model.tensors.flat) };
     return version;
   }
@@ -141,21 +144,28 @@ export class Engine {
   }
 
   exportState(name: string, optimizer: boolean): PolicyState {
-    const { model } = this.#resident(name);
+    const { model, published } = this.#resident(name);
     const weights = Float32Array.from(model.tensors.flat);
     if (!optimizer) return { weights };
     const { step, firstMoment, secondMoment } = model.optimizer;
     return {
       weights,
-      optimizer: { step, firstMoment: Float32Array.from(firstMoment), secondMoment: Float32Array.from(secondMoment) },
+      optimizer: {
+        step,
+        version: published?.version ?? 0,
+        firstMoment: Float32Array.from(firstMoment),
+        secondMoment: Float32Array.from(secondMoment),
+      },
     };
   }
 
   importState(name: string, { weights, optimizer }: PolicyState): void {
-    const { model } = this.#resident(name);
+    const resident = this.#resident(name);
+    const { model } = resident;
     model.tensors.flat.set(weights);
     model.resetOptimizer();
     if (optimizer !== undefined) {
+      resident.nextVersion = optimizer.version;
       model.optimizer.step = optimizer.step;
       model.optimizer.firstMoment.set(optimizer.firstMoment);
       model.optimizer.secondMoment.set(optimizer.secondMoment);

@@ -29,12 +29,15 @@ export async function writePolicy(
   const tensors = toHuggingFace(decoderTensors(config, state.weights), config);
   await writeModelDirectory(files, directory, { config, tensors, tokenizer });
   if (state.optimizer === undefined) return;
-  const { step, firstMoment, secondMoment } = state.optimizer;
+  const { step, version, firstMoment, secondMoment } = state.optimizer;
   const flat = [
     { name: 'first_moment', shape: [firstMoment.length], data: firstMoment },
     { name: 'second_moment', shape: [secondMoment.length], data: secondMoment },
   ];
-  await files.write(`${directory}/${OPTIMIZER}`, encodeSafetensors(flat, { step: String(step) }));
+  await files.write(
+    `${directory}/${OPTIMIZER}`,
+    encodeSafetensors(flat, { step: String(step), version: String(version) }),
+  );
 }
 
 export interface StoredPolicy {
@@ -67,8 +70,19 @@ async function readOptimizer(
     throw new CheckpointError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   });
   const tensors = decodeSafetensors(bytes, file);
-  const step = Number(safetensorsMetadata(bytes, file).step);
-  if (!Number.isSafeInteger(step) || step < 0) throw new CheckpointError(`${file}: expected metadata "step", a count`);
+  const metadata = safetensorsMetadata(bytes, file);
+  const count = (key: 'step' | 'version') => {
+    const value = Number(metadata[key]);
+    if (!Number.isSafeInteger(value) || value < 0) {
+      throw new CheckpointError(`${file}: expected metadata "${key}", a count`);
+    }
+    return value;
+  };
   const read = (name: string) => Float32Array.from(requireTensor(tensors, { name, shape: [length] }, file).data);
-  return { step, firstMoment: read('first_moment'), secondMoment: read('second_moment') };
+  return {
+    step: count('step'),
+    version: count('version'),
+    firstMoment: read('first_moment'),
+    secondMoment: read('second_moment'),
+  };
 }

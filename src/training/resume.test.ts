@@ -1,0 +1,142 @@
+import { appendFile, cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  createRun,
+  digitTeam,
+  eventsOf,
+  filesOf,
+  temporaryRoot,
+  tinyRecipe,
+  trainTiny,
+  useCache,
+} from '../../test/support/tiny-run.js';
+import { type Clock, systemClock } from '../core/clock.js';
+import type { MetricSink, RunEvent } from '../core/events.js';
+import type { Recipe } from '../recipe/recipe.js';
+import { RunDirectory } from '../runs/run-directory.js';
+import { executeRun } from './run.js';
+
+const root = temporaryRoot();
+const recipe = tinyRecipe();
+let whole: RunDirectory;
+beforeAll(async () => {
+  whole = await trainTiny(root, recipe);
+}, 60_000); // the kernels may have to be compiled first
+
+async function expectWhole(path: string): Promise<void> {
+  const run = await RunDirectory.open(path);
+  expect(await eventsOf(run)).toEqual(await eventsOf(whole));
+  // What an interruption left between two due checkpoints may stay.
+  expect(await filesOf(run)).toMatchObject(await filesOf(whole));
+}
+
+/** Goes on as the command line does: from the last checkpoint, or from the beginning where there is none. */
+async function resume(
+  path: string,
+  how: { signal?: AbortSignal; recipe?: Recipe; clock?: Clock; sink?: MetricSink } = {},
+) {
+  const run = await RunDirectory.open(path, { sinks: how.sink ? [how.sink] : [] });
+  const checkpoint = await run.latestCheckpoint();
+  await run.rewind(checkpoint);
+  await executeRun(how.recipe ?? recipe, run, { threads: 1, checkpoint, ...how });
+}
+
+describe('a run that is interrupted', () => {
+  /** A moment at which Ctrl-C comes, and the checkpoint that the run then leaves. */
+  interface Moment {
+    readonly name: string;
+    readonly step: number | undefined;
+    readonly press: (interrupt: () => void) => { recipe?: Recipe; clock?: Clock; sink?: MetricSink };
+  }
+  const nth = (n: number, act: () => void) => {
+    let calls = 0;
+    return () => {
+      if (++calls === n) act();
+    };
+  };
+  const atTrace = (n: number) => (interrupt: () => void) => {
+    const { train, test } = recipe.tasks;
+    const count = nth(n, interrupt);
+    const trace: NonNullable<typeof train.trace> = (random, split) => {
+      if (split === 'train') count();
+      return train.trace?.(random, split) as ReturnType<NonNullable<typeof train.trace>>;
+    };
+    return { recipe: { ...recipe, tasks: { train: { ...train, trace }, test } } };
+  };
+  const atPlay = (n: number) => (interrupt: () => void) => {
+    const count = nth(n, interrupt);
+    const play: typeof digitTeam.play = (context) => {
+      count();
+      return digitTeam.play(context);
+    };
+    return { recipe: { ...recipe, team: { ...recipe.team, play: play as Recipe['team']['play'] } } };
+  };
+  const atClock = (n: number) => (interrupt: () => void) => {
+    const count = nth(n, interrupt);
+    const seconds = () => {
+      count();
+      return systemClock.seconds();
+    };
+    return { clock: { ...systemClock, seconds } };
+  };
+  const atEvent = (type: RunEvent['type'], n: number) => (interrupt: () => void) => {
+    const count = nth(n, interrupt);
+    return { sink: { write: (event: RunEvent) => (event.type === type ? count() : undefined) } };
+  };
+
+  // In this order on one and the same run: an evaluation plays 6 episodes, a step 8.
+  const moments: Moment[] = [
+    { name: 'in the warm start', step: undefined, press: atTrace(30) },
+    { name: 'in the first evaluation', step: undefined, press: atPlay(3) },
+    { name: 'in the first step', step: undefined, press: atPlay(6 + 5) },
+    { name: 'in the second step', step: 1, press: atPlay(6 + 8 + 5) },
+    { name: 'before the update of the second step', step: 2, press: atClock(3) },
+    { name: 'in the evaluation after it', step: 2, press: atPlay(4) },
+    { name: 'while its checkpoint is written', step: 2, press: atEvent('evaluation', 1) },
+    { name: 'as soon as it goes on', step: 2, press: atEvent('checkpoint', 1) },
+    { name: 'after the third step', step: 3, press: atEvent('step', 1) },
+    { name: 'in the last evaluation', step: 4, press: atPlay(8 + 2) },
+  ];
+
+  it(`goes on as if nothing had happened: ${moments.map(({ name }) => name).join(', ')}`, async () => {
+    useCache(join(root, 'empty-cache')); // so that there is a warm start to interrupt
+    const { path } = await createRun(root, recipe);
+    for (const { name, step, press } of moments) {
+      const controller = new AbortController();
+      const reason = new Error(`interrupted ${name}`);
+      const pressed = press(() => controller.abort(reason));
+      await expect(resume(path, { ...pressed, signal: controller.signal }), name).rejects.toBe(reason);
+      const run = await RunDirectory.open(path);
+      expect((await run.latestCheckpoint())?.step, name).toBe(step);
+      expect((await run.events()).at(-1), name).toMatchObject({ type: 'run.finished', reason: 'stopped' });
+    }
+    await resume(path);
+    await expectWhole(path);
+  });
+});
+
+describe('a run that is killed', () => {
+  it('in the middle of writing goes on from its last checkpoint', async () => {
+    const path = join(await mkdtemp(join(root, 'killed-')), 'run');
+    await cp(whole.path, path, { recursive: true });
+    await rm(join(path, 'checkpoints', 'step-000004'), { recursive: true });
+    await appendFile(join(path, 'events.jsonl'), '{"type":"step","step":5,"age');
+    await writeFile(join(path, 'episodes', 'step-000005.jsonl'), '{"task":');
+    const torn = join(path, 'checkpoints', '.tmp-step-000004-x', 'solver');
+    await mkdir(torn, { recursive: true });
+    await writeFile(join(torn, 'model.safetensors'), 'half');
+    await resume(path);
+    await expectWhole(path);
+    await expect(readFile(join(torn, 'model.safetensors'))).rejects.toThrow(/ENOENT/);
+  });
+
+  it('before its first checkpoint begins anew', async () => {
+    const path = join(await mkdtemp(join(root, 'killed-')), 'run');
+    await cp(whole.path, path, { recursive: true });
+    for (const name of ['step-000002', 'step-000004']) await rm(join(path, 'checkpoints', name), { recursive: true });
+    await truncate(join(path, 'events.jsonl'), 700);
+    await resume(path);
+    await expectWhole(path);
+  });
+});
