@@ -30,10 +30,11 @@ inline void transposeBlocks(float* blocks, const float* from, long stride, long 
   }
 }
 
-/// products[r][j] = Σ_d x[r][d] · blocks[j][d] for all j below 16 · blockCount.
-template <int kRows, int kBlocks>
-inline void dotBlocksTile(float* products, long productStride, const float* const* x, const float* blocks,
-                          int headDim) {
+/// products[r][j] = Σ_d x[r][d] · blocks[j][d] for all j below 16 · blockCount. kShared: all rows meet the same blocks,
+/// blocks[0]; otherwise row r its own, blocks[r].
+template <int kRows, int kBlocks, bool kShared>
+inline void dotBlocksTile(float* products, long productStride, const float* const* x, const float* const* blocks,
+                          long first, int headDim) {
   F16 sum[kRows][kBlocks];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; r++)
@@ -41,10 +42,14 @@ inline void dotBlocksTile(float* products, long productStride, const float* cons
     for (int b = 0; b < kBlocks; b++) sum[r][b] = zero();
   for (int d = 0; d < headDim; d++) {
     F16 keys[kBlocks];
+    const auto loadKeys = [&](const float* from) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; b++) keys[b] = load(blocks + (b * headDim + d) * kLanes);
+      for (int b = 0; b < kBlocks; b++) keys[b] = load(from + ((first + b) * headDim + d) * kLanes);
+    };
+    if (kShared) loadKeys(blocks[0]);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; r++) {
+      if (!kShared) loadKeys(blocks[r]);
       const F16 value = broadcast(x[r][d]);
 #pragma GCC unroll 4
       for (int b = 0; b < kBlocks; b++) sum[r][b] = fma(value, keys[b], sum[r][b]);
@@ -53,31 +58,31 @@ inline void dotBlocksTile(float* products, long productStride, const float* cons
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; r++)
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; b++) store(products + r * productStride + b * kLanes, sum[r][b]);
+    for (int b = 0; b < kBlocks; b++) store(products + r * productStride + (first + b) * kLanes, sum[r][b]);
 }
 
-template <int kRows>
-inline void dotBlocks(float* products, long productStride, const float* const* x, const float* blocks, long blockCount,
-                      int headDim) {
+template <int kRows, bool kShared>
+inline void dotBlocks(float* products, long productStride, const float* const* x, const float* const* blocks,
+                      long blockCount, int headDim) {
   constexpr int kTogether = kRows == 1 ? 4 : 2;  // enough independent sums to hide the latency of multiply-add
   long b = 0;
   for (; b + kTogether <= blockCount; b += kTogether)
-    dotBlocksTile<kRows, kTogether>(products + b * kLanes, productStride, x, blocks + b * headDim * kLanes, headDim);
-  for (; b < blockCount; b++)
-    dotBlocksTile<kRows, 1>(products + b * kLanes, productStride, x, blocks + b * headDim * kLanes, headDim);
+    dotBlocksTile<kRows, kTogether, kShared>(products, productStride, x, blocks, b, headDim);
+  for (; b < blockCount; b++) dotBlocksTile<kRows, 1, kShared>(products, productStride, x, blocks, b, headDim);
 }
 
-/// kRows queries with counts[r] keys each. `scores` has room for kRows rows of scoreStride floats.
-template <int kRows>
+/// kRows queries with counts[r] keys each, of one head (kShared: keys and values of all rows are those of row 0) or of
+/// several. `scores` has room for kRows rows of scoreStride floats.
+template <int kRows, bool kShared>
 inline void attendRows(float* const* out, float* const* logSumExp, const float* const* q, const long* counts,
-                       const float* keyBlocks, const float* values, long valueStride, int headDim, float scale,
-                       float* scores, long scoreStride) {
+                       const float* const* keyBlocks, const float* const* values, long valueStride, int headDim,
+                       float scale, float* scores, long scoreStride) {
   long longest = 0, shortest = std::numeric_limits<long>::max();
   for (int r = 0; r < kRows; r++) {
     longest = std::max(longest, counts[r]);
     shortest = std::min(shortest, counts[r]);
   }
-  dotBlocks<kRows>(scores, scoreStride, q, keyBlocks, blocksOf(longest), headDim);
+  dotBlocks<kRows, kShared>(scores, scoreStride, q, keyBlocks, blocksOf(longest), headDim);
 
   float inverse[kRows];
   for (int r = 0; r < kRows; r++) {
@@ -120,14 +125,18 @@ inline void attendRows(float* const* out, float* const* logSumExp, const float* 
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; r++) sum[r] = zero();
     for (long j = 0; j < shortest; j++) {
-      const F16 value = loadUpTo(values + j * valueStride + c, width);
+      F16 value = loadUpTo(values[0] + j * valueStride + c, width);
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; r++) sum[r] = fma(broadcast(scores[r * scoreStride + j]), value, sum[r]);
+      for (int r = 0; r < kRows; r++) {
+        if (!kShared && r > 0) value = loadUpTo(values[r] + j * valueStride + c, width);
+        sum[r] = fma(broadcast(scores[r * scoreStride + j]), value, sum[r]);
+      }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; r++) {
+      const float* own = values[kShared ? 0 : r];
       for (long j = shortest; j < counts[r]; j++)
-        sum[r] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(values + j * valueStride + c, width), sum[r]);
+        sum[r] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(own + j * valueStride + c, width), sum[r]);
       storeUpTo(out[r] + c, sum[r] * broadcast(inverse[r]), width);
     }
   }
@@ -145,9 +154,10 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
     const float* keys = base + static_cast<long>(h.heads + kvHead) * h.headDim;
     const float* values = base + static_cast<long>(h.heads + h.kvHeads + kvHead) * h.headDim;
     const long scoreStride = blocksOf(length) * kLanes;
-    float* keyBlocks = keyScratch.floats(static_cast<size_t>(scoreStride) * h.headDim);
+    float* const blocks = keyScratch.floats(static_cast<size_t>(scoreStride) * h.headDim);
+    const float* const keyBlocks = blocks;
     float* scores = scoreScratch.floats(static_cast<size_t>(scoreStride) * kQueries);
-    transposeBlocks(keyBlocks, keys, stride, length, h.headDim);
+    transposeBlocks(blocks, keys, stride, length, h.headDim);
     for (int g = 0; g < h.group(); g++) {
       const int head = kvHead * h.group() + g;
       const float* q[kQueries];
@@ -161,8 +171,8 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
           lse[r] = logSumExp + (first + t + r) * h.heads + head;
           counts[r] = t + r + 1;
         }
-        (together == kQueries ? attendRows<kQueries> : attendRows<1>)(to, lse, q, counts, keyBlocks, values, stride,
-                                                                     h.headDim, scale, scores, scoreStride);
+        (together == kQueries ? attendRows<kQueries, true> : attendRows<1, true>)(
+            to, lse, q, counts, &keyBlocks, &values, stride, h.headDim, scale, scores, scoreStride);
         t += together;
       }
     }
@@ -205,25 +215,22 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
       const long count = positions[r] + 1;
       const long scoreStride = blocksOf(count) * kLanes;
       float* scores = scoreScratch.floats(static_cast<size_t>(scoreStride) * kQueries);
-      for (int k = 0; k < h.kvHeads; k++) {
-        const float* keyBlocks = keys + slots[r] * slotSize + k * headSize;
-        const float* slotValues = values + slots[r] * slotSize + k * headSize;
-        const float* q[kQueries];
+      const long counts[kQueries] = {count, count, count, count};
+      for (int first = 0; first < h.heads;) {
+        const int together = first + kQueries <= h.heads ? kQueries : 1;
+        const float *q[kQueries], *keyBlocks[kQueries], *slotValues[kQueries];
         float *to[kQueries], *lse[kQueries];
-        const long counts[kQueries] = {count, count, count, count};
-        for (int g = 0; g < h.group();) {
-          const int together = g + kQueries <= h.group() ? kQueries : 1;
-          for (int i = 0; i < together; i++) {
-            const long head = static_cast<long>(k) * h.group() + g + i;
-            q[i] = qkv + r * stride + head * h.headDim;
-            to[i] = out + r * outStride + head * h.headDim;
-            lse[i] = nullptr;
-          }
-          (together == kQueries ? attendRows<kQueries> : attendRows<1>)(to, lse, q, counts, keyBlocks, slotValues,
-                                                                       h.headDim, h.headDim, scale, scores,
-                                                                       scoreStride);
-          g += together;
+        for (int i = 0; i < together; i++) {
+          const long head = first + i, at = slots[r] * slotSize + head / h.group() * headSize;
+          q[i] = qkv + r * stride + head * h.headDim;
+          keyBlocks[i] = keys + at;
+          slotValues[i] = values + at;
+          to[i] = out + r * outStride + head * h.headDim;
+          lse[i] = nullptr;
         }
+        (together == kQueries ? attendRows<kQueries, false> : attendRows<1, false>)(
+            to, lse, q, counts, keyBlocks, slotValues, h.headDim, h.headDim, scale, scores, scoreStride);
+        first += together;
       }
     }
   });
@@ -247,8 +254,8 @@ inline void attendRowsBackward(float* const* dq, float* dKeys, float* dValues, c
                                const float* keyBlocks, const float* valueBlocks, const float* keys, long stride,
                                int headDim, float scale, float* p, float* ds, long scoreStride) {
   const long blocks = blocksOf(t + kRows);
-  dotBlocks<kRows>(p, scoreStride, q, keyBlocks, blocks, headDim);
-  dotBlocks<kRows>(ds, scoreStride, dOut, valueBlocks, blocks, headDim);
+  dotBlocks<kRows, true>(p, scoreStride, q, &keyBlocks, blocks, headDim);
+  dotBlocks<kRows, true>(ds, scoreStride, dOut, &valueBlocks, blocks, headDim);
   for (int r = 0; r < kRows; r++) {
     F16 dot = zero();
     for (int c = 0; c < headDim; c += kLanes)

@@ -17,6 +17,21 @@ inline void rope(Pool& pool, float* x, const float* table, const int32_t* positi
   forRows(pool, rows, [&](long r) {
     const float* cosines = table + static_cast<long>(positions[r]) * headDim;
     const float* sines = cosines + half;
+    if (half == kLanes / 2) {  // a head is one vector: (a, b) (c, c) + (b, a) (-s, s) has the same bits
+      alignas(64) float both[2][kLanes];
+      for (int i = 0; i < half; i++) {
+        both[0][i] = both[0][half + i] = cosines[i];
+        both[1][half + i] = sines[i];
+        both[1][i] = -sines[i];
+      }
+      const F16 c = load(both[0]), s = load(both[1]) * sign;
+      float* head = x + r * stride;
+      for (int h = 0; h < heads; h++, head += headDim) {
+        const F16 pair = load(head);
+        store(head, pair * c + swapHalves(pair) * s);
+      }
+      return;
+    }
     for (int i = 0; i < half; i += kLanes) {
       const int n = half - i;
       const F16 c = loadUpTo(cosines + i, n), s = loadUpTo(sines + i, n) * sign;

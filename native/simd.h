@@ -1,6 +1,7 @@
-// One logical vector of 16 floats on every instruction set: a 512-bit register, two 256-bit ones, or plain C++ that the
-// compiler vectorises as far as the target allows. Since lanes and their order are the same everywhere and multiply-add is
-// fused on AVX-512, AVX2 and ARM, those give the same bits.
+// One logical vector of 16 floats on every instruction set: a 512-bit register, two 256-bit ones, four 128-bit ones in
+// WebAssembly, or plain C++ that the compiler vectorises as far as the target allows. Since lanes and their order are the
+// same everywhere and multiply-add is fused on AVX-512, AVX2 and ARM, those give the same bits. WebAssembly has no fused
+// multiply-add that all engines offer: it rounds the product too.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,8 @@
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 namespace drmas {
@@ -47,11 +50,12 @@ inline F16 scaleByPowerOfTwo(F16 a, F16 n) {
   const __m512i shifted = _mm512_slli_epi32(_mm512_cvtps_epi32(n.v), 23);
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), shifted))};
 }
+/// Lanes 8..15, then 0..7.
+inline F16 swapHalves(F16 a) { return {_mm512_shuffle_f32x4(a.v, a.v, 0x4e)}; }
 /// 0 where x < limit, else a (also where x is not a number).
 inline F16 zeroBelow(F16 a, F16 x, F16 limit) {
   return {_mm512_mask_mov_ps(a.v, _mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), _mm512_setzero_ps())};
 }
-inline void lanes(F16 a, float* out) { _mm512_storeu_ps(out, a.v); }
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
@@ -98,10 +102,96 @@ inline __m256 scaleHalf(__m256 a, __m256 n) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), shifted));
 }
 inline F16 scaleByPowerOfTwo(F16 x, F16 n) { return {scaleHalf(x.a, n.a), scaleHalf(x.b, n.b)}; }
+inline F16 swapHalves(F16 x) { return {x.b, x.a}; }
 inline F16 zeroBelow(F16 y, F16 x, F16 limit) {
   return {_mm256_andnot_ps(_mm256_cmp_ps(x.a, limit.a, _CMP_LT_OQ), y.a),
           _mm256_andnot_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_LT_OQ), y.b)};
 }
+
+#elif defined(__wasm_simd128__)
+
+struct F16 {
+  v128_t a, b, c, d;
+};
+inline F16 broadcast(float x) {
+  const v128_t v = wasm_f32x4_splat(x);
+  return {v, v, v, v};
+}
+inline F16 zero() { return broadcast(0.f); }
+inline F16 load(const float* p) {
+  return {wasm_v128_load(p), wasm_v128_load(p + 4), wasm_v128_load(p + 8), wasm_v128_load(p + 12)};
+}
+inline void store(float* p, F16 x) {
+  wasm_v128_store(p, x.a);
+  wasm_v128_store(p + 4, x.b);
+  wasm_v128_store(p + 8, x.c);
+  wasm_v128_store(p + 12, x.d);
+}
+inline v128_t loadQuarter(const float* p, int n, float fill) {
+  if (n >= 4) return wasm_v128_load(p);
+  return wasm_f32x4_make(n > 0 ? p[0] : fill, n > 1 ? p[1] : fill, n > 2 ? p[2] : fill, fill);
+}
+inline void storeQuarter(float* p, v128_t x, int n) {
+  if (n >= 4) return wasm_v128_store(p, x);
+  if (n > 0) wasm_v128_store32_lane(p, x, 0);
+  if (n > 1) wasm_v128_store32_lane(p + 1, x, 1);
+  if (n > 2) wasm_v128_store32_lane(p + 2, x, 2);
+}
+inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
+  return {loadQuarter(p, n, fill), loadQuarter(p + 4, n - 4, fill), loadQuarter(p + 8, n - 8, fill),
+          loadQuarter(p + 12, n - 12, fill)};
+}
+inline void storePartial(float* p, F16 x, int n) {
+  storeQuarter(p, x.a, n);
+  storeQuarter(p + 4, x.b, n - 4);
+  storeQuarter(p + 8, x.c, n - 8);
+  storeQuarter(p + 12, x.d, n - 12);
+}
+inline v128_t keepQuarter(v128_t x, int n, v128_t fill) {
+  return wasm_v128_bitselect(x, fill, wasm_i32x4_gt(wasm_i32x4_splat(n), wasm_i32x4_const(0, 1, 2, 3)));
+}
+inline F16 keepLanes(F16 x, int n, float fill) {
+  const v128_t f = wasm_f32x4_splat(fill);
+  return {keepQuarter(x.a, n, f), keepQuarter(x.b, n - 4, f), keepQuarter(x.c, n - 8, f), keepQuarter(x.d, n - 12, f)};
+}
+inline F16 operator+(F16 x, F16 y) {
+  return {wasm_f32x4_add(x.a, y.a), wasm_f32x4_add(x.b, y.b), wasm_f32x4_add(x.c, y.c), wasm_f32x4_add(x.d, y.d)};
+}
+inline F16 operator-(F16 x, F16 y) {
+  return {wasm_f32x4_sub(x.a, y.a), wasm_f32x4_sub(x.b, y.b), wasm_f32x4_sub(x.c, y.c), wasm_f32x4_sub(x.d, y.d)};
+}
+inline F16 operator*(F16 x, F16 y) {
+  return {wasm_f32x4_mul(x.a, y.a), wasm_f32x4_mul(x.b, y.b), wasm_f32x4_mul(x.c, y.c), wasm_f32x4_mul(x.d, y.d)};
+}
+inline F16 operator/(F16 x, F16 y) {
+  return {wasm_f32x4_div(x.a, y.a), wasm_f32x4_div(x.b, y.b), wasm_f32x4_div(x.c, y.c), wasm_f32x4_div(x.d, y.d)};
+}
+inline F16 fma(F16 x, F16 y, F16 z) { return x * y + z; }
+// Pseudo-maximum and -minimum, operands swapped: like those of x86, they give y where one is not a number.
+inline F16 max(F16 x, F16 y) {
+  return {wasm_f32x4_pmax(y.a, x.a), wasm_f32x4_pmax(y.b, x.b), wasm_f32x4_pmax(y.c, x.c), wasm_f32x4_pmax(y.d, x.d)};
+}
+inline F16 min(F16 x, F16 y) {
+  return {wasm_f32x4_pmin(y.a, x.a), wasm_f32x4_pmin(y.b, x.b), wasm_f32x4_pmin(y.c, x.c), wasm_f32x4_pmin(y.d, x.d)};
+}
+inline F16 sqrt(F16 x) {
+  return {wasm_f32x4_sqrt(x.a), wasm_f32x4_sqrt(x.b), wasm_f32x4_sqrt(x.c), wasm_f32x4_sqrt(x.d)};
+}
+inline F16 roundToEven(F16 x) {
+  return {wasm_f32x4_nearest(x.a), wasm_f32x4_nearest(x.b), wasm_f32x4_nearest(x.c), wasm_f32x4_nearest(x.d)};
+}
+/// 1.5 · 2^23 + n holds n in its lowest bits, and the rest of its bits leave by the shift.
+inline v128_t scaleQuarter(v128_t x, v128_t n) {
+  return wasm_i32x4_add(x, wasm_i32x4_shl(wasm_f32x4_add(n, wasm_f32x4_const_splat(12582912.f)), 23));
+}
+inline F16 scaleByPowerOfTwo(F16 x, F16 n) {
+  return {scaleQuarter(x.a, n.a), scaleQuarter(x.b, n.b), scaleQuarter(x.c, n.c), scaleQuarter(x.d, n.d)};
+}
+inline F16 zeroBelow(F16 y, F16 x, F16 limit) {
+  return {wasm_v128_andnot(y.a, wasm_f32x4_lt(x.a, limit.a)), wasm_v128_andnot(y.b, wasm_f32x4_lt(x.b, limit.b)),
+          wasm_v128_andnot(y.c, wasm_f32x4_lt(x.c, limit.c)), wasm_v128_andnot(y.d, wasm_f32x4_lt(x.d, limit.d))};
+}
+inline F16 swapHalves(F16 x) { return {x.c, x.d, x.a, x.b}; }
 inline void lanes(F16 x, float* out) { store(out, x); }
 
 #else
@@ -146,8 +236,8 @@ inline float scaleLane(float a, float n) {
   return a;
 }
 inline F16 scaleByPowerOfTwo(F16 a, F16 n) { DRMAS_LANES(scaleLane(a.v[i], n.v[i])); }
+inline F16 swapHalves(F16 a) { DRMAS_LANES(a.v[(i + 8) % kLanes]); }
 inline F16 zeroBelow(F16 a, F16 x, F16 limit) { DRMAS_LANES(x.v[i] < limit.v[i] ? 0.f : a.v[i]); }
-inline void lanes(F16 a, float* out) { store(out, a); }
 #undef DRMAS_LANES
 
 #endif
@@ -161,22 +251,43 @@ inline void storeUpTo(float* p, F16 x, int n) {
     storePartial(p, x, n);
 }
 
-/// Sum of the lanes, always by the same tree: i + (i + 8), then 4, 2, 1.
+/// Folds the lanes by one fixed tree, i with i + 8, then + 4, + 2, + 1, so that the result has the same bits everywhere.
+#if defined(__AVX2__) && defined(__FMA__)
+template <class Fold>
+inline float foldEight(__m256 x, const Fold& fold) {
+  __m128 four = fold(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  four = fold(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(fold(four, _mm_shuffle_ps(four, four, 1)));
+}
+#if defined(__AVX512F__)
+inline __m256 lowEight(F16 a) { return _mm512_castps512_ps256(a.v); }
+inline __m256 highEight(F16 a) { return _mm512_extractf32x8_ps(a.v, 1); }
+#else
+inline __m256 lowEight(F16 a) { return a.a; }
+inline __m256 highEight(F16 a) { return a.b; }
+#endif
 inline float sumLanes(F16 a) {
+  return foldEight(_mm256_add_ps(lowEight(a), highEight(a)), [](__m128 x, __m128 y) { return _mm_add_ps(x, y); });
+}
+inline float maxLane(F16 a) {
+  return foldEight(_mm256_max_ps(lowEight(a), highEight(a)), [](__m128 x, __m128 y) { return _mm_max_ps(x, y); });
+}
+#else
+template <class Fold>
+inline float foldLanes(F16 a, const Fold& fold) {
   float t[kLanes];
-  lanes(a, t);
+  store(t, a);
   for (int half = 8; half >= 1; half /= 2)
-    for (int i = 0; i < half; i++) t[i] += t[i + half];
+    for (int i = 0; i < half; i++) t[i] = fold(t[i], t[i + half]);
   return t[0];
 }
-
-inline float maxLane(F16 a) {
-  float t[kLanes];
-  lanes(a, t);
-  float m = t[0];
-  for (int i = 1; i < kLanes; i++) m = t[i] > m ? t[i] : m;
-  return m;
+inline float sumLanes(F16 a) {
+  return foldLanes(a, [](float x, float y) { return x + y; });
 }
+inline float maxLane(F16 a) {
+  return foldLanes(a, [](float x, float y) { return x > y ? x : y; });
+}
+#endif
 
 /// e^x to about 1 ulp, 0 below -87 (where it would leave the normal numbers), e^88 above 88, NaN for NaN.
 /// Cody-Waite reduction x = n ln 2 + r with |r| <= ln(2)/2, then the degree-6 minimax polynomial of Cephes' expf.
