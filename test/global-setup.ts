@@ -1,0 +1,6 @@
+import { loadNativeKernels } from '../src/tensor/native/load.js';
+
+/** Builds the native kernels once, so that test files on a fresh machine need not each compile them at the same time. */
+export default async function setup(): Promise<void> {
+  await loadNativeKernels({ threads: 1 });
+}
