@@ -103,7 +103,22 @@ export interface OptimStepResult {
   readonly applied: boolean;
 }
 
-/** Sizes of a decoder in the Llama layout. Field names follow the transformer literature, not one vendor's file. */
+/** How positions are stretched beyond the context that a model was first trained on. */
+export type RopeScaling =
+  | { readonly type: 'linear'; readonly factor: number }
+  | {
+      readonly type: 'llama3';
+      readonly factor: number;
+      readonly lowFrequencyFactor: number;
+      readonly highFrequencyFactor: number;
+      /** Context length before stretching. */
+      readonly originalContext: number;
+    };
+
+/**
+ * A decoder in the Llama layout: its sizes, and what sets families apart. Field names follow the transformer literature, not
+ * one vendor's file. The features are absent where a decoder does without them, so that equal decoders have equal configs.
+ */
 export interface DecoderConfig {
   readonly vocabSize: number;
   readonly width: number;
@@ -115,6 +130,14 @@ export interface DecoderConfig {
   readonly context: number;
   readonly ropeBase: number;
   readonly normEpsilon: number;
+  /** Absent: positions are rotated as they are. */
+  readonly ropeScaling?: RopeScaling;
+  /** Attention projections that add a bias: those of queries, keys and values, or these and the one back to the stream. */
+  readonly attentionBias?: 'qkv' | 'qkvo';
+  /** Queries and keys are normalised (RMSNorm) head by head before the rotation. */
+  readonly queryKeyNorm?: true;
+  /** The output head is a matrix of its own, not the embedding. */
+  readonly untiedOutput?: true;
 }
 
 /** Where a policy's first weights come from. */

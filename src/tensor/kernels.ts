@@ -202,7 +202,7 @@ export interface Kernels {
     feedForward: number,
   ): void;
 
-  // ---- embedding (with a table of one row: a bias) ------------------------------------------------------------------------
+  // ---- embedding ---------------------------------------------------------------------------------------------------------
 
   /** out [rows, width] = table[tokens[r]]. */
   embed(out: Float32Array, table: Float32Array, tokens: Int32Array, rows: number, width: number): void;

@@ -6,7 +6,7 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 
-const config: DecoderConfig = {
+const plain: DecoderConfig = {
   vocabSize: 13,
   width: 24,
   layers: 2,
@@ -19,9 +19,37 @@ const config: DecoderConfig = {
   normEpsilon: 1e-6,
 };
 
+/** One configuration a feature, and one with all that can stand together. Sizes differ so that no two can be mixed up. */
+const configs: Readonly<Record<string, DecoderConfig>> = {
+  plain,
+  'with biases on queries, keys and values': { ...plain, attentionBias: 'qkv' },
+  'with biases on all of attention': { ...plain, attentionBias: 'qkvo' },
+  'with normalised queries and keys': { ...plain, queryKeyNorm: true, headDim: 10 },
+  'with a head of its own': { ...plain, untiedOutput: true },
+  'with stretched positions': { ...plain, ropeScaling: { type: 'linear', factor: 3 } },
+  'with everything': {
+    ...plain,
+    headDim: 18,
+    attentionBias: 'qkvo',
+    queryKeyNorm: true,
+    untiedOutput: true,
+    ropeScaling: { type: 'llama3', factor: 4, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 20 },
+  },
+};
+
+/** Random weights in which biases and gains differ from 0 and 1, so that leaving one out shows. */
+function randomise(model: PolicyModel): void {
+  model.initialise(3);
+  const random = new RandomStream('decoder weights');
+  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of model.tensors.layers)
+    for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm])
+      for (let i = 0; i < tensor.length; i++) tensor[i] = (tensor[i] as number) + random.normal() / 2;
+  model.weightsChanged();
+}
+
 function randomSequence(random: RandomStream, length: number, temperature = 1): Sequence {
   return {
-    tokens: Int32Array.from({ length }, () => random.integer(0, config.vocabSize - 1)),
+    tokens: Int32Array.from({ length }, () => random.integer(0, plain.vocabSize - 1)),
     mask: Uint8Array.from({ length }, (_, t) => (t > 0 && random.chance(0.6) ? 1 : 0)),
     temperature,
   };
@@ -43,10 +71,10 @@ function generate(sampler: Sampler, requests: readonly SamplerRequest[], waves: 
 
 /** What every kernel set must give the decoder: right gradients, and bits that do not depend on batching. */
 export function decoderContract(name: string, create: () => Kernels): void {
-  describe(`decoder on ${name} kernels`, () => {
-    const kernels = create();
+  const kernels = create();
+  describe.each(Object.entries(configs))(`decoder on ${name} kernels, %s`, (_, config) => {
     const model = new PolicyModel(kernels, config);
-    model.initialise(3);
+    randomise(model);
     const random = new RandomStream('decoder test');
     const sequences = [17, 2, 40, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
 
@@ -62,12 +90,14 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const named = {
         embedding: tensors.embedding,
         finalNorm: tensors.finalNorm,
+        output: tensors.output,
         ...Object.assign(
           {},
           ...tensors.layers.map((l, i) => Object.fromEntries(Object.entries(l).map(([k, v]) => [`${i}.${k}`, v]))),
         ),
       } as Record<string, Float32Array>;
       for (const [tensor, view] of Object.entries(named)) {
+        if (view.length === 0) continue;
         const first = (view.byteOffset - tensors.flat.byteOffset) / 4;
         const direction = Float64Array.from(view, () => random.normal());
         const before = Float32Array.from(view);
@@ -119,6 +149,20 @@ export function decoderContract(name: string, create: () => Kernels): void {
       sequences.forEach((sequence, i) => {
         expect(model.score([sequence]).logprobs[0]).toEqual(together[i]);
       });
+    });
+
+    it('gives the logits whose log-softmax the log-probs are, to the same bits for any length', () => {
+      const { tokens } = sequences[0] as Sequence;
+      const logits = model.logits(tokens);
+      expect(logits.length).toBe(tokens.length * config.vocabSize);
+      const mask = Uint8Array.from(tokens, (_, t) => (t === 0 ? 0 : 1));
+      const [logprobs] = model.score([{ tokens, mask, temperature: 1 }]).logprobs;
+      for (let t = 1; t < tokens.length; t++) {
+        const row = logits.subarray((t - 1) * config.vocabSize, t * config.vocabSize);
+        const logSumExp = Math.log(row.reduce((sum, z) => sum + Math.exp(z), 0));
+        expect(logprobs?.[t]).toBeCloseTo((row[tokens[t] as number] as number) - logSumExp, 5);
+      }
+      expect(model.logits(tokens.subarray(0, 5))).toEqual(logits.subarray(0, 5 * config.vocabSize));
     });
 
     it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {

@@ -3,17 +3,10 @@ import type { DecoderConfig } from '../../core/backend.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type PackedBatch, packBatches, type Sequence } from './batch.js';
-import {
-  backwardBuffers,
-  backwardLayer,
-  forwardLayer,
-  type LayerBuffers,
-  layerBuffers,
-  ropeTable,
-  type Stack,
-} from './layers.js';
+import { backwardBuffers, backwardLayer, forwardLayer, type LayerBuffers, layerBuffers, type Stack } from './layers.js';
 import { PackedDecoder } from './packed.js';
 import { checkConfig, type DecoderTensors } from './parameters.js';
+import { ropeTable } from './rope.js';
 
 /** Rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
 const DEFAULT_BATCH_ROWS = 1024;
@@ -33,10 +26,14 @@ export interface Scores {
   readonly predicted: number;
 }
 
-interface Pass {
-  readonly batch: PackedBatch;
+/** What the layers make of a batch. */
+interface StackPass {
   readonly layers: LayerBuffers[];
   readonly final: Float32Array; // [R, width], the residual stream after the last layer
+}
+
+interface Pass extends StackPass {
+  readonly batch: PackedBatch;
   readonly gathered: Float32Array; // [N, width], its predicting rows
   readonly normed: Float32Array; // [N, width]
   readonly inverse: Float32Array; // [N]
@@ -51,7 +48,9 @@ export class Decoder {
   readonly #arena: Arena;
   readonly #rope: Float32Array;
   readonly #forward: PackedDecoder;
-  readonly #backward: PackedDecoder;
+  /** Made when the first gradient is asked for: a decoder that only scores needs none. */
+  #backward: PackedDecoder | undefined;
+  #backwardCurrent = false;
   readonly #batchRows: number;
   #tensors: DecoderTensors | undefined;
 
@@ -62,7 +61,6 @@ export class Decoder {
     this.#arena = new Arena(kernels);
     this.#rope = ropeTable(kernels, config);
     this.#forward = new PackedDecoder(kernels, config, false);
-    this.#backward = new PackedDecoder(kernels, config, true);
     this.#batchRows = batchRows;
   }
 
@@ -70,12 +68,35 @@ export class Decoder {
   use(tensors: DecoderTensors): void {
     this.#tensors = tensors;
     this.#forward.pack(tensors);
-    this.#backward.pack(tensors);
+    this.#backwardCurrent = false;
   }
 
   /** @throws ArgumentError when a sequence does not fit the context. */
   score(sequences: readonly Sequence[]): Scores {
     return this.#run(sequences, () => {});
+  }
+
+  /** Logits after every token of one sequence: [T, vocabSize]. @throws ArgumentError when it does not fit the context. */
+  logits(tokens: Int32Array): Float32Array {
+    const kernels = this.#kernels;
+    const { width, vocabSize, normEpsilon, context } = this.config;
+    // The last token of a sequence gets no row, so one more follows that nothing looks at.
+    const padded = new Int32Array(tokens.length + 1);
+    padded.set(tokens);
+    const sequence = { tokens: padded, mask: new Uint8Array(padded.length), temperature: 1 };
+    const all = new Float32Array(tokens.length * vocabSize);
+    for (const batch of packBatches(kernels, [sequence], context, this.#batchRows)) {
+      this.#arena.reset();
+      const { rows } = batch;
+      const { final } = this.#stackPass(batch);
+      const [normed, inverse] = [this.#arena.take(rows * width), this.#arena.take(rows)];
+      kernels.rmsNorm(normed, inverse, final, this.#weights().finalNorm, rows, width, normEpsilon);
+      this.#inLogitBlocks(rows, (first, n, logits) => {
+        kernels.linear(logits, rowsOf(normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
+        all.set(logits.subarray(0, n * vocabSize), first * vocabSize);
+      });
+    }
+    return all;
   }
 
   /**
@@ -122,15 +143,26 @@ export class Decoder {
     return { logprobs: all, entropySum, predicted };
   }
 
-  #stack(packed: PackedDecoder): Stack {
+  #weights(): DecoderTensors {
     if (this.#tensors === undefined) throw new Error('Decoder.use must be called before the first pass');
-    return { kernels: this.#kernels, config: this.config, rope: this.#rope, tensors: this.#tensors, packed };
+    return this.#tensors;
   }
 
-  #forwardPass(batch: PackedBatch): Pass {
+  #stack(packed: PackedDecoder): Stack {
+    return { kernels: this.#kernels, config: this.config, rope: this.#rope, tensors: this.#weights(), packed };
+  }
+
+  #packedBackward(): PackedDecoder {
+    this.#backward ??= new PackedDecoder(this.#kernels, this.config, true);
+    if (!this.#backwardCurrent) this.#backward.pack(this.#weights());
+    this.#backwardCurrent = true;
+    return this.#backward;
+  }
+
+  #stackPass(batch: PackedBatch): StackPass {
     const kernels = this.#kernels;
     const arena = this.#arena;
-    const { width, heads, kvHeads, headDim, layers, vocabSize, normEpsilon } = this.config;
+    const { width, heads, kvHeads, headDim, layers } = this.config;
     const { rows } = batch;
     const stack = this.#stack(this.#forward);
     const saved: LayerBuffers[] = [];
@@ -144,12 +176,18 @@ export class Decoder {
         kernels.attention(attended, logSumExp, qkv, batch.starts, batch.sequences, heads, kvHeads, headDim),
       );
     }
+    return { layers: saved, final: stream };
+  }
 
+  #forwardPass(batch: PackedBatch): Pass {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, vocabSize, normEpsilon } = this.config;
+    const stack = this.#stackPass(batch);
     const count = batch.predicting.length;
     const pass = {
+      ...stack,
       batch,
-      layers: saved,
-      final: stream,
       gathered: arena.take(count * width),
       normed: arena.take(count * width),
       inverse: arena.take(count),
@@ -157,8 +195,9 @@ export class Decoder {
       logSumExp: arena.take(count),
       entropy: arena.take(count),
     };
-    kernels.embed(pass.gathered, stream, batch.predicting, count, width); // a gather of rows
-    kernels.rmsNorm(pass.normed, pass.inverse, pass.gathered, stack.tensors.finalNorm, count, width, normEpsilon);
+    const { finalNorm } = this.#weights();
+    kernels.embed(pass.gathered, pass.final, batch.predicting, count, width); // a gather of rows
+    kernels.rmsNorm(pass.normed, pass.inverse, pass.gathered, finalNorm, count, width, normEpsilon);
     this.#inLogitBlocks(count, (first, n, logits) => {
       kernels.linear(logits, rowsOf(pass.normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
       kernels.tokenLogprobs(
@@ -181,7 +220,8 @@ export class Decoder {
     const { width, vocabSize } = this.config;
     const { batch } = pass;
     const count = batch.predicting.length;
-    const stack = this.#stack(this.#backward);
+    const packed = this.#packedBackward();
+    const stack = this.#stack(packed);
     const dNormed = arena.take(count * width);
     this.#inLogitBlocks(count, (first, n, logits) => {
       const hidden = rowsOf(pass.normed, first, n, width);
@@ -195,8 +235,8 @@ export class Decoder {
         n,
         vocabSize,
       );
-      kernels.linear(rowsOf(dNormed, first, n, width), logits, this.#backward.head, n, vocabSize, width, false);
-      kernels.linearWeightGradient(gradient.embedding, logits, hidden, n, vocabSize, width);
+      kernels.linear(rowsOf(dNormed, first, n, width), logits, packed.head, n, vocabSize, width, false);
+      kernels.linearWeightGradient(gradient.output, logits, hidden, n, vocabSize, width);
     });
     const dGathered = arena.take(count * width).fill(0);
     kernels.rmsNormBackward(

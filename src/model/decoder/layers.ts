@@ -2,6 +2,7 @@
  * The decoder's stack: for each layer
  *   middle = input + attention(rope(norm(input) Wqkv)) Wo
  *   output = middle + swiglu(norm(middle) Wgu) Wdown
+ * where Wqkv and Wo may add a bias, and queries and keys may be normalised head by head before the rotation.
  * One forward pass serves training, prefill and decoding, which differ only in where attention finds keys and values; so
  * their numbers cannot differ. Rows R are the tokens of all sequences of a batch, one after another.
  */
@@ -24,6 +25,10 @@ export interface LayerBuffers {
   readonly middleInverse: Float32Array; // [R]
   readonly gateUp: Float32Array; // [R, 2 · feedForward]
   readonly activated: Float32Array; // [R, feedForward]
+  // Of models that normalise queries and keys:
+  readonly projected: Float32Array; // [R, (heads + 2 kvHeads) headDim], qkv before that
+  readonly queryInverse: Float32Array; // [R, heads]
+  readonly keyInverse: Float32Array; // [R, kvHeads]
 }
 
 /** Buffers for `rows` rows. `inPlace` lets the residual stream use one buffer throughout, for passes without a backward. */
@@ -34,7 +39,8 @@ export function layerBuffers(
   input: Float32Array,
   inPlace: boolean,
 ): LayerBuffers {
-  const { width, heads, headDim, feedForward } = config;
+  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const headRows = config.queryKeyNorm ? rows : 0;
   return {
     input,
     normed: arena.take(rows * width),
@@ -47,20 +53,10 @@ export function layerBuffers(
     middleInverse: arena.take(rows),
     gateUp: arena.take(rows * 2 * feedForward),
     activated: arena.take(rows * feedForward),
+    projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
+    queryInverse: arena.take(headRows * heads),
+    keyInverse: arena.take(headRows * kvHeads),
   };
-}
-
-/** cos and sin of every position: [context, headDim], cosines first (Su et al. 2021, frequencies base^(-2i/headDim)). */
-export function ropeTable(kernels: Kernels, config: DecoderConfig): Float32Array {
-  const { context, headDim, ropeBase } = config;
-  const table = kernels.allocate(context * headDim);
-  for (let position = 0; position < context; position++)
-    for (let i = 0; i < headDim / 2; i++) {
-      const angle = position * ropeBase ** ((-2 * i) / headDim);
-      table[position * headDim + i] = Math.cos(angle);
-      table[position * headDim + headDim / 2 + i] = Math.sin(angle);
-    }
-  return table;
 }
 
 export interface Stack {
@@ -86,19 +82,43 @@ export function forwardLayer(
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
   const { input, normed, inverse, qkv, attended, middle, middleNormed, middleInverse, gateUp, activated } = buffers;
   const stride = qkvWidth(config);
+  const biased = config.attentionBias !== undefined;
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
-  kernels.linear(qkv, normed, matrices.qkv, rows, width, stride, false);
+  if (biased) fillRows(qkv, weights.qkvBias, rows);
+  kernels.linear(qkv, normed, matrices.qkv, rows, width, stride, biased);
+  if (config.queryKeyNorm) {
+    const { projected, queryInverse, keyInverse } = buffers;
+    if (projected.length > 0) projected.set(qkv);
+    const keys = qkv.subarray(heads * headDim);
+    kernels.headNorm(qkv, queryInverse, weights.queryNorm, rows, stride, heads, headDim, normEpsilon);
+    kernels.headNorm(keys, keyInverse, weights.keyNorm, rows, stride, kvHeads, headDim, normEpsilon);
+  }
   kernels.rope(qkv, rope, positions, rows, stride, heads + kvHeads, headDim, false);
   attend(layer, buffers);
   if (middle !== input) middle.set(input);
-  kernels.linear(middle, attended, matrices.attentionOut, rows, heads * headDim, width, true);
+  if (config.attentionBias === 'qkvo') {
+    const change = middleNormed; // not needed yet
+    fillRows(change, weights.attentionOutBias, rows);
+    kernels.linear(change, attended, matrices.attentionOut, rows, heads * headDim, width, true);
+    kernels.add(middle, change, rows * width);
+  } else {
+    kernels.linear(middle, attended, matrices.attentionOut, rows, heads * headDim, width, true);
+  }
 
   kernels.rmsNorm(middleNormed, middleInverse, middle, weights.feedForwardNorm, rows, width, normEpsilon);
   kernels.linear(gateUp, middleNormed, matrices.gateUp, rows, width, 2 * feedForward, false);
   kernels.swiglu(activated, gateUp, rows, feedForward);
   if (output !== middle) output.set(middle);
   kernels.linear(output, activated, matrices.down, rows, feedForward, width, true);
+}
+
+/** out [rows, row.length] = the same row again and again: what `linear` adds to where there is a bias. */
+function fillRows(out: Float32Array, row: Float32Array, rows: number): void {
+  const length = rows * row.length;
+  if (length > 0) out.set(row);
+  for (let filled = row.length; filled < length; filled *= 2)
+    out.copyWithin(filled, 0, Math.min(filled, length - filled));
 }
 
 /** Buffers that the backward pass of every layer uses in turn. */
@@ -108,6 +128,7 @@ export interface BackwardBuffers {
   readonly dNormed: Float32Array; // [R, width]
   readonly dAttended: Float32Array; // [R, heads · headDim]
   readonly dQkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
+  readonly ones: Float32Array; // [R] where there are biases, whose gradient is ones [1, R] times that of their layer
 }
 
 export function backwardBuffers(arena: Arena, config: DecoderConfig, rows: number): BackwardBuffers {
@@ -117,6 +138,7 @@ export function backwardBuffers(arena: Arena, config: DecoderConfig, rows: numbe
     dNormed: arena.take(rows * config.width),
     dAttended: arena.take(rows * config.heads * config.headDim),
     dQkv: arena.take(rows * qkvWidth(config)),
+    ones: arena.take(config.attentionBias === undefined ? 0 : rows).fill(1),
   };
 }
 
@@ -133,7 +155,7 @@ export function backwardLayer(
   },
   saved: LayerBuffers,
   dStream: Float32Array,
-  { dActivated, dGateUp, dNormed, dAttended, dQkv }: BackwardBuffers,
+  { dActivated, dGateUp, dNormed, dAttended, dQkv, ones }: BackwardBuffers,
 ): void {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const { rows, positions, starts, sequences } = batch;
@@ -158,6 +180,8 @@ export function backwardLayer(
     width,
   );
 
+  if (config.attentionBias === 'qkvo')
+    kernels.linearWeightGradient(grads.attentionOutBias, ones, dStream, rows, 1, width);
   kernels.linear(dAttended, dStream, transposed.attentionOut, rows, width, heads * headDim, false);
   kernels.linearWeightGradient(grads.attentionOut, saved.attended, dStream, rows, heads * headDim, width);
   kernels.attentionBackward(
@@ -173,6 +197,15 @@ export function backwardLayer(
     headDim,
   );
   kernels.rope(dQkv, rope, positions, rows, stride, heads + kvHeads, headDim, true);
+  if (config.queryKeyNorm) {
+    const { projected, queryInverse, keyInverse } = saved;
+    const { queryNorm, keyNorm } = weights;
+    const keys = heads * headDim; // where they begin in a row
+    const [dKeys, projectedKeys] = [dQkv.subarray(keys), projected.subarray(keys)];
+    kernels.headNormBackward(dQkv, grads.queryNorm, projected, queryNorm, queryInverse, rows, stride, heads, headDim);
+    kernels.headNormBackward(dKeys, grads.keyNorm, projectedKeys, keyNorm, keyInverse, rows, stride, kvHeads, headDim);
+  }
+  if (config.attentionBias !== undefined) kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, stride);
   kernels.linearWeightGradient(grads.qkv, saved.normed, dQkv, rows, width, stride);
   kernels.linear(dNormed, dQkv, transposed.qkv, rows, stride, width, false);
   kernels.rmsNormBackward(

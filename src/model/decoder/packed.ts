@@ -46,7 +46,7 @@ export class PackedDecoder {
       for (const matrix of ['qkv', 'attentionOut', 'gateUp', 'down'] as const)
         pack(layer[matrix], weights[matrix], matrix, this.#backward);
     });
-    // The embedding [vocabSize, width] is the head's transpose.
-    pack(this.head, tensors.embedding, 'head', !this.#backward);
+    // Kept as [vocabSize, width], the head's transpose.
+    pack(this.head, tensors.output, 'head', !this.#backward);
   }
 }

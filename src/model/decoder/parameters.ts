@@ -4,7 +4,7 @@ import { RandomStream } from '../../core/random.js';
 
 /**
  * A decoder's tensors, each a view into one flat buffer, so that the optimiser, the gradient's norm and a checkpoint are one
- * operation each. Matrices are [inputs, outputs] and used as y = x W.
+ * operation each. Matrices are [inputs, outputs] and used as y = x W. Tensors of a feature that the config lacks are empty.
  */
 export interface LayerTensors {
   readonly attentionNorm: Float32Array; // [width]
@@ -13,13 +13,18 @@ export interface LayerTensors {
   readonly feedForwardNorm: Float32Array; // [width]
   readonly gateUp: Float32Array; // [width, 2 · feedForward]
   readonly down: Float32Array; // [feedForward, width]
+  readonly qkvBias: Float32Array; // [(heads + 2 kvHeads) headDim]
+  readonly attentionOutBias: Float32Array; // [width]
+  readonly queryNorm: Float32Array; // [headDim]
+  readonly keyNorm: Float32Array; // [headDim]
 }
 
 export interface DecoderTensors {
   readonly flat: Float32Array;
-  readonly embedding: Float32Array; // [vocabSize, width], also the output head
+  readonly embedding: Float32Array; // [vocabSize, width]
   readonly layers: readonly LayerTensors[];
   readonly finalNorm: Float32Array; // [width]
+  readonly output: Float32Array; // [vocabSize, width], the output head transposed: the embedding itself unless untied
 }
 
 /** Width of a row of queries, keys and values side by side. */
@@ -28,7 +33,8 @@ export function qkvWidth(config: DecoderConfig): number {
 }
 
 function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
-  const { width, heads, headDim, feedForward } = config;
+  const { width, heads, headDim, feedForward, attentionBias, queryKeyNorm } = config;
+  const present = (feature: boolean, length: number) => [feature ? length : 0];
   return {
     attentionNorm: [width],
     qkv: [width, qkvWidth(config)],
@@ -36,6 +42,10 @@ function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly
     feedForwardNorm: [width],
     gateUp: [width, 2 * feedForward],
     down: [feedForward, width],
+    qkvBias: present(attentionBias !== undefined, qkvWidth(config)),
+    attentionOutBias: present(attentionBias === 'qkvo', width),
+    queryNorm: present(queryKeyNorm === true, headDim),
+    keyNorm: present(queryKeyNorm === true, headDim),
   };
 }
 
@@ -44,7 +54,8 @@ const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
 /** Floats in all tensors together. */
 export function parameterCount(config: DecoderConfig): number {
   const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
-  return config.vocabSize * config.width + config.layers * layer + config.width;
+  const matrices = config.untiedOutput ? 2 : 1;
+  return matrices * config.vocabSize * config.width + config.layers * layer + config.width;
 }
 
 /** Views into `flat`, which must hold exactly `parameterCount(config)` floats. @throws ArgumentError */
@@ -65,22 +76,29 @@ export function decoderTensors(config: DecoderConfig, flat: Float32Array): Decod
     feedForwardNorm: next(shapes.feedForwardNorm),
     gateUp: next(shapes.gateUp),
     down: next(shapes.down),
+    qkvBias: next(shapes.qkvBias),
+    attentionOutBias: next(shapes.attentionOutBias),
+    queryNorm: next(shapes.queryNorm),
+    keyNorm: next(shapes.keyNorm),
   }));
-  return { flat, embedding, layers, finalNorm: next([config.width]) };
+  const finalNorm = next([config.width]);
+  const output = config.untiedOutput ? next([config.vocabSize, config.width]) : embedding;
+  return { flat, embedding, layers, finalNorm, output };
 }
 
 /** @throws ArgumentError when the sizes cannot make a decoder. */
 export function checkConfig(config: DecoderConfig): void {
   const { heads, kvHeads, headDim } = config;
   for (const [name, value] of Object.entries(config))
-    if (!(value > 0)) throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
+    if (typeof value === 'number' && !(value > 0))
+      throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
   if (heads % kvHeads !== 0) throw new ArgumentError(`heads (${heads}) must be a multiple of kvHeads (${kvHeads})`);
   if (headDim % 2 !== 0) throw new ArgumentError(`headDim (${headDim}) must be even for rotary embedding`);
 }
 
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0, 1/width),
- * matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth, norms 1.
+ * matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth, norms 1, biases 0.
  */
 export function initialise(config: DecoderConfig, tensors: DecoderTensors, seed: number): void {
   const random = new RandomStream('initialise', seed);
@@ -97,6 +115,11 @@ export function initialise(config: DecoderConfig, tensors: DecoderTensors, seed:
     fill(layer.attentionOut, writing(config.heads * config.headDim));
     fill(layer.gateUp, reading);
     fill(layer.down, writing(config.feedForward));
+    layer.qkvBias.fill(0);
+    layer.attentionOutBias.fill(0);
+    layer.queryNorm.fill(1);
+    layer.keyNorm.fill(1);
   }
   tensors.finalNorm.fill(1);
+  if (config.untiedOutput) fill(tensors.output, reading);
 }

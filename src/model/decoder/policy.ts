@@ -11,29 +11,37 @@ export interface OptimizerState {
   readonly secondMoment: Float32Array; // [parameters]
 }
 
-/** A trainable decoder: weights, gradient, AdamW. */
+/** A trainable decoder: weights, gradient, AdamW. What only training needs is allocated when it begins. */
 export class PolicyModel {
   readonly config: DecoderConfig;
   readonly tensors: DecoderTensors;
-  readonly optimizer: OptimizerState;
   readonly #kernels: Kernels;
   readonly #decoder: Decoder;
-  readonly #gradient: DecoderTensors;
+  #optimizerState: OptimizerState | undefined;
+  #gradientTensors: DecoderTensors | undefined;
   #share: DecoderTensors | undefined;
   #accumulated = false;
 
   constructor(kernels: Kernels, config: DecoderConfig) {
-    const count = parameterCount(config);
     this.config = config;
     this.#kernels = kernels;
     this.#decoder = new Decoder(kernels, config);
-    this.tensors = decoderTensors(config, kernels.allocate(count));
-    this.#gradient = decoderTensors(config, kernels.allocate(count));
-    this.optimizer = { step: 0, firstMoment: kernels.allocate(count), secondMoment: kernels.allocate(count) };
+    this.tensors = this.#zeros();
   }
 
   get parameters(): number {
     return this.tensors.flat.length;
+  }
+
+  get optimizer(): OptimizerState {
+    const room = () => this.#kernels.allocate(this.parameters);
+    this.#optimizerState ??= { step: 0, firstMoment: room(), secondMoment: room() };
+    return this.#optimizerState;
+  }
+
+  get #gradient(): DecoderTensors {
+    this.#gradientTensors ??= this.#zeros();
+    return this.#gradientTensors;
   }
 
   /** Gradient accumulated so far, before clipping; for tests and diagnoses. */
@@ -53,6 +61,11 @@ export class PolicyModel {
 
   score(sequences: readonly Sequence[]): Scores {
     return this.#decoder.score(sequences);
+  }
+
+  /** Logits after every token: [T, vocabSize]. */
+  logits(tokens: Int32Array): Float32Array {
+    return this.#decoder.logits(tokens);
   }
 
   /** Adds a loss's gradient (see `Decoder.accumulate`) and returns the norm of what was added. */
@@ -95,15 +108,20 @@ export class PolicyModel {
   }
 
   resetOptimizer(): void {
-    this.optimizer.step = 0;
-    this.optimizer.firstMoment.fill(0);
-    this.optimizer.secondMoment.fill(0);
+    if (this.#optimizerState === undefined) return;
+    this.#optimizerState.step = 0;
+    this.#optimizerState.firstMoment.fill(0);
+    this.#optimizerState.secondMoment.fill(0);
   }
 
   #emptyShare(): DecoderTensors {
-    this.#share ??= decoderTensors(this.config, this.#kernels.allocate(this.parameters));
+    this.#share ??= this.#zeros();
     this.#share.flat.fill(0);
     return this.#share;
+  }
+
+  #zeros(): DecoderTensors {
+    return decoderTensors(this.config, this.#kernels.allocate(parameterCount(this.config)));
   }
 
   #norm({ flat }: DecoderTensors): number {

@@ -11,9 +11,10 @@ import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { CacheSlots, type Slot } from './cache-slots.js';
 import { logitRows } from './decoder.js';
-import { forwardLayer, layerBuffers, ropeTable } from './layers.js';
+import { forwardLayer, layerBuffers } from './layers.js';
 import { PackedDecoder } from './packed.js';
 import { type DecoderTensors, decoderTensors, parameterCount } from './parameters.js';
+import { ropeTable } from './rope.js';
 
 export interface SamplerRequest extends Sampling {
   readonly id: number;
