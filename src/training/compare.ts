@@ -17,8 +17,8 @@ export interface ComparedTurn {
 export interface Comparison {
   readonly turns: readonly ComparedTurn[];
   readonly episodes: readonly Episode[];
-  /** [episode][turn] */
-  readonly advantages: readonly (readonly (number | readonly number[])[])[];
+  /** Of each episode's turns. */
+  readonly advantages: ReadonlyMap<Episode, readonly (number | readonly number[])[]>;
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
 }
@@ -36,7 +36,9 @@ export function compare(groups: readonly EpisodeGroup[], estimator: Estimator): 
     advantage: estimated[i] as number | number[],
   }));
   let next = 0;
-  const advantages = episodes.map((episode) => episode.turns.map(() => estimated[next++] as number | number[]));
+  const advantages = new Map(
+    episodes.map((episode) => [episode, episode.turns.map(() => estimated[next++] as number | number[])]),
+  );
   return { turns, episodes, advantages, inflation: predictedInflation(records, estimator) };
 }
 

@@ -47,7 +47,11 @@ export async function trainTeam(session: Session): Promise<void> {
     run.emit(stepEvent(step, groups, comparison, updates, seconds));
     const { events, fatal } = session.watch.judge(step, comparison, updates);
     for (const event of events) run.emit(event);
-    if (keepEpisodes) await run.writeStepEpisodes(step, comparison.episodes, comparison.advantages);
+    if (keepEpisodes) {
+      const episodes = played.flatMap((group) => group.episodes); // those that were left out too, without advantages
+      const advantages = episodes.map((episode) => comparison.advantages.get(episode) ?? []);
+      await run.writeStepEpisodes(step, episodes, advantages);
+    }
 
     if (fatal !== undefined) throw new TrainingError(fatal);
     signal.throwIfAborted();

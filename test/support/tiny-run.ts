@@ -106,7 +106,7 @@ export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readon
         endOfAssistant: '<end>',
       },
     }),
-    warmStart: { steps: 12, batch: 4 },
+    ...(changes.tasks === undefined ? { warmStart: { steps: 12, batch: 4 } } : {}), // other tasks may have no traces
     training: { steps: 4, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
     evaluation: { every: 2, tasks: 3, samples: 2 },
     ...changes,

@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fakeSession } from '../../test/support/fake-session.js';
+import type { Script } from '../../test/support/scripted.js';
+import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
+import { BackendError } from '../core/errors.js';
+import type { EpisodeFailed, Step } from '../core/events.js';
+import { mean, standardDeviation } from '../core/statistics.js';
+import type { TaskSource } from '../core/task.js';
+import type { RecipeInput } from '../recipe/define.js';
+import { readEpisodes } from '../runs/episodes.js';
+import { nodeFiles } from '../runs/node-files.js';
+import { solverVerifier } from '../teams/solver-verifier.js';
+import { trainTeam } from './train.js';
+
+const root = temporaryRoot();
+
+const oneTask: TaskSource = {
+  name: 'one',
+  load: async () => ({ name: 'one', size: 1, at: () => ({ id: 'sum', data: { question: '3a+4', answer: '07' } }) }),
+};
+
+/** The conversations of the four episodes; each says what only it says. */
+const drafts = ['\\boxed{07}', '1=1\\boxed{08}', '2=2\\boxed{09}', '3=3'];
+const verdicts = ['<approve>', '<reject>', '<approve>', '='];
+const script: Script = ({ prompt, index }) => {
+  if (prompt.startsWith('<verifier>')) return verdicts[drafts.findIndex((draft) => prompt.includes(draft))] ?? '';
+  return prompt.includes('<reject>') ? '\\boxed{7}' : (drafts[index] ?? '\\boxed{07}');
+};
+
+const exampleRecipe = (changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []) =>
+  tinyRecipe(
+    {
+      team: solverVerifier({ maxLoops: 2, solver: { system: '<solver>' }, verifier: { system: '<verifier>' } }),
+      tasks: oneTask,
+      training: { steps: 1, tasksPerStep: 1, groupSize: 4 },
+      evaluation: { tasks: 1, samples: 1 },
+      agents: { solver: { sampling: { temperature: 0.5, maxTokens: 8 } }, verifier: { sampling: { maxTokens: 8 } } },
+      ...changes,
+    },
+    overrides,
+  );
+
+/** What each turn earned: in the order of episodes and calls. The third episode fails, the fourth also talks garbage. */
+const solverRewards = [1, 1, 1, 0, -0.1];
+const verifierRewards = [1, 1, 0, -0.1];
+const solverSaid = ['\\boxed{07}', '1=1\\boxed{08}', '\\boxed{7}', '2=2\\boxed{09}', '3=3'];
+const solverRead = ['', '', '1=1\\boxed{08}<end><reject><ask>', '', ''].map((more) => `<solver>3a+4<ask>${more}`);
+const verifierRead = drafts.map((draft) => `<verifier>3a+4<ask>${draft}<end>`);
+/** Requests arrive in rounds: all first drafts, all verdicts, the second draft. */
+const solverRequests = [1, 2, 9, 3, 4];
+const verifierRequests = [5, 6, 7, 8];
+
+const normalised = (rewards: readonly number[]) =>
+  rewards.map((reward) => (reward - mean(rewards)) / (standardDeviation(rewards) + 1e-6));
+
+describe('one step of a scripted team', () => {
+  it.each([
+    ['drmas', normalised(solverRewards), normalised(verifierRewards)],
+    // Plain GRPO gives every turn what its episode is worth among the episodes.
+    ...[normalised([1, 1, 0, -0.1])].map((e) => ['grpo', [e[0], e[1], e[1], e[2], e[3]], e]),
+  ])('%s: every policy gets its own turns, token for token, with their advantages', async (type, solver, verifier) => {
+    const recipe = exampleRecipe({}, [`advantage.type=${type}`]);
+    const { session, submitted, tokenizer } = await fakeSession(root, recipe, script);
+    await trainTeam(session);
+
+    expect(submitted.map(({ policy }) => policy).sort()).toEqual(['solver', 'verifier']);
+    const expectations = [
+      ['solver', solverRead, solverSaid, solver, solverRequests, 0.5],
+      ['verifier', verifierRead, verdicts, verifier, verifierRequests, 1],
+    ] as [string, string[], string[], number[], number[], number][];
+    for (const [policy, read, said, advantages, requests, temperature] of expectations) {
+      const { samples, options } = submitted.find((call) => call.policy === policy) ?? {
+        samples: [],
+        options: undefined,
+      };
+      expect(samples.map(({ tokens }) => tokenizer.decode([...tokens]))).toEqual(
+        read.map((prompt, i) => `${prompt}${said[i]}<end>`),
+      );
+      samples.forEach((sample, i) => {
+        const prompt = tokenizer.encode(read[i] ?? '').length;
+        const response = tokenizer.encode(`${said[i]}<end>`).length;
+        const row = (fill: (t: number) => number) => [
+          ...new Array<number>(prompt).fill(0),
+          ...Array.from({ length: response }, (_, t) => fill(t)),
+        ];
+        expect([...sample.mask]).toEqual(row(() => 1));
+        expect([...sample.advantages]).toEqual(row(() => Math.fround(advantages[i] ?? Number.NaN)));
+        expect([...sample.behaviourLogprobs]).toEqual(row((t) => -(requests[i] ?? 0) - t / 8));
+        expect(sample).toMatchObject({ agent: policy, temperature, policyVersion: 3 });
+      });
+      const tokens = said.reduce((sum, text) => sum + tokenizer.encode(`${text}<end>`).length, 0);
+      expect(options).toEqual({ loss: recipe.loss, normalizer: tokens });
+    }
+  });
+
+  it('a policy for all: the gradient comes agent by agent, divided by the tokens of both', async () => {
+    const { session, run, submitted, steps, tokenizer } = await fakeSession(
+      root,
+      exampleRecipe({ assign: 'shared' }),
+      script,
+    );
+    await trainTeam(session);
+    const tokens = [...solverSaid, ...verdicts].reduce((sum, text) => sum + tokenizer.encode(text).length + 1, 0);
+    expect(submitted.map(({ policy, options }) => [policy, options.normalizer])).toEqual([
+      ['shared', tokens],
+      ['shared', tokens],
+    ]);
+    expect(submitted.map(({ samples }) => samples.map(({ agent }) => agent))).toEqual([
+      new Array(5).fill('solver'),
+      new Array(4).fill('verifier'),
+    ]);
+    expect(steps).toHaveLength(1);
+    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    expect(step?.agents).toMatchObject({
+      solver: { turns: 5, gradientNorm: 1, invalid: 0.2 },
+      verifier: { turns: 4, gradientNorm: 1, invalid: 0.25 },
+    });
+    expect(step?.agents.solver?.rewardMean).toBeCloseTo(mean(solverRewards), 12);
+    expect(step?.agents.verifier?.rewardStd).toBeCloseTo(standardDeviation(verifierRewards), 12);
+    expect(step?.reward.mean).toBe(0.5);
+    expect(step?.groups).toEqual({ allRight: 0, allWrong: 0, mixed: 1 });
+  });
+
+  it('mini-batches: each sample once an epoch, divided by the tokens of its own mini-batch', async () => {
+    const settings = { epochs: 2, miniBatches: 3, warmupSteps: 0 };
+    const recipe = exampleRecipe({ policies: { solver: settings } });
+    const { session, submitted, steps } = await fakeSession(root, recipe, script);
+    await trainTeam(session);
+    const own = submitted.filter(({ policy }) => policy === 'solver');
+    expect(own.map(({ samples }) => samples.length)).toEqual([2, 2, 1, 2, 2, 1]);
+    expect(steps.filter(({ policy }) => policy === 'solver')).toHaveLength(6);
+    const written = ({ mask }: { mask: Uint8Array }) => mask.reduce((sum, one) => sum + one, 0);
+    for (const { samples, options } of own) {
+      expect(options.normalizer).toBe(samples.reduce((sum, sample) => sum + written(sample), 0));
+    }
+    for (const epoch of [own.slice(0, 3), own.slice(3)]) {
+      expect(new Set(epoch.flatMap(({ samples }) => samples)).size).toBe(5);
+    }
+  });
+
+  it('the learning rate rises over the first updates', async () => {
+    const settings = { warmupSteps: 4, miniBatches: 2, optimizer: { learningRate: 1 } };
+    const recipe = exampleRecipe({ policies: { verifier: settings } }, ['training.steps=3']);
+    const { session, steps } = await fakeSession(root, recipe, script);
+    await trainTeam(session);
+    const own = steps.filter(({ policy }) => policy === 'verifier');
+    expect(own.map(({ settings }) => settings.optimizer.learningRate)).toEqual([0.25, 0.5, 0.75, 1, 1, 1]);
+  });
+
+  it('a backend that fails ends the run with its error', async () => {
+    const gone = async () => Promise.reject(new BackendError('gone'));
+    const { session } = await fakeSession(root, exampleRecipe(), script, { forwardBackward: gone, optimStep: gone });
+    await expect(trainTeam(session)).rejects.toThrow('gone');
+  });
+});
+
+describe('failed episodes', () => {
+  /** The solver's second draft makes the team's code fail; the fourth episode's draft is too long for its context. */
+  const failing = (everything: boolean) => {
+    const team = solverVerifier({ maxLoops: 2, solver: { system: '<solver>' }, verifier: { system: '<verifier>' } });
+    const play: typeof team.play = (context) =>
+      team.play({
+        ...context,
+        agents: {
+          ...context.agents,
+          verifier: async (input) => {
+            const said = JSON.stringify(input);
+            if (everything || said.includes('1=1')) throw new Error('no verdict today');
+            return context.agents.verifier(said.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
+          },
+        },
+      });
+    return { ...team, play };
+  };
+  const trained = async (rule: string, everything = false) => {
+    const recipe = exampleRecipe({ team: failing(everything) }, [
+      `training.failedEpisodes=${rule}`,
+      'training.steps=2',
+    ]);
+    const { session, run, submitted, steps } = await fakeSession(root, recipe, script);
+    await trainTeam(session);
+    const events = await run.events();
+    const failures = events.filter(
+      (event): event is Extract<typeof event, EpisodeFailed> => event.type === 'episode.failed',
+    );
+    const episodes = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    return { events, failures: failures.filter(({ step }) => step === 1), episodes, submitted, steps };
+  };
+
+  it.each(['exclude', 'zero'])('%s: recorded with their reasons, and learnt from accordingly', async (rule) => {
+    const { failures, episodes, submitted } = await trained(rule);
+    expect(failures).toMatchObject([
+      { task: 'sum', episode: 1, reason: 'error', message: 'no verdict today', action: rule },
+      { task: 'sum', episode: 2, reason: 'overlong', action: rule },
+    ]);
+    expect(episodes.map(({ failure }) => failure?.reason)).toEqual([undefined, 'error', 'overlong', undefined]);
+    expect(episodes.map(({ turns }) => turns.length)).toEqual([2, 1, 1, 2]);
+    expect(episodes.map(({ score }) => score.team)).toEqual([1, 0, 0, 0]);
+    const advantages = episodes.map(({ turns }) => turns[0]?.advantage);
+    const rewards = rule === 'zero' ? [1, 0, 0, -0.1] : [1, undefined, undefined, -0.1];
+    const own = normalised(rewards.filter((reward) => reward !== undefined));
+    expect(advantages).toEqual(rewards.map((reward) => (reward === undefined ? undefined : own.shift())));
+    const learnt = submitted.find(({ policy }) => policy === 'solver')?.samples ?? [];
+    expect(learnt.map(({ behaviourLogprobs, mask }) => -(behaviourLogprobs[mask.indexOf(1)] ?? 0))).toEqual(
+      rule === 'zero' ? [1, 2, 3, 4] : [1, 4],
+    );
+  });
+
+  it('a step in which all of them fail is survived, without an update', async () => {
+    const { events, failures, episodes, steps } = await trained('exclude', true);
+    expect(failures).toHaveLength(4);
+    expect(episodes.map(({ failure }) => failure?.reason)).toEqual(['error', 'error', 'error', 'error']);
+    expect(steps).toEqual([]);
+    expect(events.filter(({ type }) => type === 'step')).toMatchObject([
+      { step: 1, agents: {}, policies: {}, reward: { mean: 0 } },
+      { step: 2, agents: {}, policies: {} },
+    ]);
+  });
+});
+
+it('the heart stays short', () => {
+  const lines = readFileSync(join(import.meta.dirname, 'train.ts'), 'utf8').split('\n').length;
+  expect(lines).toBeLessThanOrEqual(100);
+});

@@ -1,0 +1,85 @@
+import type { ForwardBackwardOptions, OptimStepSettings, TrainBackend } from '../../src/core/backend.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { TrainingSample } from '../../src/core/sample.js';
+import { createTokenizer } from '../../src/model/tokenizers/create.js';
+import type { Recipe } from '../../src/recipe/recipe.js';
+import { inProcessExecutor } from '../../src/rollout/executor.js';
+import { nodeFiles } from '../../src/runs/node-files.js';
+import { prepareTasks, type Session } from '../../src/training/session.js';
+import { StabilityWatch } from '../../src/training/watch.js';
+import { contextFor, type Script, scriptedSampler } from './scripted.js';
+import { createRun } from './tiny-run.js';
+
+interface Submitted {
+  readonly policy: string;
+  readonly samples: readonly TrainingSample[];
+  readonly options: ForwardBackwardOptions;
+}
+
+/**
+ * A session whose policies say what the script says and learn nothing: what is submitted to them is kept. The log-probs of
+ * request n are -n, -n - 1/8, -n - 2/8 ..., so that each can be told from all others. Norms are 1.
+ */
+export async function fakeSession(root: string, recipe: Recipe, script: Script, changes: Partial<TrainBackend> = {}) {
+  const models = Object.values(recipe.policies).map(({ model }) => model);
+  const model = models[0];
+  if (model?.type !== 'tiny-decoder') throw new Error('a fake session needs tiny decoders');
+  const tokenizer = createTokenizer(model.tokenizer);
+  const sampler = scriptedSampler(script, tokenizer);
+  const submitted: Submitted[] = [];
+  const steps: { readonly policy: string; readonly settings: OptimStepSettings }[] = [];
+  const backend: Session['backend'] = {
+    ...sampler,
+    async generate(request, signal) {
+      const n = sampler.asked.length + 1;
+      const generation = await sampler.generate(request, signal);
+      return { ...generation, logprobs: generation.tokens.map((_, i) => -n - i / 8) };
+    },
+    capabilities: { losses: ['ppo-clip'], entropyBonus: false, critic: false, fullParameters: true },
+    createPolicy: () => Promise.reject(new Error('policies exist already')),
+    forward: async (_, samples) => samples.map(({ tokens }) => new Float32Array(tokens.length)),
+    async forwardBackward(policy, samples, options) {
+      submitted.push({ policy, samples, options });
+      const metrics = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, entropy: 1, maxRatioDeviation: 0 };
+      return { loss: 0.5, gradientNorm: 1, metrics, tokens: samples.length };
+    },
+    async optimStep(policy, settings) {
+      steps.push({ policy, settings });
+      return { gradientNorm: 1, applied: true };
+    },
+    publish: async () => ({ version: 3 }),
+    copyWeights: async () => {},
+    resetOptimizer: async () => {},
+    save: async () => {},
+    load: async () => {},
+    dispose: async () => {},
+    ...changes,
+  };
+  const run = await createRun(root, recipe);
+  const context = contextFor(recipe.team, backend, {
+    agents: Object.fromEntries(
+      Object.entries(recipe.agents).map(([agent, settings]) => [
+        agent,
+        { ...settings, policy: recipe.assign[agent] as string },
+      ]),
+    ),
+    policies: Object.fromEntries(
+      Object.keys(recipe.policies).map((policy) => [policy, { tokenizer, context: model.context }]),
+    ),
+    seed: recipe.seed,
+  });
+  const session: Session = {
+    recipe,
+    tasks: await prepareTasks(recipe),
+    backend,
+    executor: inProcessExecutor(context),
+    files: nodeFiles,
+    clock: systemClock,
+    signal: new AbortController().signal,
+    run,
+    watch: new StabilityWatch(recipe.training.spike),
+    step: 0,
+    evaluated: 0,
+  };
+  return { session, run, submitted, steps, tokenizer };
+}
