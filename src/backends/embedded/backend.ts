@@ -1,5 +1,6 @@
 import type {
   Capabilities,
+  DecoderConfig,
   ForwardBackwardOptions,
   ForwardBackwardResult,
   GenerateRequest,
@@ -124,13 +125,11 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   async load(policy: string, directory: string, options: { optimizer: boolean }): Promise<void> {
     const { config } = this.#known(policy);
     const stored = await readPolicy(this.#files, directory, options);
-    const differing = Object.entries(config).find(
-      ([key, value]) => stored.config[key as keyof typeof config] !== value,
-    );
-    if (differing !== undefined) {
-      const [key, value] = differing;
-      const found = stored.config[key as keyof typeof config];
-      throw new CheckpointError(`${directory}: policy '${policy}' has ${key} ${value}, the checkpoint ${found}`);
+    const keys = Object.keys({ ...config, ...stored.config }) as (keyof DecoderConfig)[];
+    for (const key of keys) {
+      const [own, found] = [config, stored.config].map((each) => JSON.stringify(each[key]) ?? 'none');
+      if (own === found) continue;
+      throw new CheckpointError(`${directory}: policy '${policy}' has ${key} ${own}, the checkpoint ${found}`);
     }
     await this.#thread.call('importState', policy, stored.state);
   }

@@ -5,7 +5,6 @@ import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/parameters.js';
 import { readModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
-import type { EngineFeatures } from '../../model/formats/features.js';
 import { fromHuggingFace, toHuggingFace } from '../../model/formats/layout.js';
 import {
   decodeSafetensors,
@@ -16,9 +15,6 @@ import {
 import type { PolicyState } from './engine.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
-
-/** What the engine can compute; checkpoints that need more are refused by name. */
-const FEATURES: EngineFeatures = { untiedOutput: false, attentionBias: false, queryKeyNorm: false, ropeScaling: [] };
 
 export async function writePolicy(
   files: Files,
@@ -52,7 +48,7 @@ export async function readPolicy(
   directory: string,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<StoredPolicy> {
-  const { model, tensors, tokenizer } = await readModelDirectory(files, directory, FEATURES);
+  const { model, tensors, tokenizer } = await readModelDirectory(files, directory);
   const { config } = model;
   const weights = new Float32Array(parameterCount(config));
   fromHuggingFace(decoderTensors(config, weights), tensors, config, directory);

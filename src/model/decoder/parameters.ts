@@ -88,12 +88,16 @@ export function decoderTensors(config: DecoderConfig, flat: Float32Array): Decod
 
 /** @throws ArgumentError when the sizes cannot make a decoder. */
 export function checkConfig(config: DecoderConfig): void {
-  const { heads, kvHeads, headDim } = config;
+  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm } = config;
   for (const [name, value] of Object.entries(config))
     if (typeof value === 'number' && !(value > 0))
       throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
   if (heads % kvHeads !== 0) throw new ArgumentError(`heads (${heads}) must be a multiple of kvHeads (${kvHeads})`);
   if (headDim % 2 !== 0) throw new ArgumentError(`headDim (${headDim}) must be even for rotary embedding`);
+  if (queryKeyNorm && attentionBias === 'qkv')
+    throw new ArgumentError(
+      'a decoder with queryKeyNorm has biases on all of attention or none: no family is otherwise',
+    );
 }
 
 /**

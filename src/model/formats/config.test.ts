@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import { readConfig, readStopTokens, writeConfig } from './config.js';
-import { requireFeatures } from './features.js';
 
 const llama = {
   architectures: ['LlamaForCausalLM'],
@@ -52,27 +51,52 @@ const decoderConfig: fc.Arbitrary<DecoderConfig> = fc
       .map((rest) => ({ ...sizes, ...rest, heads: sizes.kvHeads * group, headDim: 2 * half })),
   );
 
+const positive = fc.double({ min: 0.1, max: 100, noNaN: true });
+const features: fc.Arbitrary<Partial<DecoderConfig>> = fc
+  .tuple(
+    fc.constantFrom<Partial<DecoderConfig>>(
+      {},
+      { attentionBias: 'qkv' },
+      { attentionBias: 'qkvo' },
+      { queryKeyNorm: true },
+      { queryKeyNorm: true, attentionBias: 'qkvo' },
+    ),
+    fc.constantFrom<Partial<DecoderConfig>>({}, { untiedOutput: true }),
+    fc.oneof(
+      fc.constant(undefined),
+      fc.record({ type: fc.constant('linear' as const), factor: positive }),
+      fc.record({
+        type: fc.constant('llama3' as const),
+        factor: positive,
+        lowFrequencyFactor: positive,
+        highFrequencyFactor: positive,
+        originalContext: count,
+      }),
+    ),
+  )
+  .map(([attention, output, ropeScaling]) => ({ ...attention, ...output, ...(ropeScaling && { ropeScaling }) }));
+
 describe('readConfig', () => {
   it('reads back what writeConfig writes', () => {
-    const stop = fc.array(fc.nat(39), { minLength: 1, maxLength: 3 });
+    const stop = fc.array(fc.nat(39), { maxLength: 3 });
     fc.assert(
-      fc.property(decoderConfig, stop, (config, stopTokens) => {
-        expect(readConfig(JSON.parse(JSON.stringify(writeConfig(config, stopTokens))))).toEqual({
-          architecture: 'llama',
-          config,
-          tied: true,
-          attentionBias: 'none',
-          queryKeyNorm: false,
-          stopTokens,
-        });
+      fc.property(decoderConfig, features, stop, (sizes, more, stopTokens) => {
+        const config = { ...sizes, ...more };
+        const { architecture, ...read } = readConfig(JSON.parse(JSON.stringify(writeConfig(config, stopTokens))));
+        expect(read).toEqual({ config, stopTokens });
+        const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
+        expect(architecture).toBe(config.queryKeyNorm ? 'qwen3' : family);
       }),
     );
   });
 
+  it('writes no end where there is none', () => {
+    expect(writeConfig(readConfig(llama).config, []).eos_token_id).toBe(null);
+  });
+
   it('fills in what older files leave out, as their family does', () => {
-    const { config, tied, stopTokens } = readConfig(llama);
-    expect(config).toMatchObject({ heads: 4, kvHeads: 4, headDim: 8, ropeBase: 10_000 });
-    expect(tied).toBe(false);
+    const { config, stopTokens } = readConfig(llama);
+    expect(config).toMatchObject({ heads: 4, kvHeads: 4, headDim: 8, ropeBase: 10_000, untiedOutput: true });
     expect(stopTokens).toEqual([]);
     expect(readConfig({ ...llama, architectures: ['Qwen3ForCausalLM'] }).config.headDim).toBe(128);
     expect(readConfig({ ...llama, architectures: undefined, model_type: 'qwen2' }).architecture).toBe('qwen2');
@@ -88,18 +112,20 @@ describe('readConfig', () => {
   ])('reads the rotary embedding of either generation: %j', (rope, base, scaling) => {
     const model = readConfig({ ...llama, ...rope });
     expect(model.config.ropeBase).toBe(base);
-    expect(model.ropeScaling).toEqual(scaling);
+    expect(model.config.ropeScaling).toEqual(scaling);
   });
 
   it('knows what sets the families apart', () => {
     const of = (name: string, more: object = {}) => {
-      const { attentionBias, queryKeyNorm } = readConfig({ ...llama, architectures: [name], ...more });
+      const { attentionBias, queryKeyNorm } = readConfig({ ...llama, architectures: [name], ...more }).config;
       return { attentionBias, queryKeyNorm };
     };
-    expect(of('LlamaForCausalLM')).toEqual({ attentionBias: 'none', queryKeyNorm: false });
-    expect(of('LlamaForCausalLM', { attention_bias: true })).toEqual({ attentionBias: 'qkvo', queryKeyNorm: false });
-    expect(of('Qwen2ForCausalLM')).toEqual({ attentionBias: 'qkv', queryKeyNorm: false });
-    expect(of('Qwen3ForCausalLM')).toEqual({ attentionBias: 'none', queryKeyNorm: true });
+    const biased = { attention_bias: true };
+    expect(of('LlamaForCausalLM')).toEqual({});
+    expect(of('LlamaForCausalLM', biased)).toEqual({ attentionBias: 'qkvo' });
+    expect(of('Qwen2ForCausalLM')).toEqual({ attentionBias: 'qkv' });
+    expect(of('Qwen3ForCausalLM')).toEqual({ queryKeyNorm: true });
+    expect(of('Qwen3ForCausalLM', biased)).toEqual({ queryKeyNorm: true, attentionBias: 'qkvo' });
   });
 
   it.each<[object, string]>([
@@ -145,33 +171,5 @@ describe('readStopTokens', () => {
     expect(readStopTokens({ eos_token_id: [5, 6] }, 'f')).toEqual([5, 6]);
     expect(readStopTokens({ eos_token_id: null }, 'f')).toEqual([]);
     expect(readStopTokens({}, 'f')).toEqual([]);
-  });
-});
-
-describe('requireFeatures', () => {
-  const plain = { untiedOutput: false, attentionBias: false, queryKeyNorm: false, ropeScaling: [] };
-
-  it('lets pass what the engine computes', () => {
-    requireFeatures(readConfig({ ...llama, tie_word_embeddings: true }), plain, 'f');
-    requireFeatures(
-      readConfig({ ...llama, architectures: ['Qwen2ForCausalLM'], rope_scaling: llama3 }),
-      { ...plain, untiedOutput: true, attentionBias: true, ropeScaling: ['llama3'] },
-      'f',
-    );
-  });
-
-  it.each<[object, string]>([
-    [{}, 'llama model yet: an output layer of its own (tie_word_embeddings: false)'],
-    [{ tie_word_embeddings: true, attention_bias: true }, 'llama model yet: attention biases'],
-    [{ tie_word_embeddings: true, architectures: ['Qwen2ForCausalLM'] }, 'qwen2 model yet: attention biases'],
-    [
-      { tie_word_embeddings: true, architectures: ['Qwen3ForCausalLM'] },
-      'qwen3 model yet: normalised queries and keys',
-    ],
-    [{ tie_word_embeddings: true, rope_scaling: llama3 }, 'llama model yet: "llama3" RoPE scaling'],
-  ])('names what is missing for %j', (change, message) => {
-    const check = () => requireFeatures(readConfig({ ...llama, ...change }), plain, 'dir/config.json');
-    expect(check).toThrow(CheckpointError);
-    expect(check).toThrow(`dir/config.json: the engine cannot compute this ${message}`);
   });
 });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { DecoderConfig } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
-import { type RopeScaling, readRope } from './rope.js';
+import { readRope, writeRope } from './rope.js';
 import { parseWith } from './schema.js';
 
 type Architecture = 'llama' | 'qwen2' | 'qwen3';
@@ -11,14 +11,6 @@ type Architecture = 'llama' | 'qwen2' | 'qwen3';
 export interface ModelDescription {
   readonly architecture: Architecture;
   readonly config: DecoderConfig;
-  /** The output layer is the embedding, transposed. */
-  readonly tied: boolean;
-  /** Absent: positions are rotated as they are. */
-  readonly ropeScaling?: RopeScaling;
-  /** Which attention projections add a bias. */
-  readonly attentionBias: 'none' | 'qkv' | 'qkvo';
-  /** Queries and keys are normalised per head before the rotation. */
-  readonly queryKeyNorm: boolean;
   /** The ids that end a text; empty when the file names none. */
   readonly stopTokens: readonly number[];
 }
@@ -69,11 +61,12 @@ export function readConfig(json: unknown, file = 'config.json'): ModelDescriptio
       context: raw.max_position_embeddings,
       ropeBase: rope.base,
       normEpsilon: raw.rms_norm_eps,
+      ...(rope.scaling && { ropeScaling: rope.scaling }),
+      ...(architecture === 'qwen2' && { attentionBias: 'qkv' }),
+      ...(architecture !== 'qwen2' && raw.attention_bias && { attentionBias: 'qkvo' }),
+      ...(architecture === 'qwen3' && { queryKeyNorm: true }),
+      ...(!raw.tie_word_embeddings && { untiedOutput: true }),
     },
-    tied: raw.tie_word_embeddings ?? false,
-    ...(rope.scaling && { ropeScaling: rope.scaling }),
-    attentionBias: architecture === 'qwen2' ? 'qkv' : raw.attention_bias ? 'qkvo' : 'none',
-    queryKeyNorm: architecture === 'qwen3',
     stopTokens: readStopTokens(json, file),
   };
 }
@@ -84,11 +77,15 @@ export function readStopTokens(json: unknown, file: string): readonly number[] {
   return typeof ids === 'number' ? [ids] : (ids ?? []);
 }
 
-/** The contents of a config.json for a decoder of ours: a Llama with tied embeddings in float32. */
+/**
+ * The contents of a config.json for a decoder in float32, of the family that has its features, in the older of the two
+ * generations, which both read.
+ */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
+  const family = familyOf(config);
   return {
-    architectures: ['LlamaForCausalLM'],
-    model_type: 'llama',
+    architectures: [...architectures].flatMap(([name, architecture]) => (architecture === family ? name : [])),
+    model_type: family,
     vocab_size: config.vocabSize,
     hidden_size: config.width,
     intermediate_size: config.feedForward,
@@ -100,15 +97,20 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     hidden_act: 'silu',
     rms_norm_eps: config.normEpsilon,
     rope_theta: config.ropeBase,
-    rope_scaling: null,
-    attention_bias: false,
-    mlp_bias: false,
-    tie_word_embeddings: true,
+    rope_scaling: writeRope(config.ropeScaling),
+    ...(family !== 'qwen2' && { attention_bias: config.attentionBias === 'qkvo' }),
+    ...(family === 'llama' && { mlp_bias: false }),
+    tie_word_embeddings: !config.untiedOutput,
     torch_dtype: 'float32',
     bos_token_id: null,
-    eos_token_id: stopTokens.length === 1 ? stopTokens[0] : stopTokens,
+    eos_token_id: stopTokens.length > 1 ? stopTokens : (stopTokens[0] ?? null),
     pad_token_id: null,
   };
+}
+
+function familyOf({ attentionBias, queryKeyNorm }: DecoderConfig): Architecture {
+  if (queryKeyNorm) return 'qwen3';
+  return attentionBias === 'qkv' ? 'qwen2' : 'llama';
 }
 
 function readArchitecture(raw: ConfigFile, file: string): Architecture {

@@ -5,20 +5,11 @@ import type { Files } from '../../core/files.js';
 import { user } from '../../core/message.js';
 import { createTokenizer } from '../tokenizers/create.js';
 import { readModelDirectory, writeModelDirectory } from './directory.js';
-import type { EngineFeatures } from './features.js';
 import { expectedTensors } from './names.js';
 import { decodeSafetensors, encodeSafetensors, type NamedTensor } from './safetensors.js';
 import { readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
 const goldens = '../shared/goldens/models';
-const everything: EngineFeatures = {
-  untiedOutput: true,
-  attentionBias: true,
-  queryKeyNorm: true,
-  ropeScaling: ['linear', 'llama3'],
-};
-const plain: EngineFeatures = { untiedOutput: false, attentionBias: false, queryKeyNorm: false, ropeScaling: [] };
-
 /** Files in memory, for what this room reads and writes. */
 function memoryFiles(content: Map<string, Uint8Array | string>) {
   const get = (path: string) => {
@@ -63,8 +54,7 @@ const symbols = createTokenizer({
   endOfUser: '<ask>',
   endOfAssistant: '<end>',
 });
-const model = { architecture: 'llama', config, tied: true, attentionBias: 'none', queryKeyNorm: false } as const;
-const tensors: NamedTensor[] = expectedTensors({ ...model, stopTokens: [] }).map(({ name, shape }, at) => ({
+const tensors: NamedTensor[] = expectedTensors(config).map(({ name, shape }, at) => ({
   name,
   shape,
   data: new Float32Array(shape.reduce((a, b) => a * b, 1)).map((_, i) => at + i / 100),
@@ -79,8 +69,8 @@ async function written(): Promise<Map<string, Uint8Array | string>> {
 describe('a model directory of ours', () => {
   it('is read back as it was written', async () => {
     const content = await written();
-    const read = await readModelDirectory(memoryFiles(content), 'm', plain);
-    expect(read.model).toEqual({ ...model, stopTokens: [0] });
+    const read = await readModelDirectory(memoryFiles(content), 'm');
+    expect(read.model).toEqual({ architecture: 'llama', config, stopTokens: [0] });
     expect(read.tokenizer.toJSON()).toEqual(symbols.toJSON());
     expect(read.tensors.size).toBe(tensors.length);
     for (const { name, shape, data } of tensors) expect(read.tensors.get(name)).toEqual({ dtype: 'F32', shape, data });
@@ -99,7 +89,7 @@ describe('a model directory of ours', () => {
     }
     const index = 'm/model.safetensors.index.json';
     content.set(index, JSON.stringify({ metadata: {}, weight_map }));
-    const read = () => readModelDirectory(memoryFiles(content), 'm', plain);
+    const read = () => readModelDirectory(memoryFiles(content), 'm');
     expect([...(await read()).tensors.keys()].sort()).toEqual(tensors.map(({ name }) => name).sort());
 
     const norm = 'model.norm.weight';
@@ -121,7 +111,7 @@ describe('a model directory of ours', () => {
 
   it('ignores what older versions left behind, and refuses every other tensor it has no place for', async () => {
     const content = await written();
-    const read = () => readModelDirectory(memoryFiles(content), 'm', plain);
+    const read = () => readModelDirectory(memoryFiles(content), 'm');
     const extra = (name: string) =>
       content.set(
         'm/model.safetensors',
@@ -159,7 +149,7 @@ describe('a model directory of ours', () => {
   ])('is refused with %s', async (_, damage, message) => {
     const content = await written();
     damage(content);
-    const read = readModelDirectory(memoryFiles(content), 'm', plain);
+    const read = readModelDirectory(memoryFiles(content), 'm');
     await expect(read).rejects.toThrow(CheckpointError);
     await expect(read).rejects.toThrow(message);
   });
@@ -178,10 +168,10 @@ describe.skipIf(!existsSync(goldens))('a model directory of Hugging Face (needs 
     '%s has the names and shapes of the original',
     async (name) => {
       const { files, golden } = load(name);
-      const read = await readModelDirectory(files, 'm', everything);
+      const read = await readModelDirectory(files, 'm');
       const shapes = Object.fromEntries([...read.tensors].map(([tensor, { shape }]) => [tensor, shape]));
       expect(shapes).toEqual(golden.parameters);
-      expect(read.model.tied).toBe(golden.tied);
+      expect(read.model.config.untiedOutput).toBe(golden.tied ? undefined : true);
       expect(read.tokenizer.vocabSize).toBe(read.model.config.vocabSize);
       expect(read.tokenizer.stopTokens).toEqual(read.model.stopTokens);
     },
@@ -189,19 +179,13 @@ describe.skipIf(!existsSync(goldens))('a model directory of Hugging Face (needs 
 
   it('reads the description and the exact values', async () => {
     const { files, content } = load('llama-mini');
-    const { model, tensors, tokenizer } = await readModelDirectory(files, 'm', everything);
-    expect(model).toMatchObject({ architecture: 'llama', tied: false, stopTokens: [394, 391] });
+    const { model, tensors, tokenizer } = await readModelDirectory(files, 'm');
+    expect(model).toMatchObject({ architecture: 'llama', stopTokens: [394, 391] });
     expect(model.config).toMatchObject({ width: 32, heads: 4, kvHeads: 1, headDim: 8, context: 512, ropeBase: 500000 });
-    expect(model.ropeScaling).toMatchObject({ type: 'llama3', factor: 4, originalContext: 64 });
+    expect(model.config.ropeScaling).toMatchObject({ type: 'llama3', factor: 4, originalContext: 64 });
     const shard = decodeSafetensors(content.get('m/model-00003-of-00003.safetensors') ?? new Uint8Array());
     expect(tensors.get('lm_head.weight')?.data).toEqual(shard.get('lm_head.weight')?.data);
     expect(tokenizer.chat([user('Hi')]).slice(0, 2)).toEqual([390, 392]);
-  });
-
-  it('is refused where the engine lacks a feature, before the weights are read', async () => {
-    const { files, content } = load('qwen2-mini');
-    content.delete('m/model.safetensors');
-    await expect(readModelDirectory(files, 'm', plain)).rejects.toThrow('qwen2 model yet: attention biases');
   });
 
   it('keeps its tokenizer when written again', async () => {

@@ -5,7 +5,6 @@ import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type ModelDescription, readConfig, writeConfig } from './config.js';
-import { type EngineFeatures, requireFeatures } from './features.js';
 import { expectedTensors, OUTPUT } from './names.js';
 import {
   decodeSafetensors,
@@ -50,18 +49,13 @@ export async function writeModelDirectory(
 }
 
 /**
- * Reads a model's directory. Whether an engine with these `features` can compute it, the tokenizer, the list of shards and
- * each file's shapes are checked before the file's weights are converted.
+ * Reads a model's directory. Whether the engine can compute it, the tokenizer, the list of shards and each file's shapes are
+ * checked before the file's weights are converted.
  * @throws CheckpointError naming file, tensor and expectation; TokenizerError when the tokenizer cannot be used.
  */
-export async function readModelDirectory(
-  files: Files,
-  directory: string,
-  features: EngineFeatures,
-): Promise<ModelDirectory> {
+export async function readModelDirectory(files: Files, directory: string): Promise<ModelDirectory> {
   const configFile = `${directory}/${CONFIG}`;
   const model = readConfig(await readJson(files, configFile), configFile);
-  requireFeatures(model, features, configFile);
   const tokenizer = await readTokenizer(files, directory);
   if (tokenizer.vocabSize > model.config.vocabSize) {
     throw new CheckpointError(
@@ -76,7 +70,7 @@ async function readWeights(
   directory: string,
   model: ModelDescription,
 ): Promise<ReadonlyMap<string, StoredTensor>> {
-  const expected = new Map(expectedTensors(model).map((tensor) => [tensor.name, tensor]));
+  const expected = new Map(expectedTensors(model.config).map((tensor) => [tensor.name, tensor]));
   const tensors = new Map<string, StoredTensor>();
   for (const [path, names] of await locate(files, directory, [...expected.keys()])) {
     const bytes = await readOrRefuse(path, () => files.readBytes(path));
@@ -96,7 +90,7 @@ async function readWeights(
 
 /** Tensors that older versions wrote and everybody ignores. */
 function isLeftOver(name: string, model: ModelDescription): boolean {
-  return name.endsWith('.rotary_emb.inv_freq') || (name === OUTPUT && model.tied);
+  return name.endsWith('.rotary_emb.inv_freq') || (name === OUTPUT && !model.config.untiedOutput);
 }
 
 const indexFile = z.looseObject({ weight_map: z.record(z.string(), z.string()) });

@@ -6,7 +6,7 @@
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
 import { type DecoderTensors, parameterCount } from '../decoder/parameters.js';
-import { EMBEDDING, FINAL_NORM, normNames, type Projection, projections } from './names.js';
+import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
 import { type NamedTensor, requireTensor, type StoredTensor } from './safetensors.js';
 
 /**
@@ -57,19 +57,36 @@ export function toHuggingFace(tensors: DecoderTensors, config: DecoderConfig): N
   return result;
 }
 
-/** The tensors that are the same on both sides. */
+/** The tensors that are the same on both sides; those that the decoder does without are left out. */
 function direct(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
-  const { width, vocabSize } = config;
+  const { width, vocabSize, headDim } = config;
   const found: NamedTensor[] = [
     { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
     { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
   ];
-  tensors.layers.forEach(({ attentionNorm, feedForwardNorm }, index) => {
+  if (config.untiedOutput) found.push({ name: OUTPUT, shape: [vocabSize, width], data: tensors.output });
+  tensors.layers.forEach((layer, index) => {
     const names = normNames(index);
-    found.push({ name: names.attention, shape: [width], data: attentionNorm });
-    found.push({ name: names.feedForward, shape: [width], data: feedForwardNorm });
+    found.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
+    found.push({ name: names.feedForward, shape: [width], data: layer.feedForwardNorm });
+    if (config.queryKeyNorm) {
+      found.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
+      found.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
+    }
+    const { query, key, value, attentionOut } = projections(config, index);
+    found.push(...biases(layer.qkvBias, [query, key, value]), ...biases(layer.attentionOutBias, [attentionOut]));
   });
   return found;
+}
+
+/** The parts of a bias, views of it; none where it is empty. */
+function biases(bias: Float32Array, parts: readonly Projection[]): NamedTensor[] {
+  if (bias.length === 0) return [];
+  let end = 0;
+  return parts.map(({ name, outputs }) => {
+    end += outputs;
+    return { name: `${name}.bias`, shape: [outputs], data: bias.subarray(end - outputs, end) };
+  });
 }
 
 /** The engine's matrices, each with the projections that stand side by side in it. */

@@ -1,6 +1,5 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
 import type { DecoderConfig } from '../../core/backend.js';
-import type { ModelDescription } from './config.js';
 import type { TensorShape } from './safetensors.js';
 
 export const EMBEDDING = 'model.embed_tokens.weight'; // [V, d]
@@ -34,38 +33,41 @@ export function projections(config: DecoderConfig, index: number): Record<Projec
   };
 }
 
-/** The gains of the two norms of layer `index`, [d] each. */
-export function normNames(index: number): { readonly attention: string; readonly feedForward: string } {
+/** The gains of the norms of layer `index`: [d] each, and [headDim] where queries and keys are normalised. */
+export function normNames(index: number): Record<'attention' | 'feedForward' | 'query' | 'key', string> {
   const layer = `model.layers.${index}`;
-  return { attention: `${layer}.input_layernorm.weight`, feedForward: `${layer}.post_attention_layernorm.weight` };
+  return {
+    attention: `${layer}.input_layernorm.weight`,
+    feedForward: `${layer}.post_attention_layernorm.weight`,
+    query: `${layer}.self_attn.q_norm.weight`,
+    key: `${layer}.self_attn.k_norm.weight`,
+  };
 }
 
-/** Every tensor that a checkpoint of this model has to hold. */
-export function expectedTensors(model: ModelDescription): TensorShape[] {
-  const { config } = model;
+/** Every tensor that a checkpoint of this decoder has to hold. */
+export function expectedTensors(config: DecoderConfig): TensorShape[] {
+  const { vocabSize, width, headDim } = config;
   const tensors: TensorShape[] = [
-    { name: EMBEDDING, shape: [config.vocabSize, config.width] },
-    { name: FINAL_NORM, shape: [config.width] },
+    { name: EMBEDDING, shape: [vocabSize, width] },
+    { name: FINAL_NORM, shape: [width] },
   ];
-  if (!model.tied) tensors.push({ name: OUTPUT, shape: [config.vocabSize, config.width] });
+  if (config.untiedOutput) tensors.push({ name: OUTPUT, shape: [vocabSize, width] });
   for (let index = 0; index < config.layers; index++) {
     const layer = projections(config, index);
     for (const { name, outputs, inputs } of Object.values(layer)) {
       tensors.push({ name: `${name}.weight`, shape: [outputs, inputs] });
     }
-    for (const name of Object.values(normNames(index))) tensors.push({ name, shape: [config.width] });
-    for (const { name, outputs } of biased(model, layer)) tensors.push({ name: `${name}.bias`, shape: [outputs] });
-    if (model.queryKeyNorm) {
-      for (const norm of ['q_norm', 'k_norm']) {
-        tensors.push({ name: `model.layers.${index}.self_attn.${norm}.weight`, shape: [config.headDim] });
-      }
-    }
+    for (const { name, outputs } of biased(config, layer)) tensors.push({ name: `${name}.bias`, shape: [outputs] });
+    const norms = normNames(index);
+    for (const name of [norms.attention, norms.feedForward]) tensors.push({ name, shape: [width] });
+    if (!config.queryKeyNorm) continue;
+    for (const name of [norms.query, norms.key]) tensors.push({ name, shape: [headDim] });
   }
   return tensors;
 }
 
-function biased(model: ModelDescription, layer: Record<ProjectionName, Projection>): Projection[] {
-  if (model.attentionBias === 'none') return [];
+function biased({ attentionBias }: DecoderConfig, layer: Record<ProjectionName, Projection>): Projection[] {
+  if (attentionBias === undefined) return [];
   const inputs = [layer.query, layer.key, layer.value];
-  return model.attentionBias === 'qkv' ? inputs : [...inputs, layer.attentionOut];
+  return attentionBias === 'qkv' ? inputs : [...inputs, layer.attentionOut];
 }

@@ -1,18 +1,7 @@
 import { z } from 'zod';
+import type { RopeScaling } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import { parseWith } from './schema.js';
-
-/** How positions are stretched beyond the context a model was first trained on. */
-export type RopeScaling =
-  | { readonly type: 'linear'; readonly factor: number }
-  | {
-      readonly type: 'llama3';
-      readonly factor: number;
-      readonly lowFrequencyFactor: number;
-      readonly highFrequencyFactor: number;
-      /** Context length before stretching. */
-      readonly originalContext: number;
-    };
 
 /** The base that all three families take where the file names none. */
 const DEFAULT_BASE = 10_000;
@@ -66,4 +55,18 @@ export function readRope(
         `${file}: ${key} of the kind "${type}" is not supported, expected default, linear or llama3`,
       );
   }
+}
+
+/** What `readRope` reads as `rope_scaling`. */
+export function writeRope(scaling: RopeScaling | undefined): Record<string, unknown> | null {
+  if (scaling === undefined) return null;
+  const { type, factor } = scaling;
+  if (type === 'linear') return { rope_type: type, factor };
+  return {
+    rope_type: type,
+    factor,
+    low_freq_factor: scaling.lowFrequencyFactor,
+    high_freq_factor: scaling.highFrequencyFactor,
+    original_max_position_embeddings: scaling.originalContext,
+  };
 }
