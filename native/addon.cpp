@@ -409,6 +409,11 @@ void adamw(Arguments& a) {
     a.instance().table->adamw(*a.instance().pool, weights, gradient, firstMoment, secondMoment, length, settings);
 }
 
+double fmaPeak(Arguments& a) {
+  const long tasks = a.size(0);
+  return a.ok() ? a.instance().table->fmaPeak(*a.instance().pool, tasks) : 0;
+}
+
 void dispose(Arguments& a) {
   delete a.instance().pool;
   a.instance().pool = nullptr;
@@ -489,6 +494,7 @@ napi_value create(napi_env env, napi_callback_info info) {
       {"sumOfSquares", method<sumOfSquares>},
       {"add", method<add>},
       {"adamw", method<adamw>},
+      {"fmaPeak", method<fmaPeak>},
   };
   for (const auto& m : methods) {
     napi_create_function(env, m.name, NAPI_AUTO_LENGTH, m.callback, instance, &value);

@@ -7,6 +7,7 @@
 #include "linear.h"
 #include "norm.h"
 #include "optimizer.h"
+#include "peak.h"
 #include "table.h"
 
 #define DRMAS_STRING_(x) #x
@@ -44,6 +45,7 @@ const KernelTable DRMAS_JOIN(table_, DRMAS_ISA) = {
     DRMAS_ISA::sumOfSquares,
     DRMAS_ISA::add,
     DRMAS_ISA::adamw,
+    DRMAS_ISA::fmaPeak,
 };
 
 }  // namespace drmas

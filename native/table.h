@@ -59,6 +59,7 @@ struct KernelTable {
   void (*add)(Pool&, float* out, const float* x, long length);
   void (*adamw)(Pool&, float* weights, const float* gradient, float* firstMoment, float* secondMoment, long length,
                 const AdamW&);
+  double (*fmaPeak)(Pool&, long tasks);
 };
 
 }  // namespace drmas

@@ -19,10 +19,20 @@ export interface NativeOptions {
 }
 
 /** The kernels, or why there are none, for people to read. */
-export type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
+export type NativeResult =
+  | {
+      readonly kernels: Kernels;
+      /**
+       * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done, which
+       * over the time taken are what the processor can do at most.
+       */
+      readonly fmaPeak: (tasks: number) => number;
+    }
+  | { readonly reason: string };
 
 /** What the addon makes: `Kernels`, save that adamw takes its settings one by one. */
 type NativeKernels = Omit<Kernels, 'adamw'> & {
+  fmaPeak(tasks: number): number;
   adamw(
     weights: Float32Array,
     gradient: Float32Array,
@@ -67,7 +77,9 @@ export async function loadNativeKernels(options: NativeOptions): Promise<NativeR
       try {
         const addon = createRequire(import.meta.url)(path) as Addon;
         const native = addon.create(options.threads, options.isa);
-        return native ? { kernels: withSettings(native) } : { reason: `this processor cannot run ${options.isa}` };
+        return native
+          ? { kernels: withSettings(native), fmaPeak: native.fmaPeak }
+          : { reason: `this processor cannot run ${options.isa}` };
       } catch (error) {
         problem = messageOf(error);
       }
