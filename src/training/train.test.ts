@@ -13,6 +13,7 @@ import { readEpisodes } from '../runs/episodes.js';
 import { nodeFiles } from '../runs/node-files.js';
 import { solverVerifier } from '../teams/solver-verifier.js';
 import { trainTeam } from './train.js';
+import { StabilityWatch } from './watch.js';
 
 const root = temporaryRoot();
 
@@ -147,6 +148,21 @@ describe('one step of a scripted team', () => {
     await trainTeam(session);
     const own = steps.filter(({ policy }) => policy === 'verifier');
     expect(own.map(({ settings }) => settings.optimizer.learningRate)).toEqual([0.25, 0.5, 0.75, 1, 1, 1]);
+  });
+
+  it('a spike in one of several mini-batches is skipped and told', async () => {
+    const recipe = exampleRecipe({ policies: { solver: { miniBatches: 3 } } }, ['training.spike.action=skip']);
+    const norms = [1, 7, 2];
+    const { session, run } = await fakeSession(root, recipe, script, {
+      optimStep: async (policy, { skipAboveNorm = Number.POSITIVE_INFINITY }) => {
+        const gradientNorm = policy === 'solver' ? (norms.shift() ?? 1) : 1;
+        return { gradientNorm, applied: gradientNorm <= skipAboveNorm };
+      },
+    });
+    const watch = new StabilityWatch(recipe.training.spike, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });
+    await trainTeam({ ...session, watch });
+    const told = (await run.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
+    expect(told).toMatchObject([{ type: 'skipped', policy: 'solver', gradientNorm: 7, median: 2, action: 'skip' }]);
   });
 
   it('a backend that fails ends the run with its error', async () => {

@@ -78,7 +78,7 @@ async function updatePolicy(
   await session.backend.sync(policy);
   const names = [...new Set(parts.map(({ agent }) => agent))];
   return {
-    gradientNorm: mean(steps.map(({ gradientNorm }) => gradientNorm)),
+    gradientNorm: Math.max(...steps.map(({ gradientNorm }) => gradientNorm)),
     learningRate,
     applied: steps.every(({ applied }) => applied),
     agents: Object.fromEntries(

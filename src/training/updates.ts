@@ -10,6 +10,7 @@ export interface AgentUpdate {
 }
 
 export interface PolicyUpdate {
+  /** The largest of the optimiser's steps, so that the one that was skipped shows; not a number if one of them is not. */
   readonly gradientNorm: number;
   readonly learningRate: number;
   /** False when a step of the optimiser was dropped. */
