@@ -2,14 +2,32 @@
 // runs which task, so scheduling is free to be dynamic. The caller works too and waits only for workers that have joined:
 // one that the system keeps from running, because the machine has other things to do, holds nobody up.
 #pragma once
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#if !defined(__wasm__)
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#endif
+
 namespace drmas {
+
+#if defined(__wasm__)
+
+/// WebAssembly: the caller works alone.
+class Pool {
+ public:
+  int threads() const { return 1; }
+
+  template <class Body>
+  void run(long tasks, const Body& body) {
+    for (long i = 0; i < tasks; i++) body(i);
+  }
+};
+
+#else
 
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -111,6 +129,8 @@ class Pool {
   void* context_ = nullptr;
   long tasks_ = 0;
 };
+
+#endif
 
 /// Grows to the largest size asked for and stays; one per thread and use.
 class Scratch {

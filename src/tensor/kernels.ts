@@ -14,7 +14,7 @@
  */
 export interface Kernels {
   readonly name: 'native' | 'wasm' | 'reference';
-  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'typescript'. */
+  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript'. */
   readonly isa: string;
   readonly threads: number;
 

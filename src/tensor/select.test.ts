@@ -1,25 +1,43 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../core/errors.js';
 import { selectKernels } from './select.js';
+import { webAssembly } from './wasm/webassembly.js';
 
 const noCompiler = { CXX: '/nonexistent', DRMAS_CACHE: join(tmpdir(), 'drmas-never-created') };
 
 describe('selectKernels', () => {
-  it('falls back to the reference with one line that says how to get the fast ones', async () => {
+  it('falls back to WebAssembly with one line that says how to get the fast ones', async () => {
     const { kernels, notice } = await selectKernels({ threads: 2, environment: noCompiler });
-    expect(kernels.name).toBe('reference');
-    expect(notice).toMatch(/^No native kernels: CXX=\/nonexistent .* slower.*apt install g\+\+.*dnf.*xcode-select/);
+    expect(kernels.name).toBe('wasm');
+    expect(notice).toMatch(
+      /^No native kernels: CXX=\/nonexistent .* WebAssembly ones, .* slower.*apt install g\+\+.*dnf.*xcode-select/,
+    );
     expect(notice).not.toContain('\n');
   });
 
-  it('takes the reference without a notice when asked to', async () => {
-    const forced = await selectKernels({ threads: 1, environment: { ...noCompiler, DRMAS_KERNELS: 'reference' } });
-    expect(forced.kernels.name).toBe('reference');
-    expect(forced.notice).toBeUndefined();
-    const preferred = await selectKernels({ threads: 1, prefer: 'reference', environment: {} });
-    expect(preferred.kernels.name).toBe('reference');
+  it('falls back to the reference where WebAssembly fails too, and says both', async () => {
+    const failing = vi.spyOn(webAssembly, 'Module').mockImplementation(function fail() {
+      throw new Error('no SIMD');
+    });
+    const { kernels, notice } = await selectKernels({ threads: 2, environment: noCompiler });
+    const forced = selectKernels({ threads: 2, environment: { ...noCompiler, DRMAS_KERNELS: 'wasm' } });
+    await expect(forced).rejects.toThrow('DRMAS_KERNELS is wasm, but no SIMD');
+    failing.mockRestore();
+    expect(kernels.name).toBe('reference');
+    expect(notice).toMatch(/^No native kernels: .*\. No WebAssembly kernels: no SIMD\. Using the TypeScript ones, /);
+  });
+
+  it('takes the slower ones without a notice when asked to', async () => {
+    for (const name of ['wasm', 'reference'] as const) {
+      const forced = await selectKernels({ threads: 1, environment: { ...noCompiler, DRMAS_KERNELS: name } });
+      expect(forced.kernels.name).toBe(name);
+      expect(forced.notice).toBeUndefined();
+      const preferred = await selectKernels({ threads: 1, prefer: name, environment: {} });
+      expect(preferred.kernels.name).toBe(name);
+      expect(preferred.notice).toBeUndefined();
+    }
   });
 
   it('refuses when native ones are asked for and cannot be had, and what it does not know', async () => {

@@ -1,11 +1,19 @@
-import { ArgumentError } from '../core/errors.js';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ArgumentError, messageOf } from '../core/errors.js';
 import type { Kernels } from './kernels.js';
+import { shippedSources } from './native/build.js';
 import { loadNativeKernels, type NativeOptions } from './native/load.js';
 import { createReferenceKernels } from './reference/reference.js';
+import { createWasmKernels } from './wasm/wasm.js';
+
+/** Fastest first. */
+const KERNELS = ['native', 'wasm', 'reference'] as const;
+type KernelsName = (typeof KERNELS)[number];
 
 export interface SelectOptions extends NativeOptions {
-  /** Default: native where it can be had. `DRMAS_KERNELS` in the environment wins. */
-  readonly prefer?: 'native' | 'reference' | undefined;
+  /** Nothing faster than these. Default: native. `DRMAS_KERNELS` in the environment wins, and takes nothing slower either. */
+  readonly prefer?: KernelsName | undefined;
 }
 
 export interface Selection {
@@ -15,25 +23,55 @@ export interface Selection {
 }
 
 /**
- * The fastest kernels that can be had here.
- * @throws ArgumentError when `DRMAS_KERNELS` is neither native nor reference, or asks for native ones that cannot be had.
+ * The fastest kernels that can be had here: native, which a C++ compiler builds on first use; else WebAssembly, which
+ * ships; else plain TypeScript.
+ * @throws ArgumentError when `DRMAS_KERNELS` is none of native, wasm, reference, or asks for what cannot be had.
  */
 export async function selectKernels(options: SelectOptions): Promise<Selection> {
   const { environment = process.env, prefer = 'native' } = options;
-  const forced = environment.DRMAS_KERNELS;
-  if (forced !== undefined && forced !== '' && forced !== 'native' && forced !== 'reference') {
-    throw new ArgumentError(`DRMAS_KERNELS is ${forced}, expected native or reference`);
+  const forced = environment.DRMAS_KERNELS || undefined;
+  const first = KERNELS.find((name) => name === (forced ?? prefer));
+  if (first === undefined) throw new ArgumentError(`DRMAS_KERNELS is ${forced}, expected native, wasm or reference`);
+
+  const reasons: string[] = [];
+  for (const name of KERNELS.slice(KERNELS.indexOf(first))) {
+    const loaded = await load[name](options);
+    if ('kernels' in loaded) {
+      const { kernels } = loaded;
+      return reasons.length === 0 ? { kernels } : { kernels, notice: slowNotice(reasons, kernels) };
+    }
+    if (forced !== undefined) throw new ArgumentError(`DRMAS_KERNELS is ${forced}, but ${loaded.reason}`);
+    reasons.push(`No ${NAMES[name]} kernels: ${loaded.reason.replaceAll(/\s*\n\s*/g, ' | ')}.`);
   }
-  if ((forced || prefer) === 'reference') return { kernels: createReferenceKernels() };
-  const loaded = await loadNativeKernels(options);
-  if ('kernels' in loaded) return loaded;
-  if (forced === 'native') throw new ArgumentError(`DRMAS_KERNELS is native, but ${loaded.reason}`);
-  return { kernels: createReferenceKernels(), notice: slowNotice(loaded.reason) };
+  throw new Error('the reference kernels can always be had');
 }
 
-/** Measured at the sizes of the shipped recipes; the TypeScript kernels also use one core only. */
-const SLOWER = 'about 30 times slower on each core, and on one core only';
+/** The kernels, or why there are none, for people to read. */
+type Loaded = { readonly kernels: Kernels } | { readonly reason: string };
 
-const slowNotice = (reason: string) =>
-  `No native kernels: ${reason.replaceAll(/\s*\n\s*/g, ' | ')}. Using the TypeScript ones, ${SLOWER}. For the fast ones ` +
-  'install a C++ compiler (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';
+const load: Record<KernelsName, (options: NativeOptions) => Promise<Loaded>> = {
+  native: loadNativeKernels,
+  wasm: loadWasmKernels,
+  reference: async () => ({ kernels: createReferenceKernels() }),
+};
+
+async function loadWasmKernels(): Promise<Loaded> {
+  try {
+    return { kernels: createWasmKernels(await readFile(join(shippedSources(), 'drmas.wasm'))) };
+  } catch (error) {
+    return { reason: messageOf(error) };
+  }
+}
+
+const NAMES: Record<KernelsName, string> = { native: 'native', wasm: 'WebAssembly', reference: 'TypeScript' };
+
+/** Measured at the sizes of the shipped recipes (docs/decisions/NNN-webassembly-kernels.md); both use one core only. */
+const SLOWER: Record<KernelsName, string> = {
+  native: '',
+  wasm: 'about 3 times slower on each core, and on one core only',
+  reference: 'about 30 times slower on each core, and on one core only',
+};
+
+const slowNotice = (reasons: readonly string[], { name }: Kernels) =>
+  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name]}. For the fast ones install a C++ compiler ` +
+  '(Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';

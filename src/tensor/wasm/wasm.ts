@@ -1,0 +1,193 @@
+import type { Kernels } from '../kernels.js';
+import { Arguments, rowsIndexed } from './arguments.js';
+import { LinearMemory } from './memory.js';
+import { webAssembly } from './webassembly.js';
+
+/** What native/wasm.cpp exports: addresses and numbers in; booleans as 0 and 1. */
+type Exports = { readonly [name in Exclude<keyof Kernels, Own>]: (...values: (number | boolean)[]) => number } & {
+  readonly __heap_base: { readonly value: number };
+};
+type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateIntegers' | 'dispose';
+
+/**
+ * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread. Needs no Node: `bytes` is the content of
+ * native/drmas.wasm. In a browser it belongs into a worker, since kernels block. There is no fused multiply-add, so
+ * results differ from the native ones in the last bits. At most 4 GiB of buffers.
+ *
+ * Calls throw a RangeError when a buffer is too short or was not allocated here, an index is out of range, or the
+ * kernels were disposed of; `allocate` when the memory is full.
+ * @throws WebAssembly.CompileError or LinkError when `bytes` is something else, or the engine too old.
+ */
+export function createWasmKernels(bytes: Uint8Array): Kernels {
+  const memory = new LinearMemory();
+  const env = {
+    memory: memory.memory,
+    drmas_allocate: (size: number) => memory.take(size >>> 0),
+    drmas_release: (address: number) => memory.release(address >>> 0),
+  };
+  const wasm = new webAssembly.Instance(new webAssembly.Module(bytes), { env }).exports as Exports;
+  memory.begin(wasm.__heap_base.value);
+  const a = new Arguments(memory);
+  // Both round up to whole vectors; what they come to must not leave 32 bits either.
+  const packedSize: Kernels['packedSize'] = (inputs, outputs) => {
+    a.size(1, a.size(0, inputs) * (a.size(1, outputs) + LANES));
+    return wasm.packedSize(inputs, outputs);
+  };
+  const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, kvHeads, headDim) => {
+    a.size(0, (a.size(0, capacity) + LANES) * a.size(1, kvHeads) * a.size(2, headDim));
+    return wasm.cacheSlotSize(capacity, kvHeads, headDim);
+  };
+
+  return {
+    name: 'wasm',
+    isa: 'simd128',
+    threads: 1,
+    allocate: (length) => memory.floats(a.size(0, length)),
+    allocateIntegers: (length) => memory.integers(a.size(0, length)),
+    dispose: () => a.dispose(),
+
+    packedSize,
+    pack: (packed, weight, inputs, outputs, transpose) => {
+      const to = a.floats(0, packed, packedSize(inputs, outputs));
+      wasm.pack(to, a.floats(1, weight, inputs * outputs), inputs, outputs, transpose);
+    },
+    linear: (out, x, packed, rows, inputs, outputs, accumulate) => {
+      a.size(3, rows);
+      const to = a.floats(0, out, rows * outputs);
+      const from = a.floats(1, x, rows * inputs);
+      const weight = a.floats(2, packed, packedSize(inputs, outputs));
+      if (rows > 0 && inputs > 0) wasm.linear(to, from, weight, rows, inputs, outputs, accumulate);
+    },
+    linearWeightGradient: (dWeight, x, dOut, rows, inputs, outputs) => {
+      for (const [k, size] of [rows, inputs, outputs].entries()) a.size(3 + k, size);
+      const to = a.floats(0, dWeight, inputs * outputs);
+      const from = a.floats(1, x, rows * inputs);
+      wasm.linearWeightGradient(to, from, a.floats(2, dOut, rows * outputs), rows, inputs, outputs);
+    },
+
+    rmsNorm: (out, inverse, x, gain, rows, width, epsilon) => {
+      const size = a.size(4, rows) * a.size(5, width);
+      const [to, scale] = [a.floats(0, out, size), a.floats(1, inverse, rows)];
+      wasm.rmsNorm(to, scale, a.floats(2, x, size), a.floats(3, gain, width), rows, width, epsilon);
+    },
+    rmsNormBackward: (dx, dGain, dOut, x, gain, inverse, rows, width) => {
+      const size = a.size(6, rows) * a.size(7, width);
+      const [to, toGain] = [a.floats(0, dx, size), a.floats(1, dGain, width)];
+      const [upstream, from, by] = [a.floats(2, dOut, size), a.floats(3, x, size), a.floats(4, gain, width)];
+      wasm.rmsNormBackward(to, toGain, upstream, from, by, a.floats(5, inverse, rows), rows, width);
+    },
+    headNorm: (x, inverse, gain, rows, stride, heads, headDim, epsilon) => {
+      a.headsInRows(4, stride, heads, headDim);
+      const at = a.floats(0, x, strided(a.size(3, rows), stride, heads * headDim));
+      const [scale, by] = [a.floats(1, inverse, rows * heads), a.floats(2, gain, headDim)];
+      wasm.headNorm(at, scale, by, rows, stride, heads, headDim, epsilon);
+    },
+    headNormBackward: (d, dGain, x, gain, inverse, rows, stride, heads, headDim) => {
+      a.headsInRows(6, stride, heads, headDim);
+      const size = strided(a.size(5, rows), stride, heads * headDim);
+      const [at, toGain, from] = [a.floats(0, d, size), a.floats(1, dGain, headDim), a.floats(2, x, size)];
+      const [by, scale] = [a.floats(3, gain, headDim), a.floats(4, inverse, rows * heads)];
+      wasm.headNormBackward(at, toGain, from, by, scale, rows, stride, heads, headDim);
+    },
+    rope: (x, table, positions, rows, stride, heads, headDim, inverse) => {
+      a.headsInRows(4, stride, heads, headDim);
+      const at = a.floats(0, x, a.size(3, rows) * stride);
+      const places = a.indices(2, positions, rows);
+      const angles = a.floats(1, table, rowsIndexed(positions, rows) * headDim);
+      wasm.rope(at, angles, places, rows, stride, heads, headDim, inverse);
+    },
+
+    attention: (out, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim) => {
+      a.heads(5, heads, kvHeads, headDim);
+      const rows = a.rowsOf(3, starts, a.size(4, sequences));
+      const [to, lse] = [a.floats(0, out, rows * heads * headDim), a.floats(1, logSumExp, rows * heads)];
+      const from = a.floats(2, qkv, rows * (heads + 2 * kvHeads) * headDim);
+      wasm.attention(to, lse, from, starts.byteOffset, sequences, heads, kvHeads, headDim);
+    },
+    attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim) => {
+      a.heads(7, heads, kvHeads, headDim);
+      const rows = a.rowsOf(5, starts, a.size(6, sequences));
+      const [inner, outer] = [rows * (heads + 2 * kvHeads) * headDim, rows * heads * headDim];
+      const [to, upstream, result] = [a.floats(0, dQkv, inner), a.floats(1, dOut, outer), a.floats(2, out, outer)];
+      const [lse, from] = [a.floats(3, logSumExp, rows * heads), a.floats(4, qkv, inner)];
+      wasm.attentionBackward(to, upstream, result, lse, from, starts.byteOffset, sequences, heads, kvHeads, headDim);
+    },
+    cacheSlotSize,
+    attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, heads, kvHeads, headDim) => {
+      a.heads(8, heads, kvHeads, headDim);
+      const to = a.floats(0, out, a.size(6, rows) * heads * headDim);
+      const from = a.floats(3, qkv, rows * (heads + 2 * kvHeads) * headDim);
+      const owners = a.indices(4, slots, rows);
+      const places = a.indices(5, positions, rows, capacity);
+      const room = rowsIndexed(slots, rows) * cacheSlotSize(capacity, kvHeads, headDim);
+      const [k, v] = [a.floats(1, keys, room), a.floats(2, values, room)];
+      wasm.attentionCached(to, k, v, from, owners, places, rows, capacity, heads, kvHeads, headDim);
+    },
+    cacheCopy: (keys, values, from, to, length, capacity, kvHeads, headDim) => {
+      const slots = Math.max(a.size(2, from), a.size(3, to)) + 1;
+      // A length beyond the slot is refused by asking for a buffer that cannot exist.
+      const room = a.size(4, length) > capacity ? Infinity : slots * cacheSlotSize(capacity, kvHeads, headDim);
+      const [k, v] = [a.floats(0, keys, room), a.floats(1, values, room)];
+      wasm.cacheCopy(k, v, from, to, length, capacity, kvHeads, headDim);
+    },
+
+    swiglu: (out, gateUp, rows, feedForward) => {
+      const size = a.size(2, rows) * a.size(3, feedForward);
+      wasm.swiglu(a.floats(0, out, size), a.floats(1, gateUp, 2 * size), rows, feedForward);
+    },
+    swigluBackward: (dGateUp, dOut, gateUp, rows, feedForward) => {
+      const size = a.size(3, rows) * a.size(4, feedForward);
+      const to = a.floats(0, dGateUp, 2 * size);
+      wasm.swigluBackward(to, a.floats(1, dOut, size), a.floats(2, gateUp, 2 * size), rows, feedForward);
+    },
+
+    embed: (out, table, tokens, rows, width) => {
+      const to = a.floats(0, out, a.size(3, rows) * a.size(4, width));
+      const ids = a.indices(2, tokens, rows);
+      wasm.embed(to, a.floats(1, table, rowsIndexed(tokens, rows) * width), ids, rows, width);
+    },
+    embedBackward: (dTable, dOut, tokens, rows, width) => {
+      const upstream = a.floats(1, dOut, a.size(3, rows) * a.size(4, width));
+      const ids = a.indices(2, tokens, rows);
+      wasm.embedBackward(a.floats(0, dTable, rowsIndexed(tokens, rows) * width), upstream, ids, rows, width);
+    },
+
+    tokenLogprobs: (logprobs, logSumExp, entropy, logits, targets, inverseTemperature, rows, vocabSize) => {
+      const from = a.floats(3, logits, a.size(6, rows) * a.size(7, vocabSize));
+      const [to, lse, spread] = [a.floats(0, logprobs, rows), a.floats(1, logSumExp, rows), a.floats(2, entropy, rows)];
+      const ids = a.indices(4, targets, rows, vocabSize);
+      wasm.tokenLogprobs(to, lse, spread, from, ids, a.floats(5, inverseTemperature, rows), rows, vocabSize);
+    },
+    tokenLogprobsBackward: (logits, dLogprobs, logSumExp, targets, inverseTemperature, rows, vocabSize) => {
+      const at = a.floats(0, logits, a.size(5, rows) * a.size(6, vocabSize));
+      const [upstream, lse] = [a.floats(1, dLogprobs, rows), a.floats(2, logSumExp, rows)];
+      const ids = a.indices(3, targets, rows, vocabSize);
+      wasm.tokenLogprobsBackward(at, upstream, lse, ids, a.floats(4, inverseTemperature, rows), rows, vocabSize);
+    },
+    sampleTokens: (tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, rows, vocabSize) => {
+      const from = a.floats(2, logits, a.size(7, rows) * a.size(8, vocabSize));
+      const [ids, to] = [a.integers(0, tokens, rows), a.floats(1, logprobs, rows)];
+      const [draws, scales] = [a.floats(3, uniforms, rows), a.floats(4, inverseTemperature, rows)];
+      const [k, p] = [a.integers(5, topK, rows), a.floats(6, topP, rows)];
+      wasm.sampleTokens(ids, to, from, draws, scales, k, p, rows, vocabSize);
+    },
+
+    sumOfSquares: (x, length) => wasm.sumOfSquares(a.floats(0, x, length), a.size(1, length)),
+    add: (out, x, length) => {
+      wasm.add(a.floats(0, out, length), a.floats(1, x, length), a.size(2, length));
+    },
+    adamw: (weights, gradient, firstMoment, secondMoment, length, settings) => {
+      const [w, g] = [a.floats(0, weights, length), a.floats(1, gradient, length)];
+      const [m, v] = [a.floats(2, firstMoment, length), a.floats(3, secondMoment, length)];
+      const { learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale } = settings;
+      const count = a.size(4, length);
+      wasm.adamw(w, g, m, v, count, learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale);
+    },
+  };
+}
+
+/** Of a vector (native/simd.h). */
+const LANES = 16;
+
+/** Floats up to the end of the last row's heads: a matrix may begin in the middle of its rows. */
+const strided = (rows: number, stride: number, width: number) => (rows > 0 ? (rows - 1) * stride + width : 0);
