@@ -7,7 +7,10 @@ const directory = fileURLToPath(new URL('../../shared/goldens/', import.meta.url
 /** For `describe.skipIf`. Read the files inside `it`: the body of a skipped suite still runs. */
 export const goldensMissing = !existsSync(directory);
 
+/** The absolute path of what lies at `path` below the goldens. */
+export const goldenPath = (path: string): string => directory + path;
+
 /** The parsed JSON file at `path` below the goldens. The caller states its shape. */
 export function golden<Shape>(path: string): Shape {
-  return JSON.parse(readFileSync(directory + path, 'utf8')) as Shape;
+  return JSON.parse(readFileSync(goldenPath(path), 'utf8')) as Shape;
 }

@@ -1,0 +1,153 @@
+/** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Sequence } from '../../src/model/decoder/batch.js';
+import { decoderTensors } from '../../src/model/decoder/parameters.js';
+import { PolicyModel } from '../../src/model/decoder/policy.js';
+import { Sampler } from '../../src/model/decoder/sampler.js';
+import { readModelDirectory } from '../../src/model/formats/directory.js';
+import { fromHuggingFace, toHuggingFace } from '../../src/model/formats/layout.js';
+import { decodeSafetensors } from '../../src/model/formats/safetensors.js';
+import { nodeFiles } from '../../src/runs/node-files.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { golden, goldenPath, goldensMissing } from '../goldens.js';
+
+interface GoldenModel {
+  readonly logits: readonly { readonly ids: number[]; readonly tensor: string; readonly argmax: number[] }[];
+  readonly greedy: { readonly prompt: number[]; readonly generated: number[] };
+  readonly continuation: {
+    readonly prompt: number[];
+    readonly continuation: number[];
+    readonly logprobs: number[];
+    readonly entropies: number[];
+    readonly logprobsAtTemperature: Readonly<Record<string, number[]>>;
+  };
+  readonly crossEntropy: {
+    readonly batch: readonly { readonly ids: number[]; readonly lossMask: number[] }[];
+    readonly loss: number;
+    readonly targetTokens: number;
+    readonly globalGradNorm: number;
+  };
+  readonly adamw: {
+    readonly lr: number;
+    readonly beta1: number;
+    readonly beta2: number;
+    readonly eps: number;
+    readonly weightDecay: number;
+    readonly clipGradNorm: number | null;
+    readonly losses: number[];
+    readonly parameterNormsAfter: Readonly<Record<string, number>>;
+    readonly parameterSumsAfter: Readonly<Record<string, number>>;
+  };
+}
+
+const norm = (values: ArrayLike<number>) => Math.sqrt(Array.from(values).reduce((sum, x) => sum + x * x, 0));
+const furthest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+  Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - (b[i] as number))), 0);
+
+async function load(kernels: Kernels, name: string) {
+  const directory = goldenPath(`models/${name}`);
+  const { model, tensors } = await readModelDirectory(nodeFiles, directory);
+  const policy = new PolicyModel(kernels, model.config);
+  fromHuggingFace(policy.tensors, tensors, model.config);
+  policy.weightsChanged();
+  const numbers = decodeSafetensors(readFileSync(`${directory}/golden_tensors.safetensors`));
+  return {
+    policy,
+    config: model.config,
+    expected: golden<GoldenModel>(`models/${name}/golden_model.json`),
+    tensor: (key: string) => numbers.get(key)?.data ?? new Float32Array(),
+    /** A flat buffer's parts by Hugging Face's names. */
+    named: (flat: Float32Array) => toHuggingFace(decoderTensors(model.config, Float32Array.from(flat)), model.config),
+  };
+}
+
+/** What every kernel set must make of the checkpoints beside the repository. */
+export function checkpointContract(name: string, create: () => Kernels): void {
+  describe.skipIf(goldensMissing).each(['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'])(
+    `%s on ${name} kernels (needs ../shared/goldens)`,
+    (checkpoint) => {
+      const ready = goldensMissing ? undefined : load(create(), checkpoint);
+      const subject = () => ready as NonNullable<typeof ready>;
+
+      it('has the logits', async () => {
+        const { policy, expected, tensor } = await subject();
+        for (const { ids, tensor: key } of expected.logits) {
+          expect(furthest(policy.logits(Int32Array.from(ids)), tensor(key))).toBeLessThan(1e-4);
+        }
+      });
+
+      it('continues greedily in the same words', async () => {
+        const { policy, config, expected } = await subject();
+        const { prompt, generated } = expected.greedy;
+        const sampler = new Sampler(create(), config);
+        sampler.load(policy.tensors.flat, 0);
+        const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
+        sampler.submit({ id: 0, prompt, ...sampling, stopTokens: [], key: [0, 0] });
+        let results = sampler.step();
+        while (results.length === 0) results = sampler.step();
+        expect(results[0]?.tokens).toEqual(generated);
+      });
+
+      it('gives a continuation its log-probs and entropies', async () => {
+        const { policy, expected } = await subject();
+        const { prompt, continuation, logprobs, entropies, logprobsAtTemperature } = expected.continuation;
+        const tokens = Int32Array.from([...prompt, ...continuation]);
+        const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
+        const score = (temperature: number) => policy.score([{ tokens, mask, temperature }]);
+        const { logprobs: rows, entropySum } = score(1);
+        expect(furthest((rows[0] as Float32Array).subarray(prompt.length), logprobs)).toBeLessThan(1e-4);
+        expect(Math.abs(entropySum - entropies.reduce((a, b) => a + b))).toBeLessThan(1e-3);
+        for (const [temperature, row] of Object.entries(logprobsAtTemperature)) {
+          const own = score(Number(temperature)).logprobs[0] as Float32Array;
+          expect(furthest(own.subarray(prompt.length), row), temperature).toBeLessThan(2e-4);
+        }
+      });
+
+      it('has the cross-entropy, the gradient of every parameter, and the AdamW steps of torch', async () => {
+        const { policy, expected, tensor, named } = await subject();
+        const { batch, loss, targetTokens, globalGradNorm } = expected.crossEntropy;
+        const sequences = batch.map(({ ids, lossMask }): Sequence => {
+          // Nothing predicts the first token, whatever its mask says.
+          const mask = Uint8Array.from(lossMask, (written, t) => (t === 0 ? 0 : written));
+          return { tokens: Int32Array.from(ids), mask, temperature: 1 };
+        });
+        const step = () => {
+          const { logprobs, predicted } = policy.accumulate(sequences, (indices) =>
+            indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(-1 / targetTokens)),
+          );
+          expect(predicted).toBe(targetTokens);
+          return -logprobs.reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0) / targetTokens;
+        };
+        expect(Math.abs(step() - loss) / loss).toBeLessThan(1e-5);
+        for (const { name: parameter, data } of named(policy.gradient)) {
+          const theirs = tensor(`grad.${parameter}`);
+          const difference = norm(data.map((x, i) => x - (theirs[i] as number)));
+          expect(difference / norm(theirs), parameter).toBeLessThan(1e-4);
+          expect(furthest(data, theirs), parameter).toBeLessThan(1e-4 * Math.max(...theirs.map(Math.abs)));
+        }
+        expect(Math.abs(norm(policy.gradient) / globalGradNorm - 1)).toBeLessThan(1e-4);
+
+        const { lr, beta1, beta2, eps, weightDecay, clipGradNorm, losses } = expected.adamw;
+        const optimizer = { type: 'adamw', learningRate: lr, beta1, beta2, epsilon: eps, weightDecay } as const;
+        const settings = { optimizer, clipNorm: clipGradNorm ?? 0 };
+        // The originals' norms are those of the weights that give the last loss.
+        const measured = [loss];
+        while (measured.length < losses.length) {
+          expect(policy.optimStep(settings).applied).toBe(true);
+          measured.push(step());
+        }
+        for (const [i, value] of losses.entries())
+          expect(Math.abs((measured[i] as number) / value - 1)).toBeLessThan(1e-5);
+        for (const { name: parameter, data } of named(policy.tensors.flat)) {
+          const length = expected.adamw.parameterNormsAfter[parameter] as number;
+          const sum = expected.adamw.parameterSumsAfter[parameter] as number;
+          expect(Math.abs(norm(data) / length - 1), parameter).toBeLessThan(5e-5);
+          expect(Math.abs(data.reduce((a, b) => a + b, 0) - sum), parameter).toBeLessThan(
+            5e-5 * length * Math.sqrt(data.length),
+          );
+        }
+      });
+    },
+  );
+}
