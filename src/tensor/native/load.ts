@@ -19,20 +19,19 @@ export interface NativeOptions {
 }
 
 /** The kernels, or why there are none, for people to read. */
-export type NativeResult =
-  | {
-      readonly kernels: Kernels;
-      /**
-       * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done, which
-       * over the time taken are what the processor can do at most.
-       */
-      readonly fmaPeak: (tasks: number) => number;
-    }
-  | { readonly reason: string };
+export type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
 
-/** What the addon makes: `Kernels`, save that adamw takes its settings one by one. */
-type NativeKernels = Omit<Kernels, 'adamw'> & {
+/** The kernels with what benchmarks hold them against. */
+export interface NativeKernels extends Kernels {
+  /**
+   * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done, which
+   * over the time taken are what the processor can do at most.
+   */
   fmaPeak(tasks: number): number;
+}
+
+/** What the addon makes: the kernels, save that adamw takes its settings one by one. */
+type AddonKernels = Omit<NativeKernels, 'adamw'> & {
   adamw(
     weights: Float32Array,
     gradient: Float32Array,
@@ -51,14 +50,16 @@ type NativeKernels = Omit<Kernels, 'adamw'> & {
 
 interface Addon {
   /** Undefined when this processor cannot run the wanted set. */
-  create(threads: number, isa?: string): NativeKernels | undefined;
+  create(threads: number, isa?: string): AddonKernels | undefined;
 }
 
 /**
  * Loads the native kernels, building them first when the cache does not hold them (some seconds of compiling). Never
  * throws for want of a compiler, a writable directory or a matching processor: that is a `reason`.
  */
-export async function loadNativeKernels(options: NativeOptions): Promise<NativeResult> {
+export async function loadNativeKernels(
+  options: NativeOptions,
+): Promise<{ readonly kernels: NativeKernels } | { readonly reason: string }> {
   const { environment = process.env, onProgress } = options;
   if (process.platform === 'win32') return { reason: 'the native kernels need Linux or macOS (on Windows: WSL)' };
   const found = await findCompiler(environment);
@@ -77,9 +78,7 @@ export async function loadNativeKernels(options: NativeOptions): Promise<NativeR
       try {
         const addon = createRequire(import.meta.url)(path) as Addon;
         const native = addon.create(options.threads, options.isa);
-        return native
-          ? { kernels: withSettings(native), fmaPeak: native.fmaPeak }
-          : { reason: `this processor cannot run ${options.isa}` };
+        return native ? { kernels: withSettings(native) } : { reason: `this processor cannot run ${options.isa}` };
       } catch (error) {
         problem = messageOf(error);
       }
@@ -90,7 +89,7 @@ export async function loadNativeKernels(options: NativeOptions): Promise<NativeR
   }
 }
 
-function withSettings(native: NativeKernels): Kernels {
+function withSettings(native: AddonKernels): NativeKernels {
   return {
     ...native,
     adamw: (weights, gradient, firstMoment, secondMoment, length, s) =>
