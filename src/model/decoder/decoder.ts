@@ -3,7 +3,15 @@ import type { DecoderConfig } from '../../core/backend.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type PackedBatch, packBatches, type Sequence } from './batch.js';
-import { backwardBuffers, backwardLayer, forwardLayer, type LayerBuffers, layerBuffers, type Stack } from './layers.js';
+import {
+  backwardBuffers,
+  backwardLayer,
+  forwardLayer,
+  type LayerBuffers,
+  type LayerRows,
+  layerBuffers,
+  type Stack,
+} from './layers.js';
 import { PackedDecoder } from './packed.js';
 import { checkConfig, type DecoderTensors } from './parameters.js';
 import { ropeTable } from './rope.js';
@@ -29,12 +37,11 @@ export interface Scores {
 /** What the layers make of a batch. */
 interface StackPass {
   readonly layers: LayerBuffers[];
-  readonly final: Float32Array; // [R, width], the residual stream after the last layer
+  readonly final: Float32Array; // [N or R, width], the residual stream after the last layer
 }
 
 interface Pass extends StackPass {
   readonly batch: PackedBatch;
-  readonly gathered: Float32Array; // [N, width], its predicting rows
   readonly normed: Float32Array; // [N, width]
   readonly inverse: Float32Array; // [N]
   readonly logprobs: Float32Array; // [N]
@@ -88,7 +95,7 @@ export class Decoder {
     for (const batch of packBatches(kernels, [sequence], context, this.#batchRows)) {
       this.#arena.reset();
       const { rows } = batch;
-      const { final } = this.#stackPass(batch);
+      const { final } = this.#stackPass(batch, undefined);
       const [normed, inverse] = [this.#arena.take(rows * width), this.#arena.take(rows)];
       kernels.rmsNorm(normed, inverse, final, this.#weights().finalNorm, rows, width, normEpsilon);
       this.#inLogitBlocks(rows, (first, n, logits) => {
@@ -159,7 +166,13 @@ export class Decoder {
     return this.#backward;
   }
 
-  #stackPass(batch: PackedBatch): StackPass {
+  /** The rows of a layer: after the last one's attention only those in `predicting` go on. */
+  #layerRows({ rows, positions }: PackedBatch, layer: number, predicting: Int32Array | undefined): LayerRows {
+    return { rows, positions, kept: layer === this.config.layers - 1 ? predicting : undefined };
+  }
+
+  /** `final` has a row for each row in `predicting`, for every row of the batch where that is undefined. */
+  #stackPass(batch: PackedBatch, predicting: Int32Array | undefined): StackPass {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, heads, kvHeads, headDim, layers } = this.config;
@@ -169,10 +182,11 @@ export class Decoder {
     let stream = arena.take(rows * width);
     kernels.embed(stream, stack.tensors.embedding, batch.tokens, rows, width);
     for (let layer = 0; layer < layers; layer++) {
-      const buffers = layerBuffers(arena, this.config, rows, stream, false);
+      const own = this.#layerRows(batch, layer, predicting);
+      const buffers = layerBuffers(arena, this.config, own, stream, false);
       saved.push(buffers);
-      stream = arena.take(rows * width);
-      forwardLayer(stack, layer, rows, batch.positions, buffers, stream, (_, { attended, logSumExp, qkv }) =>
+      stream = arena.take((own.kept?.length ?? rows) * width);
+      forwardLayer(stack, layer, own, buffers, stream, (_, { attended, logSumExp, qkv }) =>
         kernels.attention(attended, logSumExp, qkv, batch.starts, batch.sequences, heads, kvHeads, headDim),
       );
     }
@@ -183,12 +197,11 @@ export class Decoder {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize, normEpsilon } = this.config;
-    const stack = this.#stackPass(batch);
+    const stack = this.#stackPass(batch, batch.predicting);
     const count = batch.predicting.length;
     const pass = {
       ...stack,
       batch,
-      gathered: arena.take(count * width),
       normed: arena.take(count * width),
       inverse: arena.take(count),
       logprobs: arena.take(count),
@@ -196,8 +209,7 @@ export class Decoder {
       entropy: arena.take(count),
     };
     const { finalNorm } = this.#weights();
-    kernels.embed(pass.gathered, pass.final, batch.predicting, count, width); // a gather of rows
-    kernels.rmsNorm(pass.normed, pass.inverse, pass.gathered, finalNorm, count, width, normEpsilon);
+    kernels.rmsNorm(pass.normed, pass.inverse, pass.final, finalNorm, count, width, normEpsilon);
     this.#inLogitBlocks(count, (first, n, logits) => {
       kernels.linear(logits, rowsOf(pass.normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
       kernels.tokenLogprobs(
@@ -238,23 +250,26 @@ export class Decoder {
       kernels.linear(rowsOf(dNormed, first, n, width), logits, packed.head, n, vocabSize, width, false);
       kernels.linearWeightGradient(gradient.output, logits, hidden, n, vocabSize, width);
     });
-    const dGathered = arena.take(count * width).fill(0);
+    let dStream = arena.take(count * width).fill(0);
     kernels.rmsNormBackward(
-      dGathered,
+      dStream,
       gradient.finalNorm,
       dNormed,
-      pass.gathered,
+      pass.final,
       stack.tensors.finalNorm,
       pass.inverse,
       count,
       width,
     );
-    const dStream = arena.take(batch.rows * width).fill(0);
-    kernels.embedBackward(dStream, dGathered, batch.predicting, count, width); // a scatter of rows
-
     const buffers = backwardBuffers(arena, this.config, batch.rows);
-    for (let layer = this.config.layers - 1; layer >= 0; layer--)
-      backwardLayer(stack, gradient, layer, batch, pass.layers[layer] as LayerBuffers, dStream, buffers);
+    for (let layer = this.config.layers - 1; layer >= 0; layer--) {
+      const own = this.#layerRows(batch, layer, batch.predicting);
+      const dInput = own.kept === undefined ? dStream : arena.take(batch.rows * width).fill(0);
+      const saved = pass.layers[layer] as LayerBuffers;
+      const rows = { ...own, starts: batch.starts, sequences: batch.sequences };
+      backwardLayer(stack, gradient, layer, rows, saved, dStream, dInput, buffers);
+      dStream = dInput;
+    }
     kernels.embedBackward(gradient.embedding, dStream, batch.tokens, batch.rows, width);
   }
 

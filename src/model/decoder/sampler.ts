@@ -40,6 +40,14 @@ interface Running {
   readonly logprobs: number[];
 }
 
+/** A token at its place in the cache. */
+interface Row {
+  readonly token: number;
+  readonly slot: number;
+  readonly position: number;
+}
+
+const NO_ROWS = new Int32Array(0);
 /** Rows of a prefill batch. */
 const PREFILL_ROWS = 1024;
 /** Most requests decoded together, and most bytes their cache may take. */
@@ -135,7 +143,7 @@ export class Sampler {
   /** Moves waiting requests into slots and fills in the keys and values of all but the last token of their prompts. */
   #admit(): void {
     const copies: { from: Slot; to: Slot; length: number }[] = [];
-    const rows: { token: number; slot: number; position: number }[] = [];
+    const rows: Row[] = [];
     const fresh = new Set<Slot>(); // slots whose prompt is computed in this tick
     while (this.#waiting.length > 0) {
       const request = this.#waiting[0] as SamplerRequest;
@@ -159,7 +167,7 @@ export class Sampler {
       this.#running.push({ request, slot, next: prompt[last] as number, tokens: [], logprobs: [] });
     }
     for (let first = 0; first < rows.length; first += PREFILL_ROWS)
-      this.#forward(rows.slice(first, first + PREFILL_ROWS));
+      this.#forward(rows.slice(first, first + PREFILL_ROWS), 'prefill');
     for (const { from, to, length } of copies) this.#copy(from, to, length);
   }
 
@@ -178,8 +186,11 @@ export class Sampler {
       );
   }
 
-  /** Runs the stack over rows of any slots; returns the residual stream [rows, width]. */
-  #forward(rows: readonly { token: number; slot: number; position: number }[]): Float32Array {
+  /**
+   * Runs the stack over rows of any slots; returns the residual stream [rows, width]. A prefill wants keys and values only,
+   * so nothing follows the last layer's.
+   */
+  #forward(rows: readonly Row[], purpose: 'prefill' | 'decode'): Float32Array {
     const kernels = this.#kernels;
     const { width, layers, heads, kvHeads, headDim, context } = this.#config;
     const count = rows.length;
@@ -194,7 +205,7 @@ export class Sampler {
     });
     const stream = this.#arena.take(count * width);
     kernels.embed(stream, this.#tensors.embedding, tokens, count, width);
-    const buffers = layerBuffers(this.#arena, this.#config, count, stream, true);
+    const buffers = layerBuffers(this.#arena, this.#config, { rows: count, kept: undefined }, stream, true);
     const stack = {
       kernels,
       config: this.#config,
@@ -202,8 +213,9 @@ export class Sampler {
       tensors: this.#tensors,
       packed: this.#packed,
     };
-    for (let layer = 0; layer < layers; layer++)
-      forwardLayer(stack, layer, count, positions, buffers, stream, (l, { attended, qkv }) =>
+    for (let layer = 0; layer < layers; layer++) {
+      const kept = purpose === 'prefill' && layer === layers - 1 ? NO_ROWS : undefined;
+      forwardLayer(stack, layer, { rows: count, positions, kept }, buffers, stream, (l, { attended, qkv }) =>
         kernels.attentionCached(
           attended,
           this.#keys[l] as Float32Array,
@@ -218,6 +230,7 @@ export class Sampler {
           headDim,
         ),
       );
+    }
     return stream;
   }
 
@@ -232,6 +245,7 @@ export class Sampler {
         slot.tokens.push(next);
         return { token: next, slot: slot.index, position: slot.tokens.length - 1 };
       }),
+      'decode',
     );
     const normed = this.#arena.take(count * width);
     kernels.rmsNorm(normed, this.#arena.take(count), stream, this.#tensors.finalNorm, count, width, normEpsilon);
