@@ -51,8 +51,8 @@ export async function writeEpisodes(files: Files, path: string, episodes: readon
   await files.write(path, episodes.map((episode) => `${JSON.stringify(episode, asJson)}\n`).join(''));
 }
 
-/** A team may return anything; what JSON has no word for becomes text. */
-function asJson(_key: string, value: unknown): unknown {
+/** For `JSON.stringify`: a team may return anything; what JSON has no word for becomes text. */
+export function asJson(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol' ? String(value) : value;
 }
 

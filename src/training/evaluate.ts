@@ -1,6 +1,7 @@
 import type { Episode, EpisodeGroup } from '../core/episode.js';
 import type { AgentEvaluation, EvaluationEvent } from '../core/events.js';
 import { mean } from '../core/statistics.js';
+import { asJson } from '../runs/episodes.js';
 import { bootstrapInterval } from '../tasks/metrics.js';
 import type { Session, Stage } from './session.js';
 import { firstTasks } from './tasks.js';
@@ -79,18 +80,25 @@ export function evaluationEvent(
   };
 }
 
-/** The score of the most frequent outcome; of equally frequent ones, the one seen first. */
+/** The score of the most frequent answer; of equally frequent ones, the one seen first. An episode without one has no vote. */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
   for (const { outcome, score } of episodes) {
-    const key = JSON.stringify(outcome) ?? '';
-    const vote = votes.get(key) ?? { count: 0, score: score.team };
+    const answer = answerOf(outcome);
+    if (answer === undefined) continue;
+    const vote = votes.get(answer) ?? { count: 0, score: score.team };
     vote.count++;
-    votes.set(key, vote);
+    votes.set(answer, vote);
   }
   let best = { count: 0, score: 0 };
   for (const vote of votes.values()) if (vote.count > best.count) best = vote;
   return best.score;
+}
+
+/** The outcome's `answer` where it has that field (how it was found does not matter then), otherwise the whole outcome. */
+function answerOf(outcome: unknown): string | undefined {
+  const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
+  return JSON.stringify(answer, asJson);
 }
 
 function agentEvaluations(episodes: readonly Episode[]): Record<string, AgentEvaluation> {

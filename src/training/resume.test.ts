@@ -22,7 +22,7 @@ const recipe = tinyRecipe();
 let whole: RunDirectory;
 beforeAll(async () => {
   whole = await trainTiny(root, recipe);
-}, 60_000); // the kernels may have to be compiled first
+});
 
 async function expectWhole(path: string): Promise<void> {
   const run = await RunDirectory.open(path);

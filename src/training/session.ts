@@ -50,9 +50,23 @@ export async function prepareTasks(recipe: Recipe): Promise<Tasks> {
   ]);
   for (const [split, set] of Object.entries({ train, test }))
     if (set.size < 1) throw new RecipeError(`there are no tasks`, `tasks.${split}`);
+  checkModels(recipe);
   if (recipe.warmStart !== undefined && recipe.tasks.train.trace === undefined)
     throw new RecipeError(`the tasks '${recipe.tasks.train.name}' generate no traces to learn from`, 'warmStart');
   return { train, test };
+}
+
+function checkModels({ policies, agents, assign, warmStart }: Recipe): void {
+  for (const [agent, { sampling }] of Object.entries(agents)) {
+    const model = policies[assign[agent] as string]?.model;
+    if (model?.type === 'tiny-decoder' && sampling.maxTokens >= model.context) {
+      const message = `${sampling.maxTokens} leave no room for a prompt in the model's context of ${model.context}`;
+      throw new RecipeError(message, `agents.${agent}.sampling.maxTokens`);
+    }
+  }
+  const models = new Set(Object.values(policies).map(({ model }) => JSON.stringify(model)));
+  if (warmStart?.share === 'base' && models.size > 1)
+    throw new RecipeError("policies with different models cannot share a base; expected 'policy'", 'warmStart.share');
 }
 
 export interface StageOptions {

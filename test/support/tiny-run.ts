@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { z } from 'zod';
 import type { EventBody } from '../../src/core/events.js';
 import { assistant, user } from '../../src/core/message.js';
@@ -18,6 +18,7 @@ import { agent } from '../../src/teams/agent.js';
 import { oneOf } from '../../src/teams/parsers.js';
 import { defineTeam } from '../../src/teams/team.js';
 import { cacheDirectory } from '../../src/tensor/native/cache.js';
+import { loadNativeKernels } from '../../src/tensor/native/load.js';
 import { type ExecutionOptions, executeRun } from '../../src/training/run.js';
 
 /** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */
@@ -26,6 +27,10 @@ export function temporaryRoot(): string {
   const native = join(cacheDirectory(), 'native');
   mkdirSync(native, { recursive: true });
   useCache(join(root, 'cache'), native);
+  beforeAll(async () => {
+    const loaded = await loadNativeKernels({ threads: 1 }); // compiles them the first time, which no test should wait for
+    if ('kernels' in loaded) loaded.kernels.dispose();
+  }, 120_000);
   afterAll(() => rmSync(root, { recursive: true, force: true }));
   return root;
 }
