@@ -1,6 +1,7 @@
 /** What `import ... from 'drmas'` offers. */
 export { estimateAdvantages } from './advantage/estimate.js';
 export type { Estimator } from './advantage/estimator.js';
+export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';
 export type { TurnRecord } from './core/advantage.js';
 export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
 export {
@@ -31,3 +32,4 @@ export { boxed, integer, oneOf } from './teams/parsers.js';
 export { solverVerifier } from './teams/solver-verifier.js';
 export { defineTeam } from './teams/team.js';
 export { type EvaluateOptions, evaluate, type TrainOptions, type TrainResult, train } from './training/api.js';
+export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './training/load.js';

@@ -16,6 +16,7 @@ import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';
+import type { EngineArguments } from './protocol.js';
 import { packSamples, transferables } from './sample-batch.js';
 import { readPolicy, type StoredPolicy, writePolicy } from './state-files.js';
 import { type EngineHardware, EngineThread } from './thread.js';
@@ -73,13 +74,30 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
 
   /** @throws CheckpointError when a directory cannot be read or holds what the engine cannot compute */
   async createPolicy(name: string, spec: PolicySpec): Promise<PolicyInfo> {
-    const stored =
-      spec.type === 'directory' ? await readPolicy(this.#files, spec.directory, { optimizer: false }) : undefined;
-    const { config, tokenizer } = stored ?? (spec as Extract<PolicySpec, { type: 'random' }>);
-    const first = stored?.state ?? { seed: (spec as Extract<PolicySpec, { type: 'random' }>).seed };
+    if (spec.type === 'directory') {
+      return this.adoptPolicy(name, await readPolicy(this.#files, spec.directory, { optimizer: false }));
+    }
+    return this.#create(name, spec, { seed: spec.seed });
+  }
+
+  /** A policy from what `readPolicy` read. */
+  adoptPolicy(name: string, stored: StoredPolicy): Promise<PolicyInfo> {
+    return this.#create(name, stored, stored.state);
+  }
+
+  async #create(
+    name: string,
+    { config, tokenizer }: Omit<StoredPolicy, 'state'>,
+    first: EngineArguments<'createPolicy'>[2],
+  ): Promise<PolicyInfo> {
     const parameters = await this.#thread.call('createPolicy', name, config, first);
     this.#policies.set(name, { config, tokenizer });
     return { parameters, config, tokenizer };
+  }
+
+  /** Logits after every token of one sequence: [T, vocabSize]. */
+  logits(policy: string, tokens: Int32Array): Promise<Float32Array> {
+    return this.#thread.call('logits', policy, tokens);
   }
 
   forward(policy: string, samples: readonly TrainingSample[]): Promise<Float32Array[]> {
@@ -136,6 +154,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
 
   generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
     signal?.throwIfAborted();
+    if (this.#thread.dead !== undefined) return Promise.reject(this.#thread.dead);
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       const onAbort = () => {

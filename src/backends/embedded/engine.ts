@@ -62,6 +62,11 @@ export class Engine {
     return model.parameters;
   }
 
+  /** After every token: [T, vocabSize]. */
+  logits(name: string, tokens: Int32Array): Float32Array {
+    return this.#resident(name).model.logits(tokens);
+  }
+
   forward(name: string, batch: SampleBatch): Float32Array[] {
     return this.#resident(name).model.score(unpackSamples(batch)).logprobs;
   }
@@ -134,7 +139,10 @@ export class Engine {
 
   copyWeights(from: string, to: string): void {
     const { model } = this.#resident(to);
-    model.tensors.flat.set(this.#resident(from).model.tensors.flat);
+    const source = this.#resident(from).model;
+    if (JSON.stringify(source.config) !== JSON.stringify(model.config))
+      throw new BackendError(`the weights of policy '${from}' do not fit '${to}': their models differ`);
+    model.tensors.flat.set(source.tensors.flat);
     model.weightsChanged();
     model.resetOptimizer();
   }

@@ -6,6 +6,7 @@ import type { Engine } from './engine.js';
 /** Engine methods that are called by name and answered once. */
 export type EngineMethod =
   | 'createPolicy'
+  | 'logits'
   | 'forward'
   | 'forwardBackward'
   | 'optimStep'

@@ -65,6 +65,11 @@ export class EngineThread {
     });
   }
 
+  /** Why the thread is no more; undefined while it lives. */
+  get dead(): Error | undefined {
+    return this.#dead;
+  }
+
   call<M extends EngineMethod>(method: M, ...args: EngineArguments<M>): Promise<EngineResult<M>> {
     return this.callWith([], method, ...args);
   }

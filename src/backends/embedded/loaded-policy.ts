@@ -1,0 +1,154 @@
+import type { DecoderConfig, PolicyInfo } from '../../core/backend.js';
+import type { FinishReason } from '../../core/episode.js';
+import { ArgumentError, CheckpointError, DrmasError, messageOf } from '../../core/errors.js';
+import type { Files } from '../../core/files.js';
+import { randomKey } from '../../core/random.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { EmbeddedBackend, type EmbeddedOptions } from './backend.js';
+import { readPolicy } from './state-files.js';
+
+/** Token ids, in the vocabulary of the policy. */
+export type TokenIds = readonly number[] | Int32Array;
+
+export interface GenerateOptions {
+  readonly prompt: TokenIds; // [P], at least one
+  readonly maxTokens: number;
+  /** 0 takes the most probable token each time. */
+  readonly temperature: number;
+  /** Equal seeds (and prompts) give equal tokens, whatever else is running. */
+  readonly seed: number;
+  /** Goes on after the tokens that end a text. */
+  readonly ignoreEos?: boolean;
+}
+
+export interface GeneratedText {
+  readonly tokens: number[]; // [R], the stop token included if one was sampled
+  /** log softmax(logits / temperature) of each token over the full vocabulary; at temperature 0: log softmax(logits). */
+  readonly logprobs: number[]; // [R]
+  readonly finishReason: FinishReason;
+}
+
+/** The name under which the engine holds the only policy. */
+const POLICY = 'policy';
+
+/**
+ * A model from a directory in the Hugging Face layout, computed in a worker thread; calls may overlap. The thread, and with
+ * it the process, lives until `dispose`; calls after that are rejected with a BackendError.
+ */
+export class LoadedPolicy {
+  readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
+  readonly parameters: number;
+  readonly #backend: EmbeddedBackend;
+  readonly #files: Files;
+  #sampling: Promise<unknown> | undefined;
+
+  private constructor(backend: EmbeddedBackend, files: Files, { config, tokenizer, parameters }: PolicyInfo) {
+    this.#backend = backend;
+    this.#files = files;
+    this.config = config;
+    this.tokenizer = tokenizer;
+    this.parameters = parameters;
+  }
+
+  /** @throws CheckpointError naming file, tensor and expectation; TokenizerError */
+  static async open(directory: string, options: EmbeddedOptions): Promise<LoadedPolicy> {
+    const stored = await readPolicy(options.files, directory, { optimizer: false });
+    const backend = await EmbeddedBackend.start(options);
+    try {
+      return new LoadedPolicy(backend, options.files, await backend.adoptPolicy(POLICY, stored));
+    } catch (error) {
+      await backend.dispose();
+      throw error;
+    }
+  }
+
+  /**
+   * What the model expects after each token: T rows of V logits. V is `config.vocabSize`, at least the tokenizer's.
+   * @throws ArgumentError when there are no tokens, too many for the context, or ids outside the vocabulary
+   */
+  async logits(tokens: TokenIds): Promise<Float32Array> {
+    this.#require('tokens', tokens, 1);
+    return this.#backend.logits(POLICY, Int32Array.from(tokens));
+  }
+
+  /**
+   * log softmax(logits) of each token of the continuation, given the prompt and the tokens before it: [R].
+   * @throws ArgumentError as `logits` does; the prompt needs at least one token, the continuation may be empty
+   */
+  async logprobs(prompt: TokenIds, continuation: TokenIds): Promise<number[]> {
+    this.#require('prompt', prompt, 1);
+    this.#require('continuation', continuation, 0);
+    const tokens = Int32Array.from([...prompt, ...continuation]);
+    this.#require('prompt and continuation', tokens, 1);
+    const zeros = new Float32Array(tokens.length);
+    const sample = {
+      tokens,
+      mask: new Uint8Array(tokens.length).fill(1, prompt.length),
+      behaviourLogprobs: zeros,
+      advantages: zeros,
+      temperature: 1,
+      policyVersion: 0,
+      agent: POLICY,
+    };
+    const [row] = await this.#backend.forward(POLICY, [sample]);
+    return Array.from((row ?? zeros).subarray(prompt.length));
+  }
+
+  /** @throws ArgumentError when an option is wrong or the prompt leaves no room in the context */
+  async generate({ prompt, maxTokens, temperature, seed, ignoreEos = false }: GenerateOptions): Promise<GeneratedText> {
+    this.#require('prompt', prompt, 1);
+    if (prompt.length >= this.config.context)
+      throw new ArgumentError(`prompt: ${prompt.length} tokens leave no room in a context of ${this.config.context}`);
+    if (!Number.isSafeInteger(maxTokens) || maxTokens < 1)
+      throw new ArgumentError(`maxTokens: expected a whole number of at least 1, found ${maxTokens}`);
+    if (!Number.isFinite(temperature) || temperature < 0)
+      throw new ArgumentError(`temperature: expected a number of at least 0, found ${temperature}`);
+    if (!Number.isSafeInteger(seed)) throw new ArgumentError(`seed: expected a whole number, found ${seed}`);
+    this.#sampling ??= this.#backend.publish(POLICY).then(() => this.#backend.sync(POLICY));
+    await this.#sampling;
+    const { tokens, logprobs, finishReason } = await this.#backend.generate({
+      policy: POLICY,
+      prompt: Array.from(prompt),
+      maxTokens,
+      temperature,
+      topK: 0,
+      topP: 1,
+      stopTokens: ignoreEos ? [] : this.tokenizer.stopTokens,
+      key: randomKey('generate', seed),
+    });
+    return { tokens, logprobs, finishReason };
+  }
+
+  /**
+   * Writes what `loadPolicy` and transformers load, in float32; the directory is made where it is missing.
+   * @throws CheckpointError when it cannot be written
+   */
+  async save(directory: string): Promise<void> {
+    try {
+      await this.#files.makeDirectory(directory);
+      await this.#backend.save(POLICY, directory, { optimizer: false });
+    } catch (error) {
+      if (error instanceof DrmasError) throw error;
+      throw new CheckpointError(`${directory}: cannot be written: ${messageOf(error)}`);
+    }
+  }
+
+  dispose(): Promise<void> {
+    return this.#backend.dispose();
+  }
+
+  #require(what: string, tokens: TokenIds, least: number): void {
+    const { context, vocabSize } = this.config;
+    if (!Array.isArray(tokens) && !(tokens instanceof Int32Array))
+      throw new ArgumentError(`${what}: expected a list of token ids, found ${typeof tokens}`);
+    if (tokens.length < least) throw new ArgumentError(`${what}: expected at least one token`);
+    if (tokens.length > context)
+      throw new ArgumentError(`${what}: ${tokens.length} tokens do not fit a context of ${context}`);
+    const wrong = tokens.findIndex((token) => !(Number.isInteger(token) && token >= 0 && token < vocabSize));
+    if (wrong >= 0)
+      throw new ArgumentError(
+        `${what}: token ${tokens[wrong]} at position ${wrong} is outside the vocabulary of ${vocabSize}`,
+      );
+  }
+}
