@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { basename } from 'node:path';
 import { z } from 'zod';
-import { messageOf, RecipeError, TaskError } from '../core/errors.js';
+import { RecipeError, TaskError } from '../core/errors.js';
 import { issuesText } from '../core/issues.js';
 import type { DataSchema, Split, Task, TaskSource } from '../core/task.js';
 import {
@@ -16,6 +15,7 @@ import {
 } from './json-fields.js';
 import { jsonRows } from './json-rows.js';
 import { isHeldOut } from './split.js';
+import { readTextFile } from './text-file.js';
 
 const fieldName = z.string().min(1).nullish();
 
@@ -88,7 +88,7 @@ async function readTasks<Data>(
   wanted: Split,
   schema: DataSchema<Data> | undefined,
 ): Promise<{ tasks: Task<Data>[]; warnings: string[] }> {
-  const rows = jsonRows(await readText(file), file);
+  const rows = jsonRows(await readTextFile(file), file);
   if (rows.length === 0) throw new TaskError('expected at least one task, the file holds none', { file });
   const seen = new Map<string, number>();
   const tasks: Task<Data>[] = [];
@@ -154,18 +154,4 @@ function isOf(wanted: Split, row: JsonRow, { question, split, test }: Options, w
   if (named !== 'train' && named !== 'test')
     throw new TaskError(`expected "train" or "test" in ${JSON.stringify(split)}, got ${shown(named)}`, where);
   return named === wanted;
-}
-
-async function readText(file: string): Promise<string> {
-  let bytes: Uint8Array;
-  try {
-    bytes = await readFile(resolve(file));
-  } catch (error) {
-    throw new TaskError(`cannot be read (${messageOf(error)})`, { file });
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes); // drops a byte order mark
-  } catch {
-    throw new TaskError('expected UTF-8 text', { file });
-  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { boxed, integer, oneOf } from './parsers.js';
+import { boxed, integer, oneOf, tagged } from './parsers.js';
 
 describe('oneOf', () => {
   const verdict = oneOf('<approve>', '<reject>');
@@ -39,5 +39,26 @@ describe('integer', () => {
     expect(integer('so 3: \\boxed{007}')).toBe(7);
     for (const text of ['', '1.5', 'about 3', '\\boxed{x} 3', '99999999999999999999'])
       expect(integer(text), text).toBeUndefined();
+  });
+});
+
+describe('tagged', () => {
+  it('reads the last pair of tags', () => {
+    const query = tagged('search');
+    expect(query('a <search> b </search> c <search>d <e></search>')).toBe('d <e>');
+    for (const text of [
+      '',
+      'b',
+      '<search>b',
+      'b</search>',
+      '</search>b<search>',
+      '<search> </search>',
+      '<find>b</find>',
+    ])
+      expect(query(text), text).toBeUndefined();
+  });
+
+  it('refuses a name that could not stand in a tag', () => {
+    for (const name of ['', 'a b', '<a>']) expect(() => tagged(name)).toThrow('tagged(...): expected letters');
   });
 });

@@ -30,6 +30,22 @@ export function oneOf<const Option extends string>(...options: readonly Option[]
   };
 }
 
+/**
+ * The content of the last `<name>...</name>`, without the spaces around it; invalid when there is none or it is empty.
+ *
+ * @throws ArgumentError when `name` is not made of letters, digits, - and _.
+ */
+export function tagged(name: string): Parser<string> {
+  if (!/^[\w-]+$/.test(name))
+    throw new ArgumentError(`tagged(...): expected letters, digits, - and _, got ${JSON.stringify(name)}`);
+  const [open, close] = [`<${name}>`, `</${name}>`];
+  return (text) => {
+    const end = text.lastIndexOf(close);
+    const start = end < 0 ? -1 : text.lastIndexOf(open, end);
+    return (start < 0 ? '' : text.slice(start + open.length, end).trim()) || undefined;
+  };
+}
+
 /** An integer of at most 2^53 - 1: the content of the last `\boxed{...}` if there is one, otherwise the whole text. */
 export const integer: Parser<number> = (text) => {
   const digits = (extractBoxed(text) ?? text).trim();

@@ -1,0 +1,40 @@
+/**
+ * Three small models, a verifier, a searcher and an answerer, on questions of one to three hops over a generated
+ * encyclopedia. The warm start teaches them to read; its demonstrators do not know how the encyclopedia words things, so most
+ * of their searches miss. Reinforcement finds the words that hit, when to stop, and to copy names exactly. Held-out questions
+ * are about an encyclopedia of which not one name was ever seen.
+ */
+import { defineRecipe, encyclopedia, encyclopediaSearch, encyclopediaSymbols, searchTeam, tinyDecoder } from 'drmas';
+
+export default defineRecipe({
+  team: searchTeam(encyclopediaSearch),
+  tasks: encyclopedia({ hops: [1, 1, 1] }),
+  model: tinyDecoder({
+    width: 64,
+    layers: 2,
+    heads: 4,
+    feedForward: 160,
+    context: 160,
+    ropeBase: 1000,
+    tokenizer: {
+      type: 'symbols',
+      symbols: encyclopediaSymbols,
+      stop: '<end>',
+      endOfUser: ': ',
+      endOfAssistant: '<end>',
+    },
+  }),
+  agents: {
+    verifier: { sampling: { maxTokens: 3 } },
+    searcher: { sampling: { maxTokens: 8 } },
+    answerer: { sampling: { maxTokens: 5 } },
+  },
+  policies: {
+    verifier: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
+    searcher: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
+    answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
+  },
+  warmStart: { steps: 480, batch: 128, learningRate: 3e-3, beta2: 0.98 },
+  training: { steps: 150, tasksPerStep: 16, groupSize: 8 },
+  evaluation: { every: 30, tasks: 256, samples: 4, samplesDuring: 1 },
+});

@@ -1,0 +1,56 @@
+import MiniSearch from 'minisearch';
+import { ArgumentError } from '../../core/errors.js';
+import type { Passage, Retriever } from './retriever.js';
+
+export interface Bm25Options {
+  /** Saturation of a word's frequency (k1 in the literature). Default 1.2. */
+  readonly k?: number;
+  /** How much long passages are held back, 0 to 1. Default 0.75. */
+  readonly b?: number;
+}
+
+/** Queries whose results an index keeps. */
+const REMEMBERED = 20_000;
+
+/**
+ * Okapi BM25 (Robertson and Zaragoza 2009) over whole words, case and punctuation aside; titles are searched like texts. Two
+ * things are MiniSearch's own: a length is counted in distinct words, and a score is multiplied by the number of the query's
+ * words that the passage has. Equal scores keep the order of the passages. Everything lives in memory.
+ *
+ * @returns the search: the passages for a query, at most `topk`, the best first.
+ * @throws ArgumentError when `k` or `b` is out of range.
+ */
+export function bm25Index(
+  passages: readonly Passage[],
+  { k = 1.2, b = 0.75 }: Bm25Options = {},
+): (query: string, topk: number) => readonly Passage[] {
+  if (!(k >= 0 && b >= 0 && b <= 1)) throw new ArgumentError(`bm25: expected k >= 0 and b in 0..1, got ${k} and ${b}`);
+  const index = new MiniSearch({
+    fields: ['title', 'text'],
+    // d = 0 makes MiniSearch's BM25+ plain BM25.
+    searchOptions: { bm25: { k, b, d: 0 }, prefix: false, fuzzy: false, combineWith: 'OR' },
+  });
+  index.addAll(passages.map(({ title = '', text }, id) => ({ id, title, text })));
+  const remembered = new Map<string, readonly Passage[]>();
+  return (query, topk) => {
+    const key = `${topk} ${query}`;
+    const known = remembered.get(key);
+    if (known !== undefined) return known;
+    const ranked = index.search(query).sort((x, y) => y.score - x.score || x.id - y.id);
+    const found = ranked.slice(0, topk).map(({ id }) => passages[id] as Passage);
+    if (remembered.size >= REMEMBERED) remembered.clear();
+    remembered.set(key, found);
+    return found;
+  };
+}
+
+/** A retriever on a BM25 index of passages, such as those of `readCorpus`. @throws ArgumentError as `bm25Index` does. */
+export function bm25Retriever(passages: readonly Passage[], options: Bm25Options = {}): Retriever {
+  const search = bm25Index(passages, options);
+  return {
+    async search(query, topk, signal) {
+      signal.throwIfAborted();
+      return search(query, topk);
+    },
+  };
+}

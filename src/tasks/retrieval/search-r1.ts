@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { ArgumentError, messageOf } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
+import { cached } from './cached.js';
+import { passageOf } from './corpus.js';
+import type { Passage, Retriever } from './retriever.js';
+
+const optionsSchema = z.strictObject({
+  /** Of the server; its `/retrieve` is asked. A path that ends in `/retrieve` may be written out. */
+  url: z.url({ protocol: /^https?$/ }),
+  /** How long one request may take. */
+  timeoutMs: z.int().min(1).default(30_000),
+  /** How often a request that failed is repeated. */
+  retries: z.int().min(0).default(3),
+  /** Wait before the first repetition; it doubles with each further one. */
+  retryDelayMs: z.int().min(0).default(200),
+  /** Requests at the same time; further ones wait. */
+  concurrency: z.int().min(1).default(16),
+  /** Queries whose results are remembered. */
+  cacheSize: z.int().min(0).default(10_000),
+});
+
+export type SearchR1Options = z.input<typeof optionsSchema>;
+
+const document = z.union([
+  z.object({ contents: z.string() }).transform(({ contents }) => passageOf(contents)),
+  z.object({ title: z.string().optional(), text: z.string() }),
+]);
+
+/** One list of documents for each query; with scores each document is wrapped. */
+const replySchema = z.object({
+  result: z.array(z.array(z.union([z.object({ document }).transform(({ document }) => document), document]))),
+});
+
+/** A failure that another attempt may not have. */
+class Transient extends Error {}
+
+/**
+ * A retriever behind the protocol of Search-R1 (Jin et al. 2025): `POST /retrieve` with `{ queries, topk, return_scores }`
+ * gives `{ result }`, for each query the documents, best first. Requests that time out, find no server, or meet a 429 or 5xx
+ * are repeated; after the last attempt, and for any other answer, the search fails, and with it the episode.
+ *
+ * @throws ArgumentError naming the option that is wrong.
+ */
+export function searchR1Retriever(options: SearchR1Options): Retriever {
+  const checked = optionsSchema.safeParse(options);
+  if (!checked.success) throw new ArgumentError(`searchR1Retriever(...): ${issuesText(checked.error.issues)}`);
+  const { url, timeoutMs, retries, retryDelayMs, concurrency, cacheSize } = checked.data;
+  const endpoint = url.replace(/\/(?:retrieve\/?)?$/, '').concat('/retrieve');
+  const limited = limit(concurrency);
+
+  const attempt = async (query: string, topk: number, signal: AbortSignal): Promise<readonly Passage[]> => {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      const response = await fetch(endpoint, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ queries: [query], topk, return_scores: true }),
+        signal: AbortSignal.any([signal, timeout]),
+      });
+      if (response.status === 429 || response.status >= 500) throw new Transient(`status ${response.status}`);
+      if (!response.ok) throw new Error(`status ${response.status}: ${(await response.text()).slice(0, 200)}`);
+      const reply = replySchema.safeParse(await response.json());
+      if (!reply.success) throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}`);
+      const [found] = reply.data.result;
+      if (found === undefined) throw new Error(`the answer has no list for the query`);
+      return found.slice(0, topk);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (timeout.aborted) throw new Transient(`no answer within ${timeoutMs} ms`);
+      // fetch says "fetch failed" and gives the reason as the cause.
+      if (error instanceof TypeError) throw new Transient(messageOf(error.cause ?? error));
+      throw error;
+    }
+  };
+
+  const search = async (query: string, topk: number, signal: AbortSignal) => {
+    for (let tried = 1; ; tried++) {
+      try {
+        return await limited(() => attempt(query, topk, signal), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof Transient)) throw new Error(`${endpoint}: ${messageOf(error)}`);
+        if (tried > retries) throw new Error(`${endpoint}: ${error.message} (${tried} attempts)`);
+        await sleep(retryDelayMs * 2 ** (tried - 1), undefined, { signal });
+      }
+    }
+  };
+  return cached({ search }, cacheSize);
+}
+
+/** Runs at most `most` functions at the same time, in the order in which they came. */
+function limit(most: number): <T>(run: () => Promise<T>, signal: AbortSignal) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (run, signal) => {
+    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      signal.throwIfAborted();
+      return await run();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next(); // takes this one's place
+    }
+  };
+}
