@@ -226,6 +226,26 @@ export function backendContract(name: string, open: () => Promise<TrainBackend &
       expect((await step(id)).gradientNorm).toBe(0);
     });
 
+    it('scales a gradient down to the norm it may have, and never up', async () => {
+      // A large epsilon, for otherwise AdamW's first step does not depend on the scale.
+      const soft = { optimizer: { ...optimizer, learningRate: 1, epsilon: 1 } };
+      const stepped = async (clipNorm: number, scale = 1) => {
+        const id = await policy();
+        const samples = demonstrations(1);
+        await backend.forwardBackward(id, samples, { loss: crossEntropy, normalizer: written(samples) / scale });
+        const { gradientNorm } = await step(id, { ...soft, clipNorm });
+        return { gradientNorm, rows: await weights(id) };
+      };
+      const free = await stepped(0);
+      expect(await stepped(1000)).toEqual(free);
+      const clipped = await stepped(free.gradientNorm / 4);
+      expect(clipped.gradientNorm).toBe(free.gradientNorm);
+      const quarter = await stepped(0, 1 / 4);
+      for (const [r, row] of quarter.rows.entries())
+        for (const [t, x] of row.entries()) expect(clipped.rows[r]?.[t]).toBeCloseTo(x, 4);
+      expect(Math.abs((clipped.rows[0]?.at(-1) ?? 0) - (free.rows[0]?.at(-1) ?? 0))).toBeGreaterThan(1e-3);
+    });
+
     it('never lets a gradient that is not a number reach the weights', async () => {
       const id = await policy();
       const before = await weights(id);

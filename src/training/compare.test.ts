@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode, Turn } from '../core/episode.js';
+import { compare, magnitude } from './compare.js';
+
+const episode = (task: string, sample: number, score: Partial<Episode['score']>, turns: readonly Partial<Turn>[]) =>
+  ({
+    task: { id: task, data: {} },
+    sample,
+    outcome: {},
+    score: { team: 0, agents: {}, parts: {}, ...score },
+    turns: turns.map((turn, index) => ({ turn: index, response: [1, 2], penalty: 0, ...turn })),
+  }) as Episode;
+
+const solver = { agent: 'solver' };
+const verifier = { agent: 'verifier' };
+const groups = ['a', 'b'].map((task, t) => ({
+  task: { id: task, data: {} },
+  episodes: [
+    episode(task, 0, { team: 1, agents: { verifier: 0.5 + t } }, [solver, verifier, { ...solver, penalty: 0.25 }]),
+    episode(task, 1, { team: 0 }, [solver, { ...verifier, penalty: 0.5 }]),
+  ],
+}));
+
+describe('the comparison of a step', () => {
+  const comparison = compare(groups, { type: 'drmas', spread: 'none' });
+
+  it("takes an agent's own reward before the team's, and each turn's penalty off", () => {
+    expect(comparison.turns.map(({ reward }) => reward)).toEqual([1, 0.5, 0.75, 0, -0.5, 1, 1.5, 0.75, 0, -0.5]);
+  });
+
+  it('holds a turn against those of the same agent on the same task', () => {
+    const mean = (1 + 0.75 + 0) / 3;
+    const advantages = [1 - mean, 0.5, 0.75 - mean, 0 - mean, -0.5, 1 - mean, 1, 0.75 - mean, 0 - mean, -1];
+    expect(comparison.turns.map(({ advantage }) => advantage)).toEqual(advantages);
+  });
+
+  it('keeps turns and their advantages with their episodes', () => {
+    const [first, second] = groups[1]?.episodes ?? [];
+    if (first === undefined || second === undefined) throw new Error('expected two episodes');
+    const all = comparison.turns.map(({ advantage }) => advantage);
+    expect(comparison.advantages.get(first)).toEqual(all.slice(5, 8));
+    expect(comparison.advantages.get(second)).toEqual(all.slice(8));
+    expect(comparison.turns.map((turn) => turn.episode)).toEqual(
+      groups.flatMap(({ episodes }) => episodes.flatMap((own) => own.turns.map(() => own))),
+    );
+  });
+
+  it('of nothing is empty', () => {
+    expect(compare([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
+  });
+});
+
+it('the magnitude of an advantage is its largest absolute value', () => {
+  expect([magnitude(-2), magnitude(1), magnitude([0.5, -3, 1]), magnitude([])]).toEqual([2, 1, 3, 0]);
+});
