@@ -1,0 +1,72 @@
+/** The limits that the machine itself sets: multiply-adds a second, and bytes a second by the size of what is touched. */
+import { loadNativeKernels, type NativeKernels } from '../../src/tensor/native/load.js';
+import type { Contestant } from './interleave.js';
+
+/** How long one measurement of the peak takes, about. */
+const PEAK_SECONDS = 0.15;
+const FLOATS_PER_MIB = 2 ** 18;
+
+/** The native kernels with these threads. @throws when there are none: without them there is nothing to measure against */
+export async function nativeKernels(threads: number): Promise<NativeKernels> {
+  const loaded = await loadNativeKernels({ threads });
+  if ('reason' in loaded) throw new Error(`benchmarks need the native kernels: ${loaded.reason}`);
+  return loaded.kernels;
+}
+
+/** Floating-point operations a second with nothing but registers. */
+export function peakContestant(kernels: NativeKernels): Contestant {
+  return {
+    name: PEAK,
+    threads: kernels.threads,
+    unit: 'FLOP',
+    async repeat() {
+      const probe = timed(() => kernels.fmaPeak(16 * kernels.threads));
+      const rounds = Math.max(1, Math.ceil(PEAK_SECONDS / probe.seconds));
+      return timed(() => kernels.fmaPeak(16 * kernels.threads * rounds));
+    },
+  };
+}
+
+export const PEAK = 'multiply-add peak';
+
+function timed(work: () => number): { amount: number; seconds: number } {
+  const started = performance.now();
+  const amount = work();
+  return { amount, seconds: (performance.now() - started) / 1e3 };
+}
+
+/**
+ * Bytes a second that streaming through memory of this size reaches: the best of adding two buffers and of summing up
+ * squares, repeated, so that what fits a cache is served by it.
+ */
+export class Bandwidth {
+  readonly #kernels: NativeKernels;
+  readonly #known = new Map<number, number>();
+
+  constructor(kernels: NativeKernels) {
+    this.#kernels = kernels;
+  }
+
+  /** For a working set of `bytes`, rounded up to a power of two of at least 64 KiB and at most 256 MiB. */
+  at(bytes: number): number {
+    const size = 2 ** Math.min(28, Math.max(16, Math.ceil(Math.log2(bytes))));
+    const known = this.#known.get(size);
+    if (known !== undefined) return known;
+    const measured = this.#measure(size);
+    this.#known.set(size, measured);
+    return measured;
+  }
+
+  #measure(bytes: number): number {
+    const length = bytes / 8;
+    const [a, b] = [this.#kernels.allocate(length), this.#kernels.allocate(length)];
+    const rounds = Math.max(3, Math.ceil((64 * FLOATS_PER_MIB) / length / 8));
+    let best = 0;
+    for (let round = 0; round < rounds; round++) {
+      const added = timed(() => (this.#kernels.add(a, b, length), 12 * length)); // reads both, writes one
+      const summed = timed(() => (this.#kernels.sumOfSquares(a, length), 4 * length));
+      best = Math.max(best, added.amount / added.seconds, summed.amount / summed.seconds);
+    }
+    return best;
+  }
+}

@@ -1,0 +1,65 @@
+/** Whose processor time it was: a measurement counts only when its own process had the machine to itself. Linux only. */
+import { readFileSync } from 'node:fs';
+
+/** The kernel's clock tick in these files, on every Linux architecture. */
+const TICKS_PER_SECOND = 100;
+/** Cores that others may keep busy before a measurement is not clean. */
+const TOLERATED_CORES = 0.1;
+
+export interface ProcessorTime {
+  /** Seconds that all cores together were busy since the machine started; undefined where that cannot be known. */
+  readonly busy: number | undefined;
+  /** Seconds of them that belong to the measured processes. */
+  readonly own: number;
+  readonly wall: number;
+}
+
+/** Cores kept busy while something was measured. */
+export interface Usage {
+  readonly ownCores: number;
+  readonly otherCores: number | undefined;
+  /** Undefined where it cannot be known. */
+  readonly clean: boolean | undefined;
+}
+
+/** Now, for this process and the given others. */
+export function processorTime(pids: readonly number[] = []): ProcessorTime {
+  const { user, system } = process.cpuUsage();
+  const others = pids.reduce((sum, pid) => sum + secondsOf(pid), 0);
+  return { busy: busySeconds(), own: (user + system) / 1e6 + others, wall: performance.now() / 1e3 };
+}
+
+export function usageBetween(before: ProcessorTime, after: ProcessorTime): Usage {
+  const wall = after.wall - before.wall;
+  const own = after.own - before.own;
+  if (before.busy === undefined || after.busy === undefined)
+    return { ownCores: own / wall, otherCores: undefined, clean: undefined };
+  // Ticks are counted when they are full, so that short intervals may seem to use less than nothing.
+  const otherCores = Math.max(0, (after.busy - before.busy - own) / wall);
+  return { ownCores: own / wall, otherCores, clean: otherCores <= TOLERATED_CORES };
+}
+
+/** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, in ticks of all cores. */
+export function busyTicks(stat: string): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = (stat.split('\n')[0] ?? '')
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  return user + nice + system + irq + softirq + steal;
+}
+
+/** Fields 14 and 15 of /proc/<pid>/stat, all threads together; the name before them may hold anything. */
+export function processTicks(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+function busySeconds(): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  return busyTicks(readFileSync('/proc/stat', 'utf8')) / TICKS_PER_SECOND;
+}
+
+function secondsOf(pid: number): number {
+  if (process.platform !== 'linux') return 0;
+  return processTicks(readFileSync(`/proc/${pid}/stat`, 'utf8')) / TICKS_PER_SECOND;
+}

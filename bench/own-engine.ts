@@ -1,0 +1,108 @@
+/** This package's engine as a program of one's own would use it: through the backend's contract, in its own thread. */
+import { EmbeddedBackend } from '../src/backends/embedded/backend.js';
+import { RandomStream, randomKey } from '../src/core/random.js';
+import type { TrainingSample } from '../src/core/sample.js';
+import { createTokenizer } from '../src/model/tokenizers/create.js';
+import { nodeFiles } from '../src/runs/node-files.js';
+import { type DecodeRequest, decoderConfig, type Shape, STEP_TOKENS, usefulTokens } from './workload.js';
+
+const POLICY = 'bench';
+
+export class OwnEngine {
+  readonly parameters: number;
+  readonly #backend: EmbeddedBackend;
+  readonly #shape: Shape;
+  #decodings = 0;
+
+  private constructor(backend: EmbeddedBackend, shape: Shape, parameters: number) {
+    this.#backend = backend;
+    this.#shape = shape;
+    this.parameters = parameters;
+  }
+
+  static async start(shape: Shape, threads: number, context: number): Promise<OwnEngine> {
+    const backend = await EmbeddedBackend.start({ threads, files: nodeFiles });
+    const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
+    const tokenizer = createTokenizer({
+      type: 'symbols',
+      symbols,
+      stop: '<1>',
+      endOfUser: '<2>',
+      endOfAssistant: '<1>',
+    });
+    const config = decoderConfig(shape, context);
+    const { parameters } = await backend.createPolicy(POLICY, { type: 'random', config, tokenizer, seed: 1 });
+    await backend.publish(POLICY);
+    await backend.sync(POLICY);
+    return new OwnEngine(backend, shape, parameters);
+  }
+
+  get kernels(): string {
+    const { kernels, isa } = this.#backend.hardware;
+    return `${kernels} (${isa})`;
+  }
+
+  /** Forward, backward, clipping, AdamW. Sequences have one token more than rows, so that `tokens` rows are computed. */
+  async trainStep(tokens = STEP_TOKENS): Promise<void> {
+    const batch = trainingBatch(this.#shape, tokens);
+    const done = this.#backend.forwardBackward(POLICY, batch, {
+      loss: { type: 'cross-entropy' },
+      normalizer: tokens,
+    });
+    const stepped = this.#backend.optimStep(POLICY, {
+      optimizer: { type: 'adamw', learningRate: 1e-4, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 },
+      clipNorm: 1,
+    });
+    await Promise.all([done, stepped]);
+  }
+
+  /** Samples every request to its length at temperature 1, all submitted at once; returns the tokens. */
+  async decode(requests: readonly DecodeRequest[], temperature = 1): Promise<number[][]> {
+    const round = this.#decodings++;
+    const sampled = await Promise.all(
+      requests.map(({ prompt, length }, i) =>
+        this.#backend.generate({
+          policy: POLICY,
+          prompt,
+          stopTokens: [],
+          key: randomKey('bench', round, i),
+          temperature,
+          topP: 1,
+          topK: 0,
+          maxTokens: length,
+        }),
+      ),
+    );
+    const tokens = sampled.map((generation) => generation.tokens);
+    const count = tokens.reduce((sum, response) => sum + response.length, 0);
+    if (count !== usefulTokens(requests)) throw new Error(`sampled ${count} tokens of ${usefulTokens(requests)}`);
+    // Keys and values of this round's prompts would save the next round their prefill.
+    await this.#backend.sync(POLICY);
+    return tokens;
+  }
+
+  /** Writes the weights as a Hugging Face directory. */
+  async save(directory: string): Promise<void> {
+    await nodeFiles.makeDirectory(directory);
+    await this.#backend.save(POLICY, directory, { optimizer: false });
+  }
+
+  dispose(): Promise<void> {
+    return this.#backend.dispose();
+  }
+}
+
+/** Random tokens, all but the first of each sequence to be predicted. */
+function trainingBatch({ vocabSize, sequence }: Shape, tokens: number): TrainingSample[] {
+  const random = new RandomStream('bench train', vocabSize);
+  const length = sequence + 1;
+  return Array.from({ length: tokens / sequence }, () => ({
+    tokens: Int32Array.from({ length }, () => random.integer(0, vocabSize - 1)),
+    mask: new Uint8Array(length).fill(1, 1),
+    behaviourLogprobs: new Float32Array(length),
+    advantages: new Float32Array(length),
+    temperature: 1,
+    policyVersion: 0,
+    agent: POLICY,
+  }));
+}

@@ -1,0 +1,39 @@
+"""Decoding with transformers' generate in static batches: a batch runs until its longest response is done."""
+import time
+
+import torch
+from transformers import Qwen2ForCausalLM
+
+from models import qwen2_config
+from serve import serve, settings
+
+s = settings()
+torch.set_num_threads(s['threads'])
+torch.manual_seed(0)
+model = Qwen2ForCausalLM(qwen2_config(s['shape'], s['context'])).float().eval()
+requests = s['requests']
+
+
+def generate(batch):
+    width = max(len(request['prompt']) for request in batch)
+    tokens = torch.zeros(len(batch), width, dtype=torch.long)
+    mask = torch.zeros_like(tokens)
+    for row, request in enumerate(batch):  # padded on the left
+        tokens[row, width - len(request['prompt']):] = torch.tensor(request['prompt'])
+        mask[row, width - len(request['prompt']):] = 1
+    length = max(request['length'] for request in batch)
+    model.generate(input_ids=tokens, attention_mask=mask, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+                   max_new_tokens=length, min_new_tokens=length, pad_token_id=0, eos_token_id=1)
+
+
+@torch.inference_mode()
+def repeat():
+    start = time.perf_counter()
+    for first in range(0, len(requests), s['batch']):
+        generate(requests[first:first + s['batch']])
+    return dict(amount=sum(request['length'] for request in requests), seconds=time.perf_counter() - start)
+
+
+with torch.inference_mode():
+    generate([dict(request, length=2) for request in requests[:4]])
+serve(dict(torch=torch.__version__), repeat)
