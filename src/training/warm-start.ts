@@ -99,7 +99,7 @@ async function learn(
 }
 
 /** Linear rise, then a cosine from the whole rate to `finalLearningRate` of it at the cap. */
-export function learningRateAt(settings: WarmStartSettings, step: number): number {
+function learningRateAt(settings: WarmStartSettings, step: number): number {
   const { learningRate, warmupSteps, finalLearningRate: final, steps } = settings;
   const rise = Math.min(1, step / Math.max(1, warmupSteps));
   return learningRate * rise * (final + ((1 - final) * (1 + Math.cos((Math.PI * (step - 1)) / steps))) / 2);
