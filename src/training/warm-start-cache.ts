@@ -1,6 +1,7 @@
 /** Warm starts are kept by the hash of everything they are made from, so that other seeds and estimators need not repeat them. */
 import { join } from 'node:path';
 import type { RunEvent, Warmup } from '../core/events.js';
+import type { Split } from '../core/task.js';
 import { contentHash, DirectoryCache } from '../runs/cache.js';
 import { readEvents } from '../runs/event-log.js';
 import type { RunDirectory } from '../runs/run-directory.js';
@@ -21,7 +22,7 @@ export async function warmStart(
 ): Promise<void> {
   const { backend, files, recipe } = stage;
   const cache = new DirectoryCache(files, 'warmstarts');
-  const hash = warmStartHash(stage, settings);
+  const hash = warmStartHash(stage, settings, await engineNumbers(stage, settings));
   const found = await cache.find(hash);
   if (found !== undefined) {
     onNotice(`Warm start taken from the cache (${found}); it depends on neither --seed nor the estimator.`);
@@ -47,31 +48,59 @@ export async function warmStart(
   }
 }
 
-/** What decides a warm start's bits: models, settings, the demonstrations themselves, the kernels. */
-export function warmStartHash(stage: Stage & OpenedPolicies, settings: WarmStartSettings): string {
-  const { recipe, policies, hardware } = stage;
+/**
+ * What decides a warm start's bits: models, settings, the demonstrations themselves (a sample of them stands for the code that
+ * writes them), and the engine, by numbers that it computed (`engineNumbers`).
+ */
+export function warmStartHash(
+  stage: Stage & OpenedPolicies,
+  settings: WarmStartSettings,
+  numbers: readonly number[],
+): string {
+  const { recipe, hardware } = stage;
   return contentHash({
-    version: 1,
+    version: 2,
     settings,
     kernels: [hardware.kernels, hardware.isa],
+    numbers,
     policies: Object.entries(recipe.policies).map(([name, { model }]) => ({
       name,
       model,
       agents: Object.keys(recipe.agents).filter((agent) => recipe.assign[agent] === name),
-      // A sample of the traces stands for the code that writes them.
       traces: (['train', 'test'] as const).map((split) =>
-        traceBatch(
-          recipe,
-          {
-            agents: Object.keys(recipe.agents),
-            tokenizer: (policies[name] as OpenedPolicies['policies'][string]).tokenizer,
-          },
-          settings.batch,
-          split,
-          0,
-          settings.seed,
-        ).map(({ tokens, mask }) => [[...tokens], [...mask]]),
+        sampleOfTraces(stage, settings, name, split).map(({ tokens, mask }) => [[...tokens], [...mask]]),
       ),
     })),
   });
+}
+
+/**
+ * Log-probs and a gradient's norm at the first weights: another version of the engine may round differently, and then its
+ * warm start is another one. Nothing is learnt by it.
+ */
+async function engineNumbers(stage: Stage & OpenedPolicies, settings: WarmStartSettings): Promise<number[]> {
+  const { backend, recipe } = stage;
+  const numbers: number[] = [];
+  for (const policy of Object.keys(recipe.policies)) {
+    const samples = sampleOfTraces(stage, settings, policy, 'train');
+    for (const row of await backend.forward(policy, samples)) numbers.push(...row);
+    const loss = { loss: { type: 'cross-entropy' }, normalizer: samples.length } as const;
+    numbers.push((await backend.forwardBackward(policy, samples, loss)).gradientNorm);
+    const optimizer = { ...settings, type: 'adamw', learningRate: 0, weightDecay: 0 } as const;
+    await backend.optimStep(policy, { optimizer, clipNorm: 0 }); // clears the gradient
+    await backend.resetOptimizer(policy);
+  }
+  return numbers;
+}
+
+/** Step 0 is never trained on. */
+function sampleOfTraces(
+  stage: Stage & OpenedPolicies,
+  { batch, seed }: WarmStartSettings,
+  policy: string,
+  split: Split,
+) {
+  const { recipe, policies } = stage;
+  const { tokenizer } = policies[policy] as OpenedPolicies['policies'][string];
+  return traceBatch(recipe, { agents: Object.keys(recipe.agents), tokenizer }, batch, split, 0, seed);
 }
