@@ -52,6 +52,13 @@ export async function evaluatePolicies(session: Session): Promise<void> {
     level,
   });
   await run.writeEvaluationEpisodes(step, episodes);
+  const failures = episodes.flatMap(({ failure }) => failure ?? []);
+  if (failures[0] !== undefined)
+    run.emit({
+      type: 'warning',
+      code: 'evaluation.failures',
+      message: `${failures.length} of ${episodes.length} evaluation episodes failed, the first because: ${failures[0].message}`,
+    });
   run.emit(event);
   session.evaluated = step;
 }

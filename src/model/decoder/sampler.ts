@@ -47,7 +47,6 @@ interface Row {
   readonly position: number;
 }
 
-const NO_ROWS = new Int32Array(0);
 /** Rows of a prefill batch. */
 const PREFILL_ROWS = 1024;
 /** Most requests decoded together, and most bytes their cache may take. */
@@ -59,6 +58,7 @@ export class Sampler {
   readonly #config: DecoderConfig;
   readonly #arena: Arena;
   readonly #rope: Float32Array;
+  readonly #noRows: Int32Array;
   readonly #tensors: DecoderTensors;
   readonly #packed: PackedDecoder;
   readonly #slots: CacheSlots;
@@ -72,6 +72,7 @@ export class Sampler {
     this.#kernels = kernels;
     this.#config = config;
     this.#arena = new Arena(kernels);
+    this.#noRows = kernels.allocateIntegers(0);
     this.#rope = ropeTable(kernels, config);
     this.#tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
     this.#packed = new PackedDecoder(kernels, config, false);
@@ -214,7 +215,7 @@ export class Sampler {
       packed: this.#packed,
     };
     for (let layer = 0; layer < layers; layer++) {
-      const kept = purpose === 'prefill' && layer === layers - 1 ? NO_ROWS : undefined;
+      const kept = purpose === 'prefill' && layer === layers - 1 ? this.#noRows : undefined;
       forwardLayer(stack, layer, { rows: count, positions, kept }, buffers, stream, (l, { attended, qkv }) =>
         kernels.attentionCached(
           attended,

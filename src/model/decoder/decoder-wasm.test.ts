@@ -1,0 +1,9 @@
+import { describe, it } from 'vitest';
+import { decoderContract } from '../../../test/contracts/decoder.js';
+import { selectKernels } from '../../tensor/select.js';
+
+const { kernels, notice } = await selectKernels({ threads: 1, prefer: 'wasm' });
+
+if (kernels.name === 'wasm') decoderContract('wasm', () => kernels);
+else
+  describe.skip(`decoder on WebAssembly kernels: ${notice ?? 'not available'}`, () => it('needs the build', () => {}));
