@@ -34,7 +34,7 @@ export default defineRecipe({
     searcher: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
     answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
   },
-  warmStart: { steps: 480, batch: 128, learningRate: 3e-3, beta2: 0.98 },
+  warmStart: { steps: 600, batch: 128, learningRate: 3e-3, finalLearningRate: 1, beta2: 0.98 },
   training: { steps: 150, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 30, tasks: 256, samples: 4, samplesDuring: 1 },
 });

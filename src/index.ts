@@ -23,6 +23,7 @@ export { policyLoss } from './loss/policy-loss.js';
 export { checkpoint, tinyDecoder } from './model/spec.js';
 export { defineRecipe } from './recipe/define.js';
 export { arithmetic, arithmeticSymbols } from './tasks/arithmetic.js';
+export { calculate } from './tasks/calculator.js';
 export { type EncyclopediaOptions, encyclopedia, encyclopediaSearch } from './tasks/encyclopedia.js';
 export { encyclopediaSymbols } from './tasks/encyclopedia-words.js';
 export { extractBoxed } from './tasks/grading/boxed.js';
@@ -36,6 +37,8 @@ export type { Passage, Retriever, Search } from './tasks/retrieval/retriever.js'
 export { type SearchR1Options, searchR1Retriever } from './tasks/retrieval/search-r1.js';
 export { agent } from './teams/agent.js';
 export { boxed, integer, oneOf, tagged } from './teams/parsers.js';
+export { type PipelineAgent, type PipelineOptions, pipeline } from './teams/pipeline.js';
+export { type PlannerExecutorVerifierOptions, plannerExecutorVerifier } from './teams/planner-executor-verifier.js';
 export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
 export { solverVerifier } from './teams/solver-verifier.js';
 export { defineTeam } from './teams/team.js';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
 import { assistant, user } from '../core/message.js';
-import { randomKey } from '../core/random.js';
+import { RandomStream, randomKey } from '../core/random.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
 import { agent } from '../teams/agent.js';
@@ -104,6 +104,16 @@ describe('a played episode', () => {
       randomKey(1, 'training', 5, 'seven', 2, 'talker', 0),
       randomKey(1, 'training', 5, 'seven', 2, 'counter', 1),
     ]);
+  });
+
+  it('has chance of its own, named by seed, phase, step, task and sample, for decisions of the team', async () => {
+    const drawn = async (changes: Partial<RolloutContext> = {}) => {
+      const team = teamOf(async ({ random }) => [random.uniform(), random.uniform()]);
+      return (await played(team, () => '4', changes)).episode.outcome;
+    };
+    const stream = new RandomStream('play', 1, 'training', 5, 'seven', 2);
+    expect(await drawn()).toEqual([stream.uniform(), stream.uniform()]);
+    expect(await drawn({ seed: 2 })).not.toEqual(await drawn());
   });
 
   it('repeats an earlier reply with its own ids, without the stop token, and only where the text is the same', async () => {

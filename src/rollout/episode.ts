@@ -1,5 +1,6 @@
 import type { Episode, Turn } from '../core/episode.js';
 import { messageOf } from '../core/errors.js';
+import { RandomStream } from '../core/random.js';
 import { agentsOf } from './calls.js';
 import type { EpisodeRequest, RolloutContext } from './context.js';
 import { EpisodeFailure } from './failure.js';
@@ -17,7 +18,7 @@ export async function playEpisode<Data>(
   context: RolloutContext,
   request: EpisodeRequest<Data>,
 ): Promise<Episode<Data>> {
-  const { team, task, sample, signal: run } = request;
+  const { team, task, sample, phase, step, signal: run } = request;
   run?.throwIfAborted();
   const controller = new AbortController();
   const { signal } = controller;
@@ -37,9 +38,10 @@ export async function playEpisode<Data>(
 
   try {
     const agents = agentsOf(context, { request, replies, turns, signal, fail });
+    const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const outcome = await Promise.race([
       failed,
-      attempt('error', () => team.play({ task: task.data, agents, signal })),
+      attempt('error', () => team.play({ task: task.data, agents, random, signal })),
     ]);
     replies.stop();
     const reward = await Promise.race([

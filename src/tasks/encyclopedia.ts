@@ -20,8 +20,8 @@ const settingsSchema = z.strictObject({
   seed: z.int().min(0).default(0),
   demonstrations: z
     .strictObject({
-      keyword: weight.max(1).default(0.3),
-      hops: hopWeights.default([2, 2, 1]),
+      keyword: weight.max(1).default(0.2),
+      hops: hopWeights.default([1, 1, 2]),
       agents: z
         .strictObject({
           verifier: weight.default(0.2),

@@ -3,6 +3,7 @@ import type { Episode, FinishReason } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import { issuesText } from '../core/issues.js';
 import type { Message } from '../core/message.js';
+import type { RandomStream } from '../core/random.js';
 import type { Agent } from './agent.js';
 
 /** The agents of a team by name. */
@@ -29,6 +30,8 @@ export interface PlayContext<Data, A extends Agents> {
   readonly task: Data;
   /** Replies are handed over in the order in which the calls were made, so concurrent calls stay reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
+  /** Chance for the team's own decisions: a stream of this episode alone, the same whenever the run is repeated. */
+  readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */
   readonly signal: AbortSignal;
 }
