@@ -21,6 +21,9 @@ constexpr int kTileRows = 12;  // 24 of the 32 registers hold sums
 #elif defined(__AVX2__)
 constexpr int kVectors = 1;
 constexpr int kTileRows = 6;  // 12 of the 16 registers hold sums
+#elif defined(__wasm_simd128__)
+constexpr int kVectors = 1;
+constexpr int kTileRows = 2;  // 8 of the 16 registers hold sums: V8 computes all products of a step before it adds any
 #else
 constexpr int kVectors = 1;
 constexpr int kTileRows = 4;
