@@ -83,7 +83,8 @@ export function runRecord(loaded: LoadedRecipe, overrides: readonly string[], re
   return { version: 1, recipe: { source, overrides, codeHash }, resolved: recipeJson(recipe), acceptedChanges: [] };
 }
 
-async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
+/** A recipe that ships, a recipe file, or one that a program made. @throws RecipeError */
+export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
   if (typeof recipe === 'string') return loadRecipe(recipe);
   return { definition: recipe, name: recipe.input.name ?? recipe.input.team.name, source: 'a program', codeHash: '' };
 }

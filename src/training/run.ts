@@ -70,9 +70,12 @@ export async function executeRun(
     await trainTeam(session);
     finish('completed', session.step);
   } catch (error) {
-    if (signal.aborted && session !== undefined && session.step > 0)
-      await saveCheckpoint(session, { interrupted: true });
-    finish(signal.aborted ? 'stopped' : 'failed', session?.step ?? 0);
+    try {
+      if (signal.aborted && session !== undefined && session.step > 0)
+        await saveCheckpoint(session, { interrupted: true });
+    } finally {
+      finish(signal.aborted ? 'stopped' : 'failed', session?.step ?? 0);
+    }
     throw signal.aborted ? signal.reason : error;
   } finally {
     await dispose();

@@ -51,6 +51,7 @@ export async function prepareTasks(recipe: Recipe): Promise<Tasks> {
   for (const [split, set] of Object.entries({ train, test }))
     if (set.size < 1) throw new RecipeError(`there are no tasks`, `tasks.${split}`);
   checkModels(recipe);
+  checkEstimator(recipe);
   if (recipe.warmStart !== undefined && recipe.tasks.train.trace === undefined)
     throw new RecipeError(`the tasks '${recipe.tasks.train.name}' generate no traces to learn from`, 'warmStart');
   return { train, test };
@@ -67,6 +68,24 @@ function checkModels({ policies, agents, assign, warmStart }: Recipe): void {
   const models = new Set(Object.values(policies).map(({ model }) => JSON.stringify(model)));
   if (warmStart?.share === 'base' && models.size > 1)
     throw new RecipeError("policies with different models cannot share a base; expected 'policy'", 'warmStart.share');
+}
+
+/** What an estimator wants of a turn that episodes do not record. */
+const NOT_RECORDED: Readonly<Record<string, string>> = {
+  gae: 'the values of a critic',
+  remax: 'the reward of a greedy episode',
+  gigpo: 'the observation of every turn',
+};
+
+function checkEstimator({ advantage, training }: Recipe): void {
+  const missing = NOT_RECORDED[advantage.type];
+  if (missing !== undefined)
+    throw new RecipeError(`'${advantage.type}' needs ${missing}, which training does not record yet`, 'advantage.type');
+  if (advantage.type === 'grpo-passk' && training.groupSize < 2)
+    throw new RecipeError(
+      "'grpo-passk' compares the two best episodes of a group: expected at least 2",
+      'training.groupSize',
+    );
 }
 
 export interface StageOptions {

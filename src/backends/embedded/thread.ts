@@ -56,12 +56,15 @@ export class EngineThread {
         else if (message.type === 'ready') {
           worker.off('message', onMessage);
           worker.off('error', reject);
+          worker.off('exit', onExit);
           const { kernels, isa, threads: used, notice } = message;
           resolve(new EngineThread(worker, { kernels, isa, threads: used, notice }));
         }
       };
+      const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
       worker.on('message', onMessage);
       worker.once('error', reject);
+      worker.once('exit', onExit);
     });
   }
 

@@ -5,7 +5,7 @@ import { resolveRecipe } from '../../recipe/resolve.js';
 import { contentHash } from '../../runs/cache.js';
 import { RunDirectory } from '../../runs/run-directory.js';
 import type { CommandContext } from '../context.js';
-import { report, work } from './train.js';
+import { asked, report, work } from './train.js';
 
 export interface ResumeFlags {
   readonly acceptChanges?: boolean;
@@ -32,7 +32,7 @@ export async function resumeCommand(context: CommandContext, path: string, flags
   }
   await context.work.prepareTasks(recipe);
 
-  const reporting = report(context, recipe, { source, path, json: flags.json === true });
+  const reporting = report(context, recipe, { request: asked(source, overrides), path, json: flags.json === true });
   let run = await RunDirectory.open(path, { sinks: [reporting.sink] });
   const checkpoint = await run.latestCheckpoint();
   if (changed) run = await run.acceptChanges(loaded.codeHash, resolved, checkpoint?.step ?? 0);

@@ -24,20 +24,28 @@ export async function trainCommand(context: CommandContext, source: string, flag
   const recipe = resolveRecipe(loaded.definition, { overrides, name: loaded.name });
   await context.work.prepareTasks(recipe);
   const path = flags.run ?? (await defaultRunPath(recipe.name));
-  const reporting = report(context, recipe, { source, path, json: flags.json === true });
+  const reporting = report(context, recipe, { request: asked(source, flags.set), path, json: flags.json === true });
   const run = await RunDirectory.create(path, runRecord(loaded, overrides, recipe), { sinks: [reporting.sink] });
   return work(context, { recipe, run, reporting, threads: flags.threads, checkpoint: undefined });
 }
 
+/** The recipe as it was asked for, with what a similar request would repeat: not the seed, not the estimator. */
+export function asked(source: string, overrides: readonly string[]): string {
+  const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
+  return [source, ...repeated.map((override) => `--set ${quoted(override)}`)].join(' ');
+}
+
+const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
 /** Who is told what happens: a person through a reporter, or a program through JSON lines. */
-export function report(context: CommandContext, recipe: Recipe, to: { source: string; path: string; json: boolean }) {
-  const { source, path, json } = to;
+export function report(context: CommandContext, recipe: Recipe, to: { request: string; path: string; json: boolean }) {
+  const { request, path, json } = to;
   if (json) {
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
     return { sink: jsonSink(context), notify, reporter: undefined };
   }
   const reporter = new TerminalReporter(screenOf(context.stdout, context.environment), recipe, {
-    source,
+    request,
     runPath: path,
   });
   return { sink: reporter, notify: (message: string) => reporter.notify(message), reporter };
@@ -61,8 +69,6 @@ export async function work(context: CommandContext, job: Job): Promise<number> {
     await context.work.executeRun(recipe, run, { checkpoint, threads, signal, onNotice });
   } catch (error) {
     if (!signal.aborted) throw error;
-  }
-  if (signal.aborted) {
     reporter?.interrupted();
     return INTERRUPTED;
   }

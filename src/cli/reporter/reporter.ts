@@ -27,7 +27,8 @@ export class TerminalReporter implements MetricSink {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
   /** The recipe's name or file as it was given, for the commands to try next. */
-  readonly #source: string;
+  /** What to type to ask for the same recipe. */
+  readonly #request: string;
   readonly #runPath: string;
   #history: History = emptyHistory;
   #status = '';
@@ -37,10 +38,10 @@ export class TerminalReporter implements MetricSink {
   /** Of what was done before the run was interrupted. */
   #secondsBefore = 0;
 
-  constructor(screen: Screen, recipe: Recipe, options: { source: string; runPath: string }) {
+  constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
     this.#screen = screen;
     this.#recipe = recipe;
-    this.#source = options.source;
+    this.#request = options.request;
     const near = relative('', options.runPath) || '.';
     this.#runPath = near.startsWith('..') ? options.runPath : near;
   }
@@ -103,7 +104,7 @@ export class TerminalReporter implements MetricSink {
     if (pair !== undefined) this.#say(...pairLines(pair, width), '');
     this.#say(`the run lies in ${this.#runPath}`);
     const { seed, advantage } = this.#recipe;
-    this.#say(...nextLines(this.#source, this.#runPath, seed, advantage.type));
+    this.#say(...nextLines(this.#request, this.#runPath, seed, advantage.type));
   }
 
   /** What an interrupted run says last. */

@@ -97,12 +97,12 @@ function timeSpent(history: History, total: number): TimeSpent {
 }
 
 /** What to do next. */
-export function nextLines(recipe: string, runPath: string, seed: number, advantage: string): string[] {
+export function nextLines(request: string, runPath: string, seed: number, advantage: string): string[] {
   const other = advantage === 'drmas' ? 'grpo' : 'drmas';
   return [
     'next',
     `  npx drmas evaluate ${runPath}`,
-    `  npx drmas train ${recipe} --set advantage.type=${other}`,
-    `  npx drmas train ${recipe} --seed ${seed + 1}`,
+    `  npx drmas train ${request} --set advantage.type=${other}`,
+    `  npx drmas train ${request} --seed ${seed + 1}`,
   ];
 }
