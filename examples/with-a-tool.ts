@@ -1,0 +1,55 @@
+/**
+ * A tool is plain code between two calls of agents. A buyer says which price to look up, a cashier reads what came back and
+ * says the total. The tasks are written here too, and what is shown to the agents before they learn on their own.
+ */
+import { agent, defineRecipe, defineTeam, integer, tagged, tinyDecoder, user } from 'drmas';
+import { z } from 'zod';
+
+const prices = new Map(Object.entries({ fig: 5, kiwi: 3, lime: 2, pear: 4, plum: 6 }));
+const orders = [...prices].flatMap(([fruit, price]) =>
+  Array.from({ length: 9 }, (_, i) => ({ fruit, question: `${i + 1} ${fruit}?`, price, answer: (i + 1) * price })),
+);
+const ordersOf = (split: 'train' | 'test') => orders.filter((_, i) => (i % 5 === 0) === (split === 'test'));
+
+/** The tool; it might as well ask a server. */
+async function lookUp(fruit: string, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted();
+  return String(prices.get(fruit) ?? 'not for sale');
+}
+
+const team = defineTeam({
+  name: 'shop',
+  task: z.object({ question: z.string(), answer: z.number() }),
+  agents: {
+    buyer: agent({ system: 'Buy', parse: tagged('price'), sampling: { maxTokens: 24 }, invalidPenalty: 0.1 }),
+    cashier: agent({ system: 'Add', parse: integer, sampling: { maxTokens: 4 }, invalidPenalty: 0.1 }),
+  },
+  async play({ task, agents: { buyer, cashier }, signal }) {
+    const wanted = await buyer(task.question);
+    const price = wanted.valid ? await lookUp(wanted.value, signal) : 'not asked for';
+    const total = await cashier(`${task.question} ${price}`);
+    return { answer: total.value };
+  },
+  reward: ({ outcome, task }) => ({ correct: outcome.answer === task.answer }),
+});
+
+export default defineRecipe({
+  team,
+  tasks: {
+    name: 'shop',
+    load: async (split) => {
+      const own = ordersOf(split);
+      const at = (index: number) => ({ id: own[index]?.question ?? '', data: own[index] });
+      return { name: `shop ${split}`, size: own.length, at };
+    },
+    trace(random, split) {
+      const order = random.pick(ordersOf(split) as [(typeof orders)[number]]);
+      return random.chance(0.5)
+        ? { agent: 'buyer', messages: [user(order.question)], response: `<price>${order.fruit}</price>` }
+        : { agent: 'cashier', messages: [user(`${order.question} ${order.price}`)], response: `${order.answer}` };
+    },
+  },
+  model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 96, tokenizer: { type: 'bytes' } }),
+  warmStart: { steps: 200 },
+  training: { steps: 20, tasksPerStep: 8, groupSize: 8 },
+});

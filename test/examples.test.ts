@@ -1,0 +1,79 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import concurrentCalls from '../examples/concurrent-calls.js';
+import ownTeam from '../examples/own-team.js';
+import perAgentRewards from '../examples/per-agent-rewards.js';
+import withATool from '../examples/with-a-tool.js';
+import type { Episode } from '../src/core/episode.js';
+import type { RecipeDefinition } from '../src/recipe/define.js';
+import { resolveRecipe } from '../src/recipe/resolve.js';
+import { eventsOf, temporaryRoot, trainTiny } from './support/tiny-run.js';
+
+const root = temporaryRoot();
+
+/** A few steps with a model that is smaller still: every part of the example runs, nothing is learnt. */
+async function train(definition: RecipeDefinition) {
+  const overrides = [
+    ...Object.keys(resolveRecipe(definition).policies).flatMap((policy) => [
+      `policies.${policy}.model.width=12`,
+      `policies.${policy}.model.feedForward=16`,
+    ]),
+    ...[
+      'warmStart.steps=4',
+      'warmStart.batch=8',
+      'training.steps=2',
+      'training.tasksPerStep=2',
+      'training.groupSize=4',
+    ],
+    ...['evaluation.tasks=3', 'evaluation.samples=1'],
+  ];
+  const run = await trainTiny(root, resolveRecipe(definition, { overrides }));
+  const episodes = readFileSync(join(run.path, 'episodes', 'step-000002.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Episode);
+  return { events: await eventsOf(run), episodes };
+}
+
+const examples: Record<string, RecipeDefinition> = { ownTeam, concurrentCalls, perAgentRewards, withATool };
+
+describe('the examples of teams', () => {
+  it.each(Object.entries(examples))('%s trains from start to end', async (_, definition) => {
+    const { events, episodes } = await train(definition);
+    const steps = events.filter((event) => event.type === 'step');
+    expect(steps.map(({ agents }) => Object.keys(agents).length)).not.toContain(0);
+    expect(steps.length).toBe(2);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed', steps: 2 });
+    expect(events.some(({ type }) => type === 'episode.failed')).toBe(false);
+    expect(episodes.length).toBe(8);
+  });
+
+  it('are short enough to be read at once', () => {
+    const directory = join(import.meta.dirname, '../examples');
+    const teams = readdirSync(directory).filter((name) =>
+      readFileSync(join(directory, name), 'utf8').includes('defineTeam('),
+    );
+    expect(teams.length).toBe(Object.keys(examples).length);
+    for (const name of teams)
+      expect(readFileSync(join(directory, name), 'utf8').trim().split('\n').length, name).toBeLessThanOrEqual(60);
+  });
+});
+
+describe('what they show', () => {
+  it('agents that earn for themselves', async () => {
+    const { episodes } = await train(perAgentRewards);
+    for (const { score } of episodes) expect(Object.keys(score.agents)).toEqual(['solver', 'verifier']);
+  });
+
+  it('six calls, three of them at once', async () => {
+    const { episodes } = await train(concurrentCalls);
+    const order = ['solver', 'solver', 'solver', 'verifier', 'verifier', 'verifier'];
+    for (const { turns } of episodes) expect(turns.map(({ agent }) => agent)).toEqual(order);
+  });
+
+  it('a tool whose result the next agent reads', async () => {
+    const { episodes } = await train(withATool);
+    for (const { turns } of episodes) expect(turns[1]?.messages.at(-1)?.content).toMatch(/^\d \w+\? (?:\d|not .*)$/);
+  });
+});
