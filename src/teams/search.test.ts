@@ -1,6 +1,11 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { playEpisode } from '../rollout/episode.js';
+import { jsonl } from '../tasks/jsonl.js';
+import { bm25Retriever } from '../tasks/retrieval/bm25.js';
+import { readCorpus } from '../tasks/retrieval/corpus.js';
 import type { Passage } from '../tasks/retrieval/retriever.js';
 import { type SearchTask, type SearchTeamOptions, searchTeam } from './search.js';
 import type { Team } from './team.js';
@@ -176,5 +181,27 @@ describe('the search team', () => {
     expect(() => searchTeam({ retriever, verifier: { parse: 'yes' } } as unknown as SearchTeamOptions)).toThrow(
       'verifier.parse',
     );
+  });
+});
+
+const hotpot = join(import.meta.dirname, '../../../shared/data/hotpotqa-mini');
+
+describe.skipIf(!existsSync(hotpot))('HotpotQA-mini (skipped where ../shared is missing)', () => {
+  it('is played from its files: searched by the question, answered from what was found', async () => {
+    const passages = (await readCorpus(join(hotpot, 'corpus.jsonl'))).slice(0, 500);
+    const team = searchTeam({ retriever: bm25Retriever(passages), onEmptyQuery: 'question', topk: 5 });
+    const tasks = await jsonl<SearchTask>(join(hotpot, 'questions.jsonl')).load('test', team.task);
+    expect(tasks.size).toBe(400);
+    const task = tasks.at(0);
+    const sampler = scriptedSampler(({ policy, prompt }) => {
+      if (policy === 'verifier') return prompt.includes('Scott Derrickson (born') ? yes : no;
+      return policy === 'answerer' ? answer('Yes') : '';
+    });
+    const { policies, ...context } = contextFor(team as Team, sampler);
+    const roomy = Object.entries(policies).map(([name, policy]) => [name, { ...policy, context: 100_000 }]);
+    const request = { team: team as Team, task, sample: 0, phase: 'evaluation', step: 0 } as const;
+    const episode = await playEpisode({ ...context, policies: Object.fromEntries(roomy) }, request);
+    expect(episode.turns.map(({ agent }) => agent)).toEqual(['verifier', 'searcher', 'verifier', 'answerer']);
+    expect(episode.score).toMatchObject({ team: 1 });
   });
 });
