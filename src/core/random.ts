@@ -19,17 +19,15 @@ function multiplyHigh(a: number, b: number): number {
   return (a1 * b1 + Math.floor(middle / 0x10000) + Math.floor(low / 0x10000)) >>> 0;
 }
 
-/** One Philox block: four 32-bit words from a 128-bit counter and a 64-bit key. */
-export function philox(
-  counter: readonly [number, number, number, number],
-  key: readonly [number, number],
-): [number, number, number, number] {
-  let [c0, c1, c2, c3] = counter;
-  let [k0, k1] = key;
+/** The latest block; written in place, because keys and streams make very many of them. */
+const block = new Uint32Array(4);
+
+/** Writes the four words of one Philox block, from a 128-bit counter and a 64-bit key, to `block`. */
+function writeBlock(c0: number, c1: number, c2: number, c3: number, k0: number, k1: number): void {
   for (let round = 0; round < 10; round++) {
     const h0 = multiplyHigh(M0, c0);
-    const l0 = Math.imul(M0, c0) >>> 0;
     const h1 = multiplyHigh(M1, c2);
+    const l0 = Math.imul(M0, c0) >>> 0;
     const l1 = Math.imul(M1, c2) >>> 0;
     c0 = (h1 ^ c1 ^ k0) >>> 0;
     c1 = l1;
@@ -38,7 +36,19 @@ export function philox(
     k0 = (k0 + W0) >>> 0;
     k1 = (k1 + W1) >>> 0;
   }
-  return [c0, c1, c2, c3];
+  block[0] = c0;
+  block[1] = c1;
+  block[2] = c2;
+  block[3] = c3;
+}
+
+/** One Philox block: four 32-bit words from a 128-bit counter and a 64-bit key. */
+export function philox(
+  counter: readonly [number, number, number, number],
+  key: readonly [number, number],
+): [number, number, number, number] {
+  writeBlock(...counter, ...key);
+  return [...block] as [number, number, number, number];
 }
 
 /** A 64-bit key as two unsigned 32-bit words. */
@@ -53,11 +63,10 @@ export type KeyPart = string | number;
  * up to a 64-bit collision.
  */
 export function randomKey(...parts: readonly KeyPart[]): RandomKey {
-  let key: RandomKey = [0x243f6a88, 0x85a308d3];
-  const absorb = (tag: number, word: number) => {
-    const block = philox([word >>> 0, tag, 0, 0], key);
-    key = [block[0], block[1]];
-  };
+  block[0] = 0x243f6a88;
+  block[1] = 0x85a308d3;
+  const absorb = (tag: number, word: number) =>
+    writeBlock(word >>> 0, tag, 0, 0, block[0] as number, block[1] as number);
   for (const part of parts) {
     if (typeof part === 'number') {
       const [high, low] = float64Words(part);
@@ -68,7 +77,7 @@ export function randomKey(...parts: readonly KeyPart[]): RandomKey {
       for (let i = 0; i < part.length; i++) absorb(4, part.charCodeAt(i));
     }
   }
-  return key;
+  return [block[0], block[1]];
 }
 
 const float64 = new DataView(new ArrayBuffer(8));
@@ -79,14 +88,16 @@ function float64Words(value: number): [number, number] {
 
 /** Uniform in [0, 1) with 24 bits, exactly representable in float32: draw number `index` of the stream named by `key`. */
 export function uniformAt(key: RandomKey, index: number): number {
-  return (philox([index >>> 0, 0, 0, 1], key)[0] >>> 8) * 2 ** -24;
+  writeBlock(index >>> 0, 0, 0, 1, key[0], key[1]);
+  return ((block[0] as number) >>> 8) * 2 ** -24;
 }
 
 /** A stream of draws, for code that consumes numbers one after another. */
 export class RandomStream {
   readonly #key: RandomKey;
-  #block = 0;
-  #words: number[] = [];
+  readonly #words = new Uint32Array(4);
+  #blocks = 0;
+  #left = 0;
 
   constructor(...parts: readonly KeyPart[]) {
     this.#key = randomKey(...parts);
@@ -94,11 +105,13 @@ export class RandomStream {
 
   /** Unsigned 32-bit integer. */
   word(): number {
-    if (this.#words.length === 0) {
-      this.#words = philox([this.#block >>> 0, Math.floor(this.#block / 2 ** 32), 0, 2], this.#key).reverse();
-      this.#block++;
+    if (this.#left === 0) {
+      writeBlock(this.#blocks >>> 0, Math.floor(this.#blocks / 2 ** 32), 0, 2, this.#key[0], this.#key[1]);
+      this.#words.set(block);
+      this.#blocks++;
+      this.#left = 4;
     }
-    return this.#words.pop() as number;
+    return this.#words[4 - this.#left--] as number;
   }
 
   /** Uniform in [0, 1) with 53 bits. */

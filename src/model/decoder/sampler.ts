@@ -40,6 +40,8 @@ interface Running {
   readonly logprobs: number[];
 }
 
+type Triple = readonly [Int32Array, Int32Array, Int32Array];
+
 /** A token at its place in the cache. */
 interface Row {
   readonly token: number;
@@ -59,6 +61,8 @@ export class Sampler {
   readonly #arena: Arena;
   readonly #rope: Float32Array;
   readonly #noRows: Int32Array;
+  /** Token, slot and position of the rows at hand, or what sampling needs of them. */
+  readonly #rowIntegers: Triple;
   readonly #tensors: DecoderTensors;
   readonly #packed: PackedDecoder;
   readonly #slots: CacheSlots;
@@ -80,6 +84,8 @@ export class Sampler {
     const affordable = Math.floor(CACHE_BYTES / (2 * 4 * slotFloats * config.layers));
     const slots = Math.max(1, Math.min(MAX_SLOTS, affordable));
     this.#slots = new CacheSlots(slots);
+    const rows = Math.max(PREFILL_ROWS, slots);
+    this.#rowIntegers = [0, 0, 0].map(() => kernels.allocateIntegers(rows)) as unknown as Triple;
     const room = () => Array.from({ length: config.layers }, () => kernels.allocate(slots * slotFloats));
     this.#keys = room();
     this.#values = room();
@@ -196,9 +202,7 @@ export class Sampler {
     const { width, layers, heads, kvHeads, headDim, context } = this.#config;
     const count = rows.length;
     this.#arena.reset();
-    const tokens = kernels.allocateIntegers(count);
-    const slots = kernels.allocateIntegers(count);
-    const positions = kernels.allocateIntegers(count);
+    const [tokens, slots, positions] = this.#rowIntegers.map((integers) => integers.subarray(0, count)) as Triple;
     rows.forEach((row, i) => {
       tokens[i] = row.token;
       slots[i] = row.slot;
@@ -252,8 +256,7 @@ export class Sampler {
     kernels.rmsNorm(normed, this.#arena.take(count), stream, this.#tensors.finalNorm, count, width, normEpsilon);
     const block = Math.min(count, logitRows(vocabSize));
     const logits = this.#arena.take(block * vocabSize);
-    const tokens = kernels.allocateIntegers(block);
-    const topK = kernels.allocateIntegers(block);
+    const [tokens, topK] = this.#rowIntegers.map((integers) => integers.subarray(0, block)) as Triple;
     const [logprobs, uniforms, inverse, topP] = [0, 0, 0, 0].map(() => this.#arena.take(block)) as [
       Float32Array,
       Float32Array,
