@@ -40,8 +40,6 @@ interface Running {
   readonly logprobs: number[];
 }
 
-type Triple = readonly [Int32Array, Int32Array, Int32Array];
-
 /** A token at its place in the cache. */
 interface Row {
   readonly token: number;
@@ -61,8 +59,10 @@ export class Sampler {
   readonly #arena: Arena;
   readonly #rope: Float32Array;
   readonly #noRows: Int32Array;
-  /** Token, slot and position of the rows at hand, or what sampling needs of them. */
-  readonly #rowIntegers: Triple;
+  readonly #rowTokens: Int32Array;
+  readonly #rowSlots: Int32Array;
+  readonly #rowPositions: Int32Array;
+  readonly #rowTopK: Int32Array;
   readonly #tensors: DecoderTensors;
   readonly #packed: PackedDecoder;
   readonly #slots: CacheSlots;
@@ -85,7 +85,10 @@ export class Sampler {
     const slots = Math.max(1, Math.min(MAX_SLOTS, affordable));
     this.#slots = new CacheSlots(slots);
     const rows = Math.max(PREFILL_ROWS, slots);
-    this.#rowIntegers = [0, 0, 0].map(() => kernels.allocateIntegers(rows)) as unknown as Triple;
+    this.#rowTokens = kernels.allocateIntegers(rows);
+    this.#rowSlots = kernels.allocateIntegers(rows);
+    this.#rowPositions = kernels.allocateIntegers(rows);
+    this.#rowTopK = kernels.allocateIntegers(rows);
     const room = () => Array.from({ length: config.layers }, () => kernels.allocate(slots * slotFloats));
     this.#keys = room();
     this.#values = room();
@@ -202,7 +205,9 @@ export class Sampler {
     const { width, layers, heads, kvHeads, headDim, context } = this.#config;
     const count = rows.length;
     this.#arena.reset();
-    const [tokens, slots, positions] = this.#rowIntegers.map((integers) => integers.subarray(0, count)) as Triple;
+    const tokens = this.#rowTokens.subarray(0, count);
+    const slots = this.#rowSlots.subarray(0, count);
+    const positions = this.#rowPositions.subarray(0, count);
     rows.forEach((row, i) => {
       tokens[i] = row.token;
       slots[i] = row.slot;
@@ -256,7 +261,8 @@ export class Sampler {
     kernels.rmsNorm(normed, this.#arena.take(count), stream, this.#tensors.finalNorm, count, width, normEpsilon);
     const block = Math.min(count, logitRows(vocabSize));
     const logits = this.#arena.take(block * vocabSize);
-    const [tokens, topK] = this.#rowIntegers.map((integers) => integers.subarray(0, block)) as Triple;
+    const tokens = this.#rowTokens.subarray(0, block);
+    const topK = this.#rowTopK.subarray(0, block);
     const [logprobs, uniforms, inverse, topP] = [0, 0, 0, 0].map(() => this.#arena.take(block)) as [
       Float32Array,
       Float32Array,
