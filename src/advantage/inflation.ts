@@ -16,14 +16,18 @@ const MINIMUM_SIGMA = 0.02;
  * @throws ArgumentError as `estimateAdvantages` does
  */
 export function predictedInflation(turns: readonly TurnRecord[], estimator: Estimator): Record<string, number> {
-  const batch = new Batch(turns);
+  return inflationOf(new Batch(turns), estimator);
+}
+
+/** `predictedInflation` of turns whose groups may be known already. */
+export function inflationOf(batch: Batch, estimator: Estimator): Record<string, number> {
   const { episodeScore } = settingsOf(estimator);
   const statistics = (pool: Pool): Comparison =>
     comparisonOf(poolOf(batch, pool, batch.rewards, { episodeScore }), 'zero');
   const own = statistics('agent');
   const shared = statistics(sharedPool(estimator));
   const sums = new Map<string, { total: number; turns: number }>();
-  turns.forEach(({ agent }, i) => {
+  batch.turns.forEach(({ agent }, i) => {
     const k = own.of[i] as number;
     const g = shared.of[i] as number;
     const sigma = shared.spread[g] as number;

@@ -1,8 +1,10 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { DrmasError, messageOf } from '../core/errors.js';
 import { packageVersion } from '../runs/version.js';
+import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
+import { type InspectFlags, inspectCommand } from './commands/inspect.js';
 import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
 import { type ResumeFlags, resumeCommand } from './commands/resume.js';
 import { type TrainFlags, trainCommand } from './commands/train.js';
@@ -99,6 +101,29 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
     )
     .action((run: string, flags: EvaluateFlags) => settle(evaluateCommand(context, run, flags)));
 
+  program
+    .command('ablate')
+    .argument('<recipe>', 'name or file; or the directory of an ablation, to go on with it')
+    .description('compare variants of a recipe over paired seeds')
+    .option('--vary <key=value,value>', 'values of a leaf to compare; several --vary make a grid', collect, [])
+    .option('--seeds <n>', 'pairs; pair i has seed i and warm start i (default: 5)', atLeast(1))
+    .option('--warm-start-seed <n>', 'the same warm start for all pairs', atLeast(0))
+    .option('--baseline <value>', 'what the others are compared with (default: the first value)')
+    .option(...set)
+    .option('--run <directory>', 'directory of the ablation (default: runs/<recipe>-ablation-<time>)')
+    .option('--parallel <n>', 'runs at once (default: small models up to 4, others 1)', atLeast(1))
+    .option('--threads <n>', 'threads of all runs together (default: all cores)', atLeast(1))
+    .option(...json)
+    .addHelpText(
+      'after',
+      examples(
+        'drmas ablate math --vary advantage.type=grpo,grpo-turn,drmas --seeds 5',
+        'drmas ablate my-team.ts --vary advantage.type=grpo,drmas --vary training.groupSize=4,8 --seeds 3',
+        'drmas ablate runs/math-ablation-20260131-094501',
+      ),
+    )
+    .action((recipe: string, flags: AblateFlags) => settle(ablateCommand(context, recipe, flags)));
+
   const recipes = program
     .command('recipes')
     .description('list the recipes that ship')
@@ -110,6 +135,29 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
     .description('print a recipe with every default filled in')
     .option(...set)
     .action((recipe: string, flags: { set: string[] }) => settle(showRecipeCommand(context, recipe, flags)));
+
+  program
+    .command('inspect')
+    .argument('<log>', "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, or a run's directory")
+    .description('say what rewards in a log mean for each estimator: inflated agents, groups that teach nothing')
+    .option('--task <field>', 'field that names the problem (dots reach inside: task.id)')
+    .option('--episode <field>', 'field that names the episode; without it every row is one')
+    .option('--agent <field>', 'field that names the agent')
+    .option('--reward <field>', "the episode's reward for the row's agent")
+    .option('--turn <field>', 'position of the row in its episode')
+    .option('--penalty <field>', 'what the row pays for itself, taken off its reward')
+    .option('--step <field>', 'training step; rows of different steps are never compared (default: one a file)')
+    .option('--estimator <types>', 'estimators to compare, with commas between', collect, [])
+    .option('--json', 'print it as JSON')
+    .addHelpText(
+      'after',
+      examples(
+        'drmas inspect runs/first',
+        'drmas inspect rollouts/12.jsonl',
+        'drmas inspect log.jsonl --task prompt_id --episode rollout --agent role --reward score',
+      ),
+    )
+    .action((log: string, flags: InspectFlags) => settle(inspectCommand(context, log, flags)));
 
   program
     .command('doctor')

@@ -19,8 +19,8 @@ export class RecipeError extends DrmasError {
   }
 }
 
-/** A task file is unreadable or malformed. */
-export class TaskError extends DrmasError {
+/** Something is wrong at a place in a file from outside; the message begins with the place. */
+abstract class FileError extends DrmasError {
   readonly exitCode = 2;
   readonly file: string | undefined;
   readonly line: number | undefined;
@@ -31,6 +31,12 @@ export class TaskError extends DrmasError {
     this.line = where.line;
   }
 }
+
+/** A task file is unreadable or malformed. */
+export class TaskError extends FileError {}
+
+/** A log of rollouts, ours or another trainer's, is unreadable or malformed. */
+export class LogError extends FileError {}
 
 /** A run directory cannot be created, read or continued. */
 export class RunError extends DrmasError {

@@ -9,7 +9,7 @@ const NOTABLE = 1.25;
 export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
   const { groups, agents } = inspection;
   const counts = [
-    `${grouped(inspection.turns)} turns of ${grouped(inspection.episodes)} episodes in ${grouped(groups.count)} groups`,
+    `${grouped(inspection.turns)} turns of ${grouped(inspection.episodes)} episodes in ${grouped(groups.count)} group${groups.count === 1 ? '' : 's'}`,
     `${Object.keys(agents).length} agent${Object.keys(agents).length === 1 ? '' : 's'}`,
   ];
   return [
@@ -22,7 +22,7 @@ export function inspectionLines(inspection: Inspection, path: string, width: num
       width,
     ),
     '',
-    ...agentLines(inspection),
+    ...agentLines(inspection, width),
     '',
     ...groupLines(groups),
     '',
@@ -34,7 +34,7 @@ export function inspectionLines(inspection: Inspection, path: string, width: num
   ];
 }
 
-function agentLines({ agents }: Inspection): string[] {
+function agentLines({ agents }: Inspection, width: number): string[] {
   const rows = Object.entries(agents).map(([name, agent]) => [
     name,
     grouped(agent.turns),
@@ -47,8 +47,10 @@ function agentLines({ agents }: Inspection): string[] {
   ]);
   return [
     ...table([['agent', 'turns', 'calls', 'reward', 'std', 'pen. %', 'infl.', 'by turns'], ...rows]),
-    'calls: an episode; pen.: turns that paid a penalty; infl.: predicted inflation of the',
-    "agent's second moment under statistics shared over episodes (GRPO), or over turns",
+    ...wrap(
+      "calls: an episode; pen.: turns that paid a penalty; infl.: predicted inflation of the agent's second moment under statistics shared over episodes (GRPO), or over turns",
+      width,
+    ),
   ];
 }
 
@@ -67,7 +69,7 @@ function groupLines(groups: GroupFindings): string[] {
     row("  differ by agents' own rewards", groups.ownRewardsOnly),
     ['nobody to compare with', '', ''],
     row('  groups of one episode', groups.singleEpisode),
-    ['  turns alone of their agent', grouped(groups.singleTurnOfAgent), ''],
+    ["  an agent's only turn on a task", grouped(groups.singleTurnOfAgent), ''],
   ]);
 }
 
@@ -99,11 +101,15 @@ export function findings({ agents, groups, estimators }: Inspection): string[] {
     said.push(`GRPO ${what} ${name}: its second moment is ${significant(times)} times what its own statistics give.`);
   }
   if (said.length === 0 && inflations.length > 0) {
-    said.push(`No agent is inflated by much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS should do about the same here.`);
+    said.push(
+      `No agent is inflated by much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS give their gradients about the same size.`,
+    );
   }
   if (inflations.length === 0) said.push('No group has scores that differ: there is nothing to judge inflation by.');
-  if (names.length === 1) said.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
-  const share = (count: number) => `${grouped(count)} of ${grouped(groups.count)} groups (${percent(count / groups.count)})`;
+  if (names.length === 1)
+    said.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
+  const share = (count: number) =>
+    `${grouped(count)} of ${grouped(groups.count)} groups (${percent(count / groups.count)})`;
   if (groups.nothing > 0) said.push(`${share(groups.nothing)} teach nothing: every reward in them is the same.`);
   if (groups.penaltiesOnly > 0) {
     said.push(
@@ -111,9 +117,14 @@ export function findings({ agents, groups, estimators }: Inspection): string[] {
     );
   }
   if (groups.singleEpisode > groups.count / 2) {
-    said.push(`${share(groups.singleEpisode)} have one episode: nothing to compare. Is --task the field that names the problem?`);
+    said.push(
+      `${share(groups.singleEpisode)} have one episode: nothing to compare. Is --task the field that names the problem?`,
+    );
   }
-  const largest = Object.entries(estimators).map(([type, made]) => ({ type, max: Math.max(...Object.values(made).map(({ maxAbs }) => maxAbs)) }));
+  const largest = Object.entries(estimators).map(([type, made]) => ({
+    type,
+    max: Math.max(...Object.values(made).map(({ maxAbs }) => maxAbs)),
+  }));
   const wild = largest.filter(({ max }) => max > 20);
   if (wild.length > 0) {
     said.push(`Very large advantages: ${wild.map(({ type, max }) => `${type} up to ${significant(max)}`).join(', ')}.`);

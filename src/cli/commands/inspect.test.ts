@@ -1,0 +1,59 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCommandLine } from '../command-line.js';
+import { work } from '../wiring.js';
+
+let root: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-inspect-'));
+});
+afterAll(() => rm(root, { recursive: true }));
+
+async function drmas(...words: string[]) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const stream = (texts: string[]) => ({ write: (text: string) => void texts.push(text) });
+  const { signal } = new AbortController();
+  const context = { stdout: stream(out), stderr: stream(err), environment: {}, signal, work };
+  return { code: await runCommandLine(context, words), out: out.join(''), err: err.join('') };
+}
+
+const episode = (id: string, sample: number, reward: number, penalty = 0) => {
+  const turn = (agent: string, turn: number) => ({ agent, turn, penalty, reward: reward - penalty });
+  return { task: { id }, sample, score: { team: reward }, turns: [turn('solver', 0), turn('verifier', 1)] };
+};
+
+it("reads a run's directory, steps apart, and says in sentences what matters", async () => {
+  const run = join(root, 'run');
+  await mkdir(join(run, 'episodes'), { recursive: true });
+  const write = (name: string, rows: unknown[]) =>
+    writeFile(join(run, 'episodes', name), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  await write('step-000001.jsonl', [episode('t', 0, 1), episode('t', 1, 0)]);
+  await write('step-000002.jsonl', [episode('t', 0, 1), episode('t', 1, 1, 0.1)]);
+  await write('evaluation-000000.jsonl', [episode('other', 0, 1)]);
+  const { code, out } = await drmas('inspect', run, '--estimator', 'grpo,drmas');
+  expect(code).toBe(0);
+  expect(out).toMatch(/8 turns of 4 episodes in 2 groups, 2 agents/);
+  expect(out).toMatch(/mixed outcomes +1 +50\.0 %/);
+  expect(out).toMatch(/1 of 2 groups \(50\.0 %\) differ by penalties only/);
+  expect(out.split('\n').every((line) => line.length <= 80)).toBe(true);
+  const json = JSON.parse((await drmas('inspect', run, '--json', '--estimator', 'rloo')).out);
+  expect(json).toMatchObject({ files: 2, turns: 8, estimators: { rloo: { solver: {}, verifier: {} } } });
+  expect(Object.keys(json.estimators)).toEqual(['rloo']);
+});
+
+it('takes field names, and answers wrong ones with exit code 2', async () => {
+  const file = join(root, 'log.jsonl');
+  await writeFile(file, '{"q":"x","points":1}\n{"q":"x","points":0}\n');
+  expect((await drmas('inspect', file, '--task', 'q', '--reward', 'points')).out).toMatch(/2 turns .* in 1 group,/);
+  expect(await drmas('inspect', file, '--task', 'q', '--reward', 'pints')).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/log\.jsonl:1: pints: expected a number, got nothing/),
+  });
+  expect(await drmas('inspect', join(root, 'nowhere'))).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/no such file/),
+  });
+  expect((await drmas('inspect', file, '--estimator', 'gae')).code).toBe(2);
+});

@@ -1,0 +1,44 @@
+/** Numbers and texts as people read them. */
+
+/** `0.7 s`, `42 s`, `3:05 min`, `2:10 h`. */
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return '-';
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const pad = (value: number) => String(value).padStart(2, '0');
+  if (whole < 3600) return `${Math.floor(whole / 60)}:${pad(whole % 60)} min`;
+  return `${Math.floor(whole / 3600)}:${pad(Math.floor((whole % 3600) / 60))} h`;
+}
+
+/** A fraction as `62.4 %`. */
+export const percent = (fraction: number): string => `${(100 * fraction).toFixed(1)} %`;
+
+/** `150,720`. */
+export const grouped = (count: number): string =>
+  Math.round(count)
+    .toString()
+    .replaceAll(/\B(?=(\d{3})+$)/g, ',');
+
+/** `950`, `38k`, `4.1M`. */
+export function short(count: number): string {
+  if (count < 1000) return String(Math.round(count));
+  if (count < 1e6) return `${(count / 1000).toFixed(count < 1e4 ? 1 : 0)}k`;
+  return `${(count / 1e6).toFixed(1)}M`;
+}
+
+/** Three significant digits, without an exponent in the usual range. */
+export function significant(value: number | null): string {
+  if (value === null || Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-4) return value.toExponential(1);
+  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size >= 0.1 ? 2 : 4);
+}
+
+/** What a model wrote, safe to show: control characters become visible ones. */
+export function visible(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return text.replaceAll(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/g, '\u00b7');
+}
