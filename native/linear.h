@@ -69,7 +69,7 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; v++) sum[r][v] = write == Write::Continue ? read(r, v) : zero();
 
-  for (long k = 0; k < steps; k++) {
+  const auto step = [&](long k) {
     F16 weights[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; v++) weights[v] = load(b + k * kPanel + v * kLanes);
@@ -79,7 +79,17 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; v++) sum[r][v] = fma(value, weights[v], sum[r][v]);
     }
+  };
+#if defined(__wasm_simd128__)
+  // Two steps a round, with an exit between them: V8 then still adds up one step's products before it computes the next's.
+  for (long k = 0; k < steps; k++) {
+    step(k);
+    if (++k == steps) break;
+    step(k);
   }
+#else
+  for (long k = 0; k < steps; k++) step(k);
+#endif
 
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; r++)
