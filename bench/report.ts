@@ -1,5 +1,5 @@
 /** Results as text for people. */
-import type { Ratio, Results, Row } from './results.js';
+import type { KernelRow, Ratio, Results, Row } from './results.js';
 
 /** Columns as wide as their widest cell; the first `left` ones begin at the left, the others end at the right. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[], left: number): string {
@@ -54,9 +54,31 @@ function ratioCells({ part, shape, what, value, target, clean }: Ratio): string[
   return [part, shape, what, value.toFixed(2), wanted, verdict, cleanText(clean)];
 }
 
+function kernelCells({
+  shape,
+  kernel,
+  sizes,
+  threads,
+  seconds,
+  limitSeconds,
+  bound,
+  work,
+  limitRate,
+  clean,
+}: KernelRow) {
+  const unit = bound === 'arithmetic' ? 'FLOP/s' : 'B/s';
+  const rates = [work / seconds, limitRate].map((rate) => `${amount(rate)}${unit}`);
+  const micros = (1e6 * seconds).toFixed(1);
+  return [shape, kernel, sizes, `${threads}`, micros, ...rates, percent(limitSeconds / seconds), cleanText(clean)];
+}
+
 /** Everything, as the benchmark prints it at the end. */
-export function reportText({ rows, ratios, skipped }: Results): string {
+export function reportText({ kernels, rows, ratios, skipped }: Results): string {
   const sections: string[] = [];
+  if (kernels.length > 0) {
+    const header = ['shape', 'kernel', 'sizes', 'threads', 'µs', 'achieved', 'limit', 'of limit', 'alone'];
+    sections.push(table(header, kernels.map(kernelCells), 3));
+  }
   if (rows.length > 0) {
     const header = ['part', 'shape', 'engine', 'threads', 'median', 'low - high', 'of peak', 'used', 'alone'];
     sections.push(table(header, rows.map(rowCells), 3));
@@ -75,7 +97,7 @@ export function reportText({ rows, ratios, skipped }: Results): string {
     );
   if (skipped.length > 0)
     sections.push(`Not measured:\n${skipped.map(({ what, reason }) => `  ${what}: ${reason}`).join('\n')}`);
-  if (rows.some(({ clean }) => clean === false))
+  if ([...kernels, ...rows].some(({ clean }) => clean === false))
     sections.push(
       'Rows that were not alone ("NO") are no measurements: something else kept a core busy. Run them again.',
     );

@@ -33,7 +33,24 @@ export interface Skipped {
   readonly reason: string;
 }
 
+/** One kernel on one shape against what the machine allows. */
+export interface KernelRow {
+  readonly shape: string;
+  readonly kernel: string;
+  readonly sizes: string;
+  readonly threads: number;
+  /** Median of one call. */
+  readonly seconds: number;
+  readonly limitSeconds: number;
+  readonly bound: 'arithmetic' | 'memory';
+  /** Operations or bytes of one call, and how many a second the machine does at most. */
+  readonly work: number;
+  readonly limitRate: number;
+  readonly clean: boolean | undefined;
+}
+
 export interface Results {
+  readonly kernels: KernelRow[];
   readonly rows: Row[];
   readonly ratios: Ratio[];
   readonly skipped: Skipped[];
@@ -44,7 +61,7 @@ export const OWN = 'drmas';
 /** Rows of a piece of work. `flops`: useful operations of one unit, for the share of the peak that was measured beside it. */
 export function rowsOf(part: string, shape: string, series: readonly Series[], flops?: number): Row[] {
   const peaks = new Map(
-    series.filter(({ name }) => name === PEAK).map((peak) => [peak.threads, summarise(peak)?.median] as const),
+    series.filter(({ name }) => name === PEAK).map((peak) => [peak.threads, summarise(peak)?.high] as const),
   );
   return series.flatMap((one) => {
     const summary = summarise(one);

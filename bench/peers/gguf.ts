@@ -146,11 +146,11 @@ export function ggufOf(
     'qwen2.attention.layer_norm_rms_epsilon': { type: 'float32', value: normEpsilon },
     'qwen2.rope.freq_base': { type: 'float32', value: ropeBase },
     'qwen2.vocab_size': count(vocabSize),
-    // Token ids go in and out; what they would say is of no interest.
-    'tokenizer.ggml.model': { type: 'string', value: 'llama' },
+    // Token ids go in and out; what they would say is of no interest, but there has to be something.
+    'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
+    'tokenizer.ggml.pre': { type: 'string', value: 'qwen2' },
     'tokenizer.ggml.tokens': { type: 'strings', value: Array.from({ length: vocabSize }, (_, id) => `<${id}>`) },
-    'tokenizer.ggml.scores': { type: 'float32s', value: new Array<number>(vocabSize).fill(0) },
-    'tokenizer.ggml.token_type': { type: 'int32s', value: new Array<number>(vocabSize).fill(1) },
+    'tokenizer.ggml.merges': { type: 'strings', value: ['< 1'] },
     'tokenizer.ggml.bos_token_id': count(1),
     'tokenizer.ggml.eos_token_id': count(2),
   };

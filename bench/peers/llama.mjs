@@ -1,10 +1,11 @@
 // Decoding with llama.cpp through node-llama-cpp: parallel sequences of one context, batched by the library.
-// Settings (JSON, argument 1): { package, model, threads, sequences, context, requests, check }.
+// Settings (JSON, the first line on stdin): { package, model, threads, sequences, context, requests, check }.
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
-const settings = JSON.parse(process.argv[2]);
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const settings = JSON.parse((await lines.next()).value);
 const { getLlama, LlamaLogLevel } = await import(pathToFileURL(join(settings.package, 'dist', 'index.js')).href);
 const llama = await getLlama({
   gpu: false,
@@ -36,19 +37,23 @@ async function answer(sequence, { prompt, length }, temperature) {
 
 async function decodeAll(requests) {
   let next = 0;
-  let sampled = 0;
-  await Promise.all(
+  const counts = await Promise.all(
     sequences.map(async (sequence) => {
-      while (next < requests.length) sampled += (await answer(sequence, requests[next++], 1)).length;
+      let sampled = 0;
+      while (next < requests.length) {
+        const tokens = await answer(sequence, requests[next++], 1);
+        sampled += tokens.length;
+      }
+      return sampled;
     }),
   );
-  return sampled;
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 const greedy = await answer(sequences[0], settings.check, 0);
 await decodeAll(settings.requests.slice(0, settings.sequences).map((request) => ({ ...request, length: 2 })));
 console.log(JSON.stringify({ greedy }));
-for await (const _ of createInterface({ input: process.stdin })) {
+while (!(await lines.next()).done) {
   const started = performance.now();
   const amount = await decodeAll(settings.requests);
   console.log(JSON.stringify({ amount, seconds: (performance.now() - started) / 1e3 }));

@@ -13,6 +13,8 @@ export interface PeerCommand {
   readonly unit: string;
   readonly command: string;
   readonly args: readonly string[];
+  /** Handed over as the first line on stdin. */
+  readonly settings: unknown;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -77,6 +79,7 @@ export class Peer implements Contestant {
         else if (ended !== undefined) reject(ended);
         else waiting.push({ resolve, reject });
       });
+    child.stdin.write(`${JSON.stringify(peer.settings)}\n`);
     const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS);
     try {
       const about = await next();

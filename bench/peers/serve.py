@@ -1,4 +1,4 @@
-"""How a peer talks to the benchmark: JSON on the command line, a line of JSON when ready and after each repetition."""
+"""How a peer talks to the benchmark: its settings are a line of JSON on stdin, its answers lines of JSON on stdout."""
 import json
 import os
 import sys
@@ -6,11 +6,11 @@ import time
 
 
 def settings():
-    return json.loads(sys.argv[1])
+    return json.loads(sys.stdin.readline())
 
 
 def serve(about, repeat):
-    """Answers each line on stdin with repeat(): a dict with `amount`, `seconds` and whatever else is worth keeping."""
+    """Says that it is ready, then answers each further line on stdin with repeat(): a dict with `amount`, `seconds` and whatever else is worth keeping."""
     answers = os.fdopen(os.dup(1), 'w', buffering=1)
     os.dup2(2, 1)  # whatever libraries print must not mix with the answers
     answers.write(json.dumps(about) + '\n')

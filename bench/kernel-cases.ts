@@ -1,0 +1,282 @@
+/** Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do without. */
+import type { Kernels } from '../src/tensor/kernels.js';
+import type { Shape } from './workload.js';
+
+export interface KernelCase {
+  readonly name: string;
+  /** For people. */
+  readonly sizes: string;
+  /** Floating-point operations; a multiply-add is two. */
+  readonly flops: number;
+  /** Every input read once, every output written once. */
+  readonly bytes: number;
+  run(): void;
+}
+
+/** Rows of a training batch, and requests that decode together at the position in the middle of their lives. */
+const ROWS = 1024;
+const DECODING = 256;
+const POSITION = 120;
+const CAPACITY = 320;
+/** What an exponential costs: range reduction, a polynomial, scaling. */
+const EXP = 20;
+
+export function kernelCases(kernels: Kernels, shape: Shape): KernelCase[] {
+  const { width, heads, kvHeads, feedForward, vocabSize } = shape;
+  const qkvWidth = (heads + 2 * kvHeads) * (width / heads);
+  return [
+    ...linearCases(kernels, 'qkv', ROWS, width, qkvWidth),
+    ...linearCases(kernels, 'gate and up', ROWS, width, 2 * feedForward),
+    ...linearCases(kernels, 'down', ROWS, feedForward, width),
+    ...linearCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
+    linearCase(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
+    ...attentionCases(kernels, shape, qkvWidth),
+    ...rowCases(kernels, shape, qkvWidth),
+    ...headCases(kernels, shape),
+    ...flatCases(kernels, parametersOf(shape, qkvWidth)),
+  ];
+}
+
+function parametersOf({ vocabSize, width, layers, feedForward }: Shape, qkvWidth: number): number {
+  return vocabSize * width + layers * (width * qkvWidth + width * width + 3 * width * feedForward + 2 * width) + width;
+}
+
+/** Small numbers of either sign: neither denormal nor growing from call to call. */
+function filled(kernels: Kernels, length: number, scale = 1): Float32Array {
+  const buffer = kernels.allocate(length);
+  for (let i = 0; i < length; i++) buffer[i] = scale * (((i * 2654435761) % 1000) / 1000 - 0.5);
+  return buffer;
+}
+
+function integers(kernels: Kernels, length: number, at: (i: number) => number): Int32Array {
+  const buffer = kernels.allocateIntegers(length);
+  for (let i = 0; i < length; i++) buffer[i] = at(i);
+  return buffer;
+}
+
+function linearCase(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
+  const [out, x] = [kernels.allocate(rows * outputs), filled(kernels, rows * inputs)];
+  const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
+  kernels.pack(packed, filled(kernels, inputs * outputs), inputs, outputs, false);
+  return {
+    name: `linear (${name})`,
+    sizes: `${rows} x ${inputs} x ${outputs}`,
+    flops: 2 * rows * inputs * outputs,
+    bytes: 4 * (rows * inputs + inputs * outputs + rows * outputs),
+    run: () => kernels.linear(out, x, packed, rows, inputs, outputs, false),
+  };
+}
+
+function linearCases(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
+  const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
+  const weight = filled(kernels, inputs * outputs);
+  const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
+  return [
+    linearCase(kernels, name, rows, inputs, outputs),
+    {
+      name: `linearWeightGradient (${name})`,
+      sizes: `${rows} x ${inputs} x ${outputs}`,
+      flops: 2 * rows * inputs * outputs,
+      bytes: 4 * (rows * inputs + 2 * inputs * outputs + rows * outputs),
+      run: () => kernels.linearWeightGradient(weight, x, dOut, rows, inputs, outputs),
+    },
+    {
+      name: `pack (${name})`,
+      sizes: `${inputs} x ${outputs}`,
+      flops: 0,
+      bytes: 8 * inputs * outputs,
+      run: () => kernels.pack(packed, weight, inputs, outputs, false),
+    },
+  ];
+}
+
+function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[] {
+  const { heads, kvHeads, width, sequence } = shape;
+  const headDim = width / heads;
+  const sequences = Math.max(1, ROWS / sequence);
+  const rows = sequences * sequence;
+  const [out, lse, qkv] = [
+    kernels.allocate(rows * width),
+    kernels.allocate(rows * heads),
+    filled(kernels, rows * qkvWidth),
+  ];
+  const [dQkv, dOut] = [kernels.allocate(rows * qkvWidth), filled(kernels, rows * width)];
+  const starts = integers(kernels, sequences + 1, (s) => s * sequence);
+  const forward = () => kernels.attention(out, lse, qkv, starts, sequences, heads, kvHeads, headDim);
+  forward();
+  // Pairs of a query and a key, half of the square; two products of headDim forward, five backward, one exponential each.
+  const pairs = (rows * heads * (sequence + 1)) / 2;
+  const slot = kernels.cacheSlotSize(CAPACITY, kvHeads, headDim);
+  const [keys, values] = [filled(kernels, DECODING * slot), filled(kernels, DECODING * slot)];
+  const slots = integers(kernels, DECODING, (r) => r);
+  const positions = integers(kernels, DECODING, () => POSITION);
+  return [
+    {
+      name: 'attention',
+      sizes: `${sequences} x ${sequence}, ${heads} heads of ${headDim}`,
+      flops: pairs * (4 * headDim + EXP),
+      bytes: 4 * rows * (qkvWidth + width),
+      run: forward,
+    },
+    {
+      name: 'attentionBackward',
+      sizes: `${sequences} x ${sequence}, ${heads} heads of ${headDim}`,
+      flops: pairs * (10 * headDim + EXP),
+      bytes: 4 * rows * (2 * qkvWidth + 2 * width),
+      run: () => kernels.attentionBackward(dQkv, dOut, out, lse, qkv, starts, sequences, heads, kvHeads, headDim),
+    },
+    {
+      name: 'attentionCached, decoding',
+      sizes: `${DECODING} at position ${POSITION}`,
+      flops: DECODING * heads * (POSITION + 1) * (4 * headDim + EXP),
+      bytes: 4 * DECODING * (2 * kvHeads * headDim * (POSITION + 1) + qkvWidth + width),
+      run: () =>
+        kernels.attentionCached(out, keys, values, qkv, slots, positions, DECODING, CAPACITY, heads, kvHeads, headDim),
+    },
+  ];
+}
+
+function rowCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[] {
+  const { width, feedForward, heads, kvHeads, vocabSize } = shape;
+  const headDim = width / heads;
+  const size = ROWS * width;
+  const [out, x, dOut] = [kernels.allocate(size), filled(kernels, size), filled(kernels, size, 1e-3)];
+  const [gain, dGain, inverse] = [filled(kernels, width), kernels.allocate(width), kernels.allocate(ROWS)];
+  kernels.rmsNorm(out, inverse, x, gain, ROWS, width, 1e-6);
+  const [gateUp, dGateUp] = [filled(kernels, ROWS * 2 * feedForward), kernels.allocate(ROWS * 2 * feedForward)];
+  const activated = filled(kernels, ROWS * feedForward);
+  const qkv = filled(kernels, ROWS * qkvWidth);
+  const rotations = filled(kernels, 512 * headDim);
+  const positions = integers(kernels, ROWS, (r) => r % 512);
+  const table = filled(kernels, vocabSize * width);
+  const tokens = integers(kernels, ROWS, (r) => (r * 40503) % vocabSize);
+  const sizes = `${ROWS} x ${width}`;
+  return [
+    {
+      name: 'rmsNorm',
+      sizes,
+      flops: 4 * size,
+      bytes: 8 * size,
+      run: () => kernels.rmsNorm(out, inverse, x, gain, ROWS, width, 1e-6),
+    },
+    {
+      name: 'rmsNormBackward',
+      sizes,
+      flops: 8 * size,
+      bytes: 16 * size,
+      run: () => kernels.rmsNormBackward(out, dGain, dOut, x, gain, inverse, ROWS, width),
+    },
+    {
+      name: 'rope',
+      sizes: `${ROWS} x ${heads + kvHeads} heads of ${headDim}`,
+      flops: 3 * ROWS * (heads + kvHeads) * headDim,
+      bytes: 8 * ROWS * (heads + kvHeads) * headDim,
+      run: () => kernels.rope(qkv, rotations, positions, ROWS, qkvWidth, heads + kvHeads, headDim, false),
+    },
+    {
+      name: 'swiglu',
+      sizes: `${ROWS} x ${feedForward}`,
+      flops: (EXP + 4) * ROWS * feedForward,
+      bytes: 12 * ROWS * feedForward,
+      run: () => kernels.swiglu(activated, gateUp, ROWS, feedForward),
+    },
+    {
+      name: 'swigluBackward',
+      sizes: `${ROWS} x ${feedForward}`,
+      flops: (EXP + 10) * ROWS * feedForward,
+      bytes: 20 * ROWS * feedForward,
+      run: () => kernels.swigluBackward(dGateUp, activated, gateUp, ROWS, feedForward),
+    },
+    {
+      name: 'embed',
+      sizes: `${ROWS} of ${vocabSize} x ${width}`,
+      flops: 0,
+      bytes: 8 * size,
+      run: () => kernels.embed(out, table, tokens, ROWS, width),
+    },
+    {
+      name: 'embedBackward',
+      sizes: `${ROWS} of ${vocabSize} x ${width}`,
+      flops: size,
+      bytes: 12 * size,
+      run: () => kernels.embedBackward(table, dOut, tokens, ROWS, width),
+    },
+  ];
+}
+
+function headCases(kernels: Kernels, { vocabSize }: Shape): KernelCase[] {
+  const rows = Math.min(DECODING, Math.max(16, Math.floor(2 ** 18 / vocabSize)));
+  const size = rows * vocabSize;
+  const logits = filled(kernels, size, 4);
+  // Becomes its own gradient over and over, which changes nothing about the work.
+  const gradient = filled(kernels, size, 4);
+  const buffers = () => kernels.allocate(rows);
+  const [logprobs, lse, entropy] = [buffers(), buffers(), buffers()];
+  const [uniforms, inverse, topP] = [buffers().fill(0.5), buffers().fill(1), buffers().fill(1)];
+  const topK = kernels.allocateIntegers(rows);
+  const targets = integers(kernels, rows, (r) => (r * 31) % vocabSize);
+  const drawn = kernels.allocateIntegers(rows);
+  const sizes = `${rows} x ${vocabSize}`;
+  kernels.tokenLogprobs(logprobs, lse, entropy, logits, targets, inverse, rows, vocabSize);
+  return [
+    {
+      name: 'tokenLogprobs',
+      sizes,
+      flops: (EXP + 5) * size,
+      bytes: 4 * size,
+      run: () => kernels.tokenLogprobs(logprobs, lse, entropy, logits, targets, inverse, rows, vocabSize),
+    },
+    {
+      name: 'tokenLogprobsBackward',
+      sizes,
+      flops: (EXP + 3) * size,
+      bytes: 8 * size,
+      run: () => kernels.tokenLogprobsBackward(gradient, logprobs, lse, targets, inverse, rows, vocabSize),
+    },
+    {
+      name: 'sampleTokens',
+      sizes,
+      flops: (EXP + 4) * size,
+      bytes: 4 * size,
+      run: () => kernels.sampleTokens(drawn, logprobs, logits, uniforms, inverse, topK, topP, rows, vocabSize),
+    },
+  ];
+}
+
+function flatCases(kernels: Kernels, length: number): KernelCase[] {
+  const [weights, gradient] = [filled(kernels, length), filled(kernels, length, 1e-3)];
+  const [first, second] = [kernels.allocate(length), kernels.allocate(length)];
+  const sizes = `${length}`;
+  const settings = {
+    learningRate: 1e-6,
+    beta1: 0.9,
+    beta2: 0.999,
+    epsilon: 1e-8,
+    weightDecay: 0,
+    step: 1,
+    gradientScale: 1,
+  };
+  return [
+    {
+      name: 'adamw',
+      sizes,
+      flops: 15 * length,
+      bytes: 28 * length,
+      run: () => kernels.adamw(weights, gradient, first, second, length, settings),
+    },
+    {
+      name: 'sumOfSquares',
+      sizes,
+      flops: 2 * length,
+      bytes: 4 * length,
+      run: () => void kernels.sumOfSquares(weights, length),
+    },
+    {
+      name: 'add',
+      sizes,
+      flops: length,
+      bytes: 12 * length,
+      run: () => kernels.add(second, gradient, length),
+    },
+  ];
+}

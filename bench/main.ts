@@ -1,0 +1,100 @@
+/** `npm run bench`: how fast the engine is here, against the machine's own limits and, with --peers, against others. */
+import { availableParallelism, cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { messageOf } from '../src/core/errors.js';
+import type { Context, Options } from './context.js';
+import { benchDecode } from './parts/decode.js';
+import { benchEstimators } from './parts/estimators.js';
+import { benchKernels } from './parts/kernels.js';
+import { benchStep } from './parts/step.js';
+import { benchTrain } from './parts/train.js';
+import { peersDirectory } from './peers/environment.js';
+import { reportText } from './report.js';
+import { shapes } from './workload.js';
+
+const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
+  train: benchTrain,
+  decode: benchDecode,
+  step: benchStep,
+  kernels: benchKernels,
+  estimators: benchEstimators,
+};
+const DEFAULT_PARTS = ['train', 'decode', 'step'];
+
+const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
+
+  Without a part: ${DEFAULT_PARTS.join(', ')}.
+
+  --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
+  --threads 1,2      numbers of threads (default: 1 and all cores)
+  --shapes tiny,...  of ${shapes.map(({ name }) => name).join(', ')} (default: all)
+  --repetitions N    clean repetitions wanted of each engine (default: 3, with --peers 5)
+  --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
+  --json             results as JSON on stdout, progress on stderr
+`;
+
+class UsageError extends Error {}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      peers: { type: 'boolean', default: false },
+      threads: { type: 'string' },
+      shapes: { type: 'string' },
+      repetitions: { type: 'string' },
+      drmas: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return void process.stdout.write(usage);
+  const chosen = positionals.length === 0 ? DEFAULT_PARTS : positionals;
+  const benches = chosen.map((name) => {
+    const bench = parts[name];
+    if (bench === undefined) throw new UsageError(`there is no part '${name}'`);
+    return bench;
+  });
+  const options: Options = {
+    peers: values.peers,
+    threads: numbers('threads', values.threads) ?? [...new Set([1, availableParallelism()])],
+    repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),
+    shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),
+    drmas: values.drmas,
+  };
+  const started = performance.now();
+  const say = (message: string) => process.stderr.write(`${message}\n`);
+  const context: Context = { options, say, results: { kernels: [], rows: [], ratios: [], skipped: [] } };
+  say(`${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores, Node ${process.version}`);
+  for (const bench of benches) await bench(context);
+  say(`${((performance.now() - started) / 1e3).toFixed(0)} s\n`);
+  if (values.json) process.stdout.write(`${JSON.stringify(context.results, null, 2)}\n`);
+  else process.stdout.write(`${reportText(context.results)}\n`);
+  if (options.peers) say(`\nThe peers lie in ${peersDirectory()}; delete it when they are not needed any more.`);
+}
+
+function numbers(name: string, text: string | undefined): number[] | undefined {
+  return text?.split(',').map((one) => {
+    const value = Number(one);
+    if (!Number.isInteger(value) || value < 1) throw new UsageError(`--${name}: expected whole numbers, got '${text}'`);
+    return value;
+  });
+}
+
+function shapeOf(name: string) {
+  const shape = shapes.find((one) => one.name === name);
+  if (shape === undefined) throw new UsageError(`there is no shape '${name}'`);
+  return shape;
+}
+
+try {
+  await main();
+} catch (error) {
+  const wrongRequest =
+    error instanceof UsageError ||
+    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
+  process.stderr.write(
+    `${wrongRequest ? `${messageOf(error)}\n\n${usage}` : error instanceof Error ? error.stack : error}\n`,
+  );
+  process.exitCode = wrongRequest ? 2 : 1;
+}

@@ -1,0 +1,134 @@
+/** Decoding: useful tokens a second over requests of uneven lengths. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readModelDirectory } from '../../src/model/formats/directory.js';
+import { nodeFiles } from '../../src/runs/node-files.js';
+import { attempt, type Context, noteSkipped, schedule, startPeers, withDirectory } from '../context.js';
+import { type Contestant, interleave } from '../measure/interleave.js';
+import { OwnEngine } from '../own-engine.js';
+import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import { ggufOf } from '../peers/gguf.js';
+import type { Peer, PeerCommand } from '../peers/peer.js';
+import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { DECODE_CONTEXT, type DecodeRequest, decodeRequests, type Shape, usefulTokens } from '../workload.js';
+
+const PART = 'decode';
+const REQUESTS = 256;
+/** Without peers the larger shapes decode a quarter of them, so that contributors need not wait. */
+const FEWER_REQUESTS: Readonly<Record<string, number>> = { small: 64, base: 64 };
+/** For all engines of one shape together. */
+const BUDGET_SECONDS = { alone: 4, peers: 900 };
+const STATIC_BATCHES = [64, 256];
+const PARALLEL_SEQUENCES = [32, 128];
+const TARGETS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  tiny: { transformers: 20, 'llama.cpp': 1.5 },
+  small: { transformers: 15, 'llama.cpp': 1.5 },
+  base: { 'llama.cpp': 1.5 },
+};
+/** Tokens after the first prompt that llama.cpp must choose as we do, to show that it computes the same model. */
+const CHECKED_TOKENS = 24;
+
+export async function benchDecode(context: Context): Promise<void> {
+  const { options, say } = context;
+  const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
+  const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
+  for (const shape of options.shapes)
+    await withDirectory((directory) => benchShape(context, shape, { python, llama, directory }));
+}
+
+interface Places {
+  readonly python: string | undefined;
+  readonly llama: string | undefined;
+  readonly directory: string;
+}
+
+async function benchShape(context: Context, shape: Shape, places: Places): Promise<void> {
+  const { options, results } = context;
+  const requests = decodeRequests(shape, options.peers ? REQUESTS : (FEWER_REQUESTS[shape.name] ?? REQUESTS));
+  const engines = await Promise.all(options.threads.map((threads) => OwnEngine.start(shape, threads, DECODE_CONTEXT)));
+  const peers: Peer[] = [];
+  try {
+    for (const engine of engines) await engine.decode(requests.slice(0, 8));
+    if (places.python !== undefined)
+      peers.push(...(await startPeers(context, PART, generatePeers(shape, options.threads, requests, places.python))));
+    const [first] = engines;
+    if (places.llama !== undefined && first !== undefined)
+      peers.push(...(await llamaPeers(context, first, requests, places.llama, places.directory)));
+    const own = engines.map((engine, i) => decodeContestant(engine, options.threads[i] as number, requests));
+    const budget = BUDGET_SECONDS[options.peers ? 'peers' : 'alone'];
+    const series = await interleave([...own, ...peers], schedule(context, `${PART} ${shape.name}`, budget));
+    noteSkipped(context, PART, shape.name, series);
+    const rows = rowsOf(PART, `${shape.name}, ${requests.length} requests`, series);
+    results.rows.push(...rows);
+    results.ratios.push(...threadRatios(rows), ...peerRatios(rows, TARGETS[shape.name] ?? {}));
+  } finally {
+    for (const peer of peers) await peer.stop();
+    for (const engine of engines) await engine.dispose();
+  }
+}
+
+function decodeContestant(engine: OwnEngine, threads: number, requests: readonly DecodeRequest[]): Contestant {
+  return {
+    name: OWN,
+    threads,
+    unit: 'tok',
+    async repeat() {
+      const started = performance.now();
+      await engine.decode(requests);
+      return { amount: usefulTokens(requests), seconds: (performance.now() - started) / 1e3 };
+    },
+  };
+}
+
+function generatePeers(
+  shape: Shape,
+  threads: readonly number[],
+  requests: readonly DecodeRequest[],
+  python: string,
+): PeerCommand[] {
+  return STATIC_BATCHES.flatMap((batch) =>
+    threads.map((count) => ({
+      name: `transformers, batches of ${batch}`,
+      threads: count,
+      unit: 'tok',
+      command: python,
+      args: [script('hf_generate.py')],
+      settings: { shape, context: DECODE_CONTEXT, threads: count, requests, batch },
+      environment: pythonVariables(count),
+    })),
+  );
+}
+
+/** llama.cpp on the very weights of our engine. One that continues a prompt otherwise than we do is left out. */
+async function llamaPeers(
+  context: Context,
+  engine: OwnEngine,
+  requests: readonly DecodeRequest[],
+  llama: string,
+  directory: string,
+): Promise<Peer[]> {
+  const model = join(directory, 'model.gguf');
+  await engine.save(join(directory, 'model'));
+  const stored = await readModelDirectory(nodeFiles, join(directory, 'model'));
+  await writeFile(model, ggufOf(stored.model.config, stored.tensors));
+  const check = { prompt: requests[0]?.prompt ?? [], length: CHECKED_TOKENS };
+  const [expected] = await engine.decode([check], 0);
+  const commands = PARALLEL_SEQUENCES.flatMap((sequences) =>
+    context.options.threads.map((threads) => ({
+      name: `llama.cpp, ${sequences} sequences`,
+      threads,
+      unit: 'tok',
+      command: process.execPath,
+      args: [script('llama.mjs')],
+      settings: { package: llama, model, threads, sequences, context: DECODE_CONTEXT, requests, check },
+    })),
+  );
+  const peers = await startPeers(context, PART, commands);
+  const same = peers.filter(({ about }) => JSON.stringify(about.greedy) === JSON.stringify(expected));
+  for (const peer of peers) {
+    if (same.includes(peer)) continue;
+    await peer.stop();
+    context.results.skipped.push({ what: `${PART}: ${peer.name}`, reason: 'it computes another model than we do' });
+  }
+  return same;
+}

@@ -1,0 +1,118 @@
+/** A whole reinforcement step of the calculator task: real runs of the real command, timed by their own event logs. */
+import { join } from 'node:path';
+import type { RunEvent } from '../../src/core/events.js';
+import { median } from '../../src/core/statistics.js';
+import { train } from '../../src/training/api.js';
+import { tasksOfStep } from '../../src/training/tasks.js';
+import {
+  calculatorRecipe,
+  calculatorTasks,
+  GROUP_SIZE,
+  LEARNING_RATE,
+  MAX_TOKENS,
+  symbols,
+  TASKS_PER_STEP,
+} from '../calculator.js';
+import { attempt, type Context, noteSkipped, schedule, startPeers, withDirectory } from '../context.js';
+import { type Contestant, interleave } from '../measure/interleave.js';
+import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import type { PeerCommand } from '../peers/peer.js';
+import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+
+const PART = 'step';
+const SHAPE = 'calculator';
+/** Steps before the measured ones: buffers grow, moments are fresh. */
+const WARM = 3;
+/** Measured steps of a repetition. */
+const STEPS = { alone: 10, peers: 20 };
+const BUDGET_SECONDS = { alone: 8, peers: 900 };
+/** Kept in the cache after the first time. Beside peers long enough that as many answers are right as in the recipe. */
+const WARM_START_STEPS = { alone: 600, peers: 1400 };
+const TARGETS = { TRL: 5, 'plain PyTorch': 3 };
+
+type Step = Extract<RunEvent, { type: 'step' }>;
+
+export async function benchStep(context: Context): Promise<void> {
+  const { options, results, say } = context;
+  const mode = options.peers ? 'peers' : 'alone';
+  await withDirectory(async (directory) => {
+    say(`${PART}: warm start (kept in the cache, not counted)`);
+    // One step is as good as none: its learning rate is a fifth of the whole one.
+    const first = join(directory, 'first');
+    await train(calculatorRecipe(1, WARM_START_STEPS[mode]), { run: first, threads: Math.max(...options.threads) });
+    const weights = join(first, 'checkpoints', 'step-000001', 'solver');
+    const python = options.peers ? await attempt(context, 'TRL, PyTorch', () => pythonEnvironment(say)) : undefined;
+    const commands = python === undefined ? [] : await stepPeers(options.threads, python, weights);
+    const peers = await startPeers(context, PART, commands);
+    try {
+      const own = options.threads.map((threads) => ownContestant(threads, mode, directory));
+      const series = await interleave([...own, ...peers], schedule(context, PART, BUDGET_SECONDS[mode]));
+      noteSkipped(context, PART, SHAPE, series);
+      const rows = rowsOf(PART, SHAPE, series);
+      results.rows.push(...rows);
+      results.ratios.push(...threadRatios(rows), ...peerRatios(rows, TARGETS));
+    } finally {
+      for (const peer of peers) await peer.stop();
+    }
+  });
+}
+
+function ownContestant(threads: number, mode: 'alone' | 'peers', directory: string): Contestant {
+  let repetition = 0;
+  return {
+    name: OWN,
+    threads,
+    unit: 'step',
+    async repeat() {
+      repetition++;
+      const run = join(directory, `${threads}-${repetition}`);
+      const recipe = calculatorRecipe(WARM + STEPS[mode], WARM_START_STEPS[mode]);
+      const { events } = await train(recipe, { run, threads, seed: repetition });
+      const measured = events.filter((event): event is Step => event.type === 'step').slice(WARM);
+      const middle = (of: (step: Step) => number) => median(measured.map(of));
+      return {
+        amount: 1,
+        seconds: middle(({ seconds }) => seconds),
+        details: {
+          'ms rollout': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.rollout),
+          'ms update': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.update),
+          'tokens sampled': middle(({ tokens }) => tokens.sampled),
+          reward: middle(({ reward }) => reward.mean),
+        },
+      };
+    },
+  };
+}
+
+/** TRL with both caches of generate, and the plain loop, from the same weights and on the same tasks. */
+async function stepPeers(threads: readonly number[], python: string, weights: string): Promise<PeerCommand[]> {
+  const tasks = await calculatorTasks.load('train');
+  const drawn = Array.from({ length: WARM + STEPS.peers }, (_, step) =>
+    tasksOfStep(tasks, 1, step + 1, TASKS_PER_STEP).map(({ data }) => data),
+  );
+  const common = {
+    weights,
+    symbols,
+    tasks: drawn,
+    warm: WARM,
+    group: GROUP_SIZE,
+    maxTokens: MAX_TOKENS,
+    learningRate: LEARNING_RATE,
+  };
+  const peers = [
+    { name: 'TRL, dynamic cache', file: 'grpo_trl.py', settings: { cache: 'dynamic' } },
+    { name: 'TRL, static cache', file: 'grpo_trl.py', settings: { cache: 'static' } },
+    { name: 'plain PyTorch', file: 'grpo_plain.py', settings: { microBatchTokens: 1024 } },
+  ];
+  return peers.flatMap(({ name, file, settings }) =>
+    threads.map((count) => ({
+      name,
+      threads: count,
+      unit: 'step',
+      command: python,
+      args: [script(file)],
+      settings: { ...common, ...settings, threads: count },
+      environment: pythonVariables(count),
+    })),
+  );
+}

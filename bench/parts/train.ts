@@ -1,0 +1,89 @@
+/** Training: tokens a second of whole steps on each shape, and their share of the machine's multiply-add peak. */
+import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
+import { type Contestant, interleave } from '../measure/interleave.js';
+import { nativeKernels, peakContestant } from '../measure/peak.js';
+import { OwnEngine } from '../own-engine.js';
+import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import type { PeerCommand } from '../peers/peer.js';
+import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { type Shape, STEP_TOKENS, trainingFlops } from '../workload.js';
+
+const PART = 'train';
+/** A repetition is as many steps as fill this, at least one. */
+const SECONDS = { alone: 0.4, peers: 2 };
+/** For all engines of one shape together. */
+const BUDGET_SECONDS = { alone: 8, peers: 600 };
+/** Of the best number of threads of PyTorch, eager or compiled. */
+const PEER_TARGETS: Readonly<Record<string, number>> = { tiny: 2, small: 2.3, base: 2.3 };
+const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
+const THREADS_TARGET = 1.8;
+
+export async function benchTrain(context: Context): Promise<void> {
+  const { options, say } = context;
+  const python = options.peers ? await attempt(context, 'PyTorch', () => pythonEnvironment(say)) : undefined;
+  for (const shape of options.shapes) await benchShape(context, shape, python);
+}
+
+async function benchShape(context: Context, shape: Shape, python: string | undefined): Promise<void> {
+  const { options, results } = context;
+  const mode = options.peers ? 'peers' : 'alone';
+  const engines = await Promise.all(options.threads.map((threads) => OwnEngine.start(shape, threads, shape.sequence)));
+  const peakKernels = await Promise.all(options.threads.map((threads) => nativeKernels(threads)));
+  const peers = python === undefined ? [] : await startPeers(context, PART, torchPeers(shape, options.threads, python));
+  try {
+    // A quarter of a step touches every buffer there is.
+    for (const engine of engines) await engine.trainStep(STEP_TOKENS / 4);
+    const own = engines.map((engine, i) => trainContestant(engine, options.threads[i] as number, SECONDS[mode]));
+    const contestants = [...own, ...peakKernels.map(peakContestant), ...peers];
+    const series = await interleave(contestants, schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]));
+    noteSkipped(context, PART, shape.name, series);
+    const rows = rowsOf(PART, shape.name, series, trainingFlops(engines[0]?.parameters ?? 0));
+    results.rows.push(...rows);
+    results.ratios.push(...threadRatios(rows, THREADS_TARGET));
+    results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] ?? 0 }));
+    const best = rows.filter(({ engine }) => engine === OWN).at(-1);
+    const target = PEAK_TARGETS[shape.name];
+    if (target !== undefined && best?.peakShare !== undefined) {
+      const what = `share of the multiply-add peak, ${best.threads} threads`;
+      results.ratios.push({ part: PART, shape: shape.name, what, value: best.peakShare, target, clean: best.clean });
+    }
+  } finally {
+    for (const peer of peers) await peer.stop();
+    for (const kernels of peakKernels) kernels.dispose();
+    for (const engine of engines) await engine.dispose();
+  }
+}
+
+function trainContestant(engine: OwnEngine, threads: number, seconds: number): Contestant {
+  return {
+    name: OWN,
+    threads,
+    unit: 'tok',
+    async repeat() {
+      const started = performance.now();
+      let steps = 0;
+      let taken = 0;
+      while (taken < seconds) {
+        await engine.trainStep();
+        steps++;
+        taken = (performance.now() - started) / 1e3;
+      }
+      return { amount: steps * STEP_TOKENS, seconds: taken };
+    },
+  };
+}
+
+/** A process for each number of threads: compiled code has its number built in. */
+function torchPeers(shape: Shape, threads: readonly number[], python: string): PeerCommand[] {
+  return [false, true].flatMap((compile) =>
+    threads.map((count) => ({
+      name: compile ? 'PyTorch, compiled' : 'PyTorch, eager',
+      threads: count,
+      unit: 'tok',
+      command: python,
+      args: [script('torch_train.py')],
+      settings: { shape, compile, threads: count, tokens: STEP_TOKENS, seconds: SECONDS.peers },
+      environment: pythonVariables(count),
+    })),
+  );
+}

@@ -1,0 +1,101 @@
+/**
+ * Throw-away places for the peers, below the cache directory: a Python environment and an npm directory, made once for each
+ * list of requirements and deleted by deleting the directory. Nothing of this package depends on them.
+ */
+import { spawn } from 'node:child_process';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { contentHash } from '../../src/runs/cache.js';
+import { cacheDirectory } from '../../src/tensor/native/cache.js';
+
+/** The versions that the targets were set against. */
+const TORCH = '2.13.0';
+const PYTHON_PACKAGES = ['transformers==5.23.0', 'trl==1.16.0', 'datasets==5.2.0', 'accelerate==1.15.0'];
+const LLAMA = '3.22.1';
+const CPU_WHEELS = 'https://download.pytorch.org/whl/cpu';
+
+/** The package with llama.cpp prebuilt for this machine, so that the builds for graphics cards stay away. */
+const LLAMA_BUILD: Readonly<Record<string, string>> = {
+  'linux x64': 'linux-x64',
+  'linux arm64': 'linux-arm64',
+  'darwin arm64': 'mac-arm64-metal',
+  'darwin x64': 'mac-x64',
+};
+
+export const peersDirectory = (): string => join(cacheDirectory(), 'bench-peers');
+
+/** The directory of the peers' scripts. */
+export const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/** What the Python peers need to keep to their threads and to this machine. */
+export const pythonVariables = (threads: number): Readonly<Record<string, string>> => ({
+  OMP_NUM_THREADS: `${threads}`,
+  TOKENIZERS_PARALLELISM: 'false',
+  HF_HUB_OFFLINE: '1',
+  TRANSFORMERS_VERBOSITY: 'error',
+});
+
+/** The interpreter of an environment with PyTorch, transformers and TRL. @throws with the installer's last words */
+export async function pythonEnvironment(say: (message: string) => void): Promise<string> {
+  const directory = await once('python', [TORCH, PYTHON_PACKAGES], async (place) => {
+    say('installing PyTorch, transformers and TRL into a throw-away environment (some minutes, some GB)');
+    await run('python3', ['-m', 'venv', place]);
+    const pip = (...args: string[]) =>
+      run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args]);
+    // The wheels without CUDA where they can be had, else whatever the registry offers.
+    await pip(`torch==${TORCH}+cpu`, '--extra-index-url', CPU_WHEELS, '--retries', '0', '--timeout', '15').catch(() =>
+      pip(`torch==${TORCH}`),
+    );
+    await pip(...PYTHON_PACKAGES);
+  });
+  return join(directory, 'bin', 'python');
+}
+
+/** The directory of the package node-llama-cpp. @throws with the installer's last words */
+export async function llamaPackage(say: (message: string) => void): Promise<string> {
+  const build = LLAMA_BUILD[`${process.platform} ${process.arch}`];
+  if (build === undefined) throw new Error(`node-llama-cpp has no build for ${process.platform} ${process.arch}`);
+  const directory = await once('llama', [LLAMA, build], async (place) => {
+    say('installing node-llama-cpp into a throw-away directory');
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, 'package.json'), JSON.stringify({ private: true }));
+    const packages = [`node-llama-cpp@${LLAMA}`, `@node-llama-cpp/${build}@${LLAMA}`];
+    const flags = ['--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+    await run('npm', ['install', ...flags, ...packages], place);
+  });
+  return join(directory, 'node_modules', 'node-llama-cpp');
+}
+
+/** Makes a directory that is known to be complete by a file written last. */
+async function once(kind: string, what: unknown, make: (directory: string) => Promise<void>): Promise<string> {
+  const directory = join(peersDirectory(), `${kind}-${contentHash(what).slice(0, 12)}`);
+  const complete = join(directory, '.complete');
+  const done = await access(complete).then(
+    () => true,
+    () => false,
+  );
+  if (!done) {
+    await rm(directory, { recursive: true, force: true });
+    await mkdir(peersDirectory(), { recursive: true });
+    await make(directory);
+    await writeFile(complete, '');
+  }
+  return directory;
+}
+
+function run(command: string, args: readonly string[], cwd?: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
+    let stderr = '';
+    child.stderr.on('data', (data: Buffer) => {
+      stderr = (stderr + data.toString()).slice(-2000);
+    });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      const words = stderr.trim().split('\n').slice(-3).join(' | ');
+      if (code === 0) resolve();
+      else reject(new Error(`${command} ${args[0]} ended with ${code}: ${words}`));
+    });
+  });
+}
