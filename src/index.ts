@@ -42,5 +42,6 @@ export { type PlannerExecutorVerifierOptions, plannerExecutorVerifier } from './
 export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
 export { solverVerifier } from './teams/solver-verifier.js';
 export { defineTeam } from './teams/team.js';
+export { type AblateOptions, type AblationResult, ablate } from './training/ablate.js';
 export { type EvaluateOptions, evaluate, type TrainOptions, type TrainResult, train } from './training/api.js';
 export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './training/load.js';

@@ -1,4 +1,5 @@
 /** ablation.json: what an ablation was asked for, so that it can go on, and what came of it. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf, RunError } from '../core/errors.js';
@@ -29,7 +30,7 @@ export type AblationRecord = z.output<typeof recordSchema>;
 /** The record of an ablation's directory; undefined where there is none. @throws RunError when it cannot be used */
 export async function readAblation(directory: string): Promise<AblationRecord | undefined> {
   const path = join(directory, FILE);
-  if (!(await nodeFiles.exists(path))) return undefined;
+  if (!existsSync(path)) return undefined;
   try {
     return recordSchema.parse(JSON.parse(await nodeFiles.readText(path)));
   } catch (error) {
@@ -56,7 +57,8 @@ export async function writeAblation(directory: string, record: AblationRecord): 
 export async function requireSameAblation(directory: string, record: AblationRecord): Promise<void> {
   const before = await readAblation(directory);
   if (before === undefined) {
-    if ((await nodeFiles.list(directory)).length > 0)
+    const names = await nodeFiles.list(directory).catch(() => ['']); // a file of that name
+    if (names.length > 0)
       throw new RunError(`${directory} exists and is no ablation; choose another directory with --run`);
     return;
   }

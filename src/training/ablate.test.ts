@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { quickWork } from '../../test/support/quick-work.js';
 import { eventsOf, temporaryRoot, tinyDefinition } from '../../test/support/tiny-run.js';
 import type { RunEvent } from '../core/events.js';
 import { RunDirectory } from '../runs/run-directory.js';
-import { type AblateOptions, type AblateWork, ablate, ablateWith } from './ablate.js';
+import { type AblateOptions, type AblateWork, type AblationResult, ablate, ablateWith } from './ablate.js';
 import type { PlannedRun } from './ablate-plan.js';
-import { executeRun } from './run.js';
 import { prepareTasks } from './session.js';
 
 const root = temporaryRoot();
@@ -20,6 +20,8 @@ const settings = { vary, seeds: 2, set: ['training.steps=2'], threads: 1 };
 const warmups = async (path: string) =>
   (await eventsOf(await RunDirectory.open(path))).filter((event) => event.type === 'warmup');
 
+const quickly = (options: Partial<AblateOptions>) => ablateWith(quickWork, recipe, { ...settings, ...options });
+
 /** What was begun, in order. */
 function told() {
   const begun: string[] = [];
@@ -27,10 +29,14 @@ function told() {
 }
 
 describe('ablate', () => {
+  const run = directory();
+  const { begun, onBegin } = told();
+  let result: AblationResult;
+  beforeAll(async () => {
+    result = await ablate(recipe, { ...settings, run, parallel: 1, onBegin });
+  });
+
   it('trains each variant with each seed from the same warm start and compares them pair by pair', async () => {
-    const run = directory();
-    const { begun, onBegin } = told();
-    const result = await ablate(recipe, { ...settings, run, onBegin });
     const names = ['grpo-seed-1', 'drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2'];
     expect(begun).toEqual(names);
     expect(result.runs.map(({ name, status }) => [name, status])).toEqual(names.map((name) => [name, 'completed']));
@@ -59,45 +65,56 @@ describe('ablate', () => {
   });
 
   it('makes the same runs several at a time', async () => {
-    const [one, several] = [directory(), directory()];
-    const first = await ablate(recipe, { ...settings, run: one, parallel: 1 });
+    const several = directory();
     const second = await ablate(recipe, { ...settings, run: several, threads: 3, parallel: 3 });
-    expect(second).toEqual({ ...first, directory: several });
-    for (const { name } of first.runs) {
-      const [a, b] = [await RunDirectory.open(join(one, name)), await RunDirectory.open(join(several, name))];
+    expect(second).toEqual({ ...result, directory: several });
+    for (const { name } of result.runs) {
+      const [a, b] = [await RunDirectory.open(join(run, name)), await RunDirectory.open(join(several, name))];
       expect(await eventsOf(b)).toEqual(await eventsOf(a));
     }
   });
 
   it('gives all pairs the same warm start when one is asked for', async () => {
     const run = directory();
-    await ablate(recipe, { ...settings, run, warmStartSeed: 5, baseline: 'drmas' });
-    expect(await warmups(join(run, 'grpo-seed-1'))).toEqual(await warmups(join(run, 'drmas-seed-2')));
+    const { runs } = await quickly({ run, warmStartSeed: 5 });
+    const records = await Promise.all(runs.map(({ name }) => RunDirectory.open(join(run, name))));
+    expect(records.map(({ record }) => record.resolved.warmStart)).toMatchObject(Array(4).fill({ seed: 5 }));
+  });
+
+  it('compares with the first value, or with the one that is named', async () => {
+    const { differences } = await quickly({ run: directory(), seeds: 3 });
+    expect(differences).toMatchObject([{ variant: 'drmas', pairs: 3, better: 3, verdict: 'higher' }]);
+    expect(differences[0]?.mean).toBeCloseTo(0.04, 12);
+    const named = await quickly({ run: directory(), seeds: 3, baseline: 'drmas' });
+    expect(named.differences).toMatchObject([{ variant: 'grpo', baseline: 'drmas', better: 0, verdict: 'lower' }]);
   });
 
   it('goes on after an interruption, and keeps what is finished', async () => {
     const run = directory();
-    const whole = await ablate(recipe, { ...settings, run: directory() });
+    const whole = await quickly({ run: directory() });
     const controller = new AbortController();
     const onEvent = ({ name }: PlannedRun, event: RunEvent) => {
       if (name === 'drmas-seed-1' && event.type === 'step') controller.abort(new Error('Ctrl-C'));
     };
-    const interrupted = ablate(recipe, { ...settings, run, parallel: 1, onEvent, signal: controller.signal });
+    const interrupted = quickly({ run, parallel: 1, onEvent, signal: controller.signal });
     await expect(interrupted).rejects.toThrow('Ctrl-C');
     expect(existsSync(join(run, 'grpo-seed-2'))).toBe(false);
 
     const { begun, onBegin } = told();
-    const result = await ablate(recipe, { ...settings, run, onBegin });
+    const result = await quickly({ run, onBegin });
     expect(begun).toEqual(['drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2']);
     expect(result).toEqual({ ...whole, directory: run });
+    const steps = (await (await RunDirectory.open(join(run, 'drmas-seed-1'))).events()).filter(
+      (event) => event.type === 'step',
+    );
+    expect(steps.map((event) => event.step)).toEqual([1, 2]);
   });
 
   it('takes more seeds and values into the same directory', async () => {
     const run = directory();
-    await ablate(recipe, { ...settings, run, seeds: 1 });
+    await quickly({ run, seeds: 1 });
     const { begun, onBegin } = told();
-    const more = { 'advantage.type': ['grpo', 'drmas', 'grpo-turn'] };
-    const result = await ablate(recipe, { ...settings, vary: more, run, onBegin });
+    const result = await quickly({ vary: { 'advantage.type': ['grpo', 'drmas', 'grpo-turn'] }, run, onBegin });
     expect(begun).toEqual(['grpo-turn-seed-1', 'grpo-seed-2', 'drmas-seed-2', 'grpo-turn-seed-2']);
     expect(result.runs).toHaveLength(6);
   });
@@ -105,9 +122,9 @@ describe('ablate', () => {
   it('leaves a run that fails out of the comparison and goes on with the others', async () => {
     const work: AblateWork = {
       prepareTasks,
-      executeRun: async (resolved, run, options) => {
+      executeRun: async (resolved, ...rest) => {
         if (resolved.advantage.type === 'drmas' && resolved.seed === 1) throw new Error('out of luck');
-        return executeRun(resolved, run, options);
+        return quickWork.executeRun(resolved, ...rest);
       },
     };
     const result = await ablateWith(work, recipe, { ...settings, run: directory() });
@@ -128,19 +145,21 @@ describe('ablate refuses before anything is created', () => {
     ['a seed of all', { set: ['seed=4'] }, /every pair has a seed of its own/],
   ])('%s', async (_, changes, message) => {
     const run = directory();
-    await expect(ablate(recipe, { ...settings, run, ...changes })).rejects.toThrow(message);
+    await expect(quickly({ run, ...changes })).rejects.toThrow(message);
     expect(existsSync(run)).toBe(false);
   });
 
   it('a directory of something else, or of another comparison', async () => {
-    await expect(ablate(recipe, { ...settings, run: root })).rejects.toThrow(/exists and is no ablation/);
+    await expect(quickly({ run: root })).rejects.toThrow(/exists and is no ablation/);
     const run = directory();
-    await ablate(recipe, { ...settings, run, seeds: 1 });
-    const again = (changes: Partial<AblateOptions>) => ablate(recipe, { ...settings, run, ...changes });
+    await quickly({ run, seeds: 1 });
+    const again = (changes: Partial<AblateOptions>) => quickly({ run, ...changes });
     await expect(again({ set: [] })).rejects.toThrow(/was begun with other --set/);
     await expect(again({ warmStartSeed: 1 })).rejects.toThrow(/was begun with another --warm-start-seed/);
     const other = tinyDefinition({ training: { steps: 2, tasksPerStep: 3 } });
-    await expect(ablate(other, { ...settings, run })).rejects.toThrow(/grpo-seed-1 was made with other settings/);
+    await expect(ablateWith(quickWork, other, { ...settings, run })).rejects.toThrow(
+      /grpo-seed-1 was made with other settings/,
+    );
     await rm(join(run, 'grpo-seed-1', 'recipe.json')); // as a run that was killed while it was created
     const { begun, onBegin } = told();
     await again({ seeds: 1, onBegin });

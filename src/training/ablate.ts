@@ -49,12 +49,21 @@ export interface AblateOptions {
   readonly signal?: AbortSignal;
   /** Told what a person should know but the event logs need not keep. */
   readonly onNotice?: (message: string) => void;
+  /** Told once, when the request is known to be good. */
+  readonly onStart?: (plan: AblationPlan) => void;
   /** Told of every run that begins or goes on. */
   readonly onBegin?: (run: PlannedRun) => void;
   /** Receives every event of every run after it was logged. */
   readonly onEvent?: (run: PlannedRun, event: RunEvent) => void;
   /** Told of every run that has ended, those that had ended before too. */
   readonly onEnd?: (run: RunSummary) => void;
+}
+
+export interface AblationPlan {
+  readonly directory: string;
+  readonly runs: readonly PlannedRun[];
+  /** Runs at once. */
+  readonly parallel: number;
 }
 
 export interface AblationResult {
@@ -118,6 +127,7 @@ export async function ablateWith(
   const { parallel = parallelFor(runs[0]?.recipe, threads) } = options;
   const together = Math.min(parallel, runs.length);
   const shared = { work, loaded, directory, signal, onNotice, threads: Math.max(1, Math.floor(threads / together)) };
+  options.onStart?.({ directory, runs: planned, parallel: together });
   const summaries = new Map<string, RunSummary>();
   const jobs = runs.map((run) => ({
     lane: `warm start ${run.recipe.warmStart === undefined ? run.name : run.recipe.warmStart.seed}`,

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { EventBody } from '../../src/core/events.js';
 import { assistant, user } from '../../src/core/message.js';
 import { tinyDecoder } from '../../src/model/spec.js';
-import { defineRecipe, type RecipeInput } from '../../src/recipe/define.js';
+import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
 import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
 import { RunDirectory, type RunOptions } from '../../src/runs/run-directory.js';
@@ -93,7 +93,12 @@ export const concurrentTeam = defineTeam({
 
 /** Four steps of two tasks by four episodes, evaluated in between, a checkpoint every second step. */
 export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []): Recipe {
-  const definition = defineRecipe({
+  return resolveRecipe(tinyDefinition(changes), { overrides });
+}
+
+/** The same, as a program would write it. */
+export function tinyDefinition(changes: Partial<RecipeInput> = {}): RecipeDefinition {
+  return defineRecipe({
     name: 'tiny',
     team: digitTeam,
     tasks: arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 }),
@@ -116,7 +121,6 @@ export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readon
     evaluation: { every: 2, tasks: 3, samples: 2 },
     ...changes,
   } as RecipeInput);
-  return resolveRecipe(definition, { overrides });
 }
 
 /** A new run directory of its own below `root`. */

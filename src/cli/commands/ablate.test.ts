@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { quickWork } from '../../../test/support/quick-work.js';
+
+let root: string;
+let file: string;
+let run: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-ablate-'));
+  file = join(root, 'mine.ts');
+  run = join(root, 'ablation');
+  await writeFile(file, plainRecipe);
+});
+afterEach(() => rm(root, { recursive: true }));
+
+const vary = ['--vary', 'advantage.type=grpo,drmas'];
+const pairs = ['--seeds', '2', '--parallel', '1'];
+
+describe('ablate', () => {
+  it('tells what goes on and compares at the end', async () => {
+    const { code, out, err } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { work: quickWork });
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const shown = out.replaceAll(/\(\d+\.\d s\)/g, '(0.0 s)').replaceAll(/\S*ablation$/gm, 'DIRECTORY');
+    expect(shown).toMatchSnapshot();
+  });
+
+  it('prints with --json the events of every run and the comparison, and nothing else', async () => {
+    const { code, out } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run, '--json'], { work: quickWork });
+    expect(code).toBe(0);
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const events = (await readFile(join(run, 'drmas-seed-2', 'events.jsonl'), 'utf8')).trim().split('\n');
+    expect(lines.filter((line) => line.run === 'drmas-seed-2')).toEqual(
+      events.map((event) => ({ run: 'drmas-seed-2', ...JSON.parse(event) })),
+    );
+    expect(lines.at(-1)).toMatchObject({ type: 'ablation', baseline: 'grpo', differences: [{ pairs: 2 }] });
+  });
+
+  it('goes on with an ablation that is named by its directory', async () => {
+    const controller = new AbortController();
+    const executeRun: typeof quickWork.executeRun = async (...job) => {
+      await quickWork.executeRun(...job);
+      controller.abort(new Error('interrupted'));
+    };
+    const first = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], {
+      work: { ...quickWork, executeRun },
+      signal: controller.signal,
+    });
+    expect(first.code).toBe(130);
+    expect(first.out).toMatch(/interrupted; go on with: npx drmas ablate .*ablation\n$/);
+    const second = await drmas(['ablate', run, '--seeds', '3'], { work: quickWork });
+    expect(second.code).toBe(0);
+    expect(second.out).not.toMatch(/grpo, pair 1: begins/);
+    expect(second.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +better in 3 of 3 +higher/);
+    const refused = await drmas(['ablate', run, '--set', 'training.steps=4'], { work: quickWork });
+    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it goes on as it was begun/) });
+  });
+
+  it('calls a difference inside its interval that', async () => {
+    const executeRun: typeof quickWork.executeRun = (recipe, ...rest) =>
+      quickWork.executeRun({ ...recipe, advantage: { type: 'magrpo', singleton: 'zero' } }, ...rest);
+    const words = ['ablate', file, ...vary, ...pairs, '--run', run];
+    const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    expect(out).toMatch(/drmas - grpo +\+0\.0 +\[\+0\.0, \+0\.0\] +better in 0 of 2 +inside its interval\n/);
+    expect(out).toMatch(/the interval holds 0, so no difference was shown/);
+  });
+
+  it('ends with 1 when a run failed, and says which', async () => {
+    const executeRun: typeof quickWork.executeRun = async (recipe, ...rest) => {
+      if (recipe.seed === 2 && recipe.advantage.type === 'grpo') throw new Error('the norm is too large');
+      await quickWork.executeRun(recipe, ...rest);
+    };
+    const words = ['ablate', file, ...vary, ...pairs, '--run', run];
+    const { code, out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    expect(code).toBe(1);
+    expect(out).toMatch(/drmas - grpo +\+6\.0 +better in 1 of 1 +too few pairs/);
+    expect(out).toMatch(/grpo, pair 2: failed: the norm is too large\n\nthe runs lie in/);
+  });
+
+  it.each([
+    [['FILE'], /at least two values to compare/],
+    [['FILE', '--vary', 'advantage.type=grpo,drmass'], /advantage\.type: .*'drmass'|"drmass"/],
+    [['no-such-recipe', ...vary], /there is no recipe 'no-such-recipe'/],
+    [['FILE', ...vary, '--seeds', '0'], /expected an integer >= 1, got '0'/],
+  ])('refuses %j and creates nothing', async (words, message) => {
+    const given = words.map((word) => (word === 'FILE' ? file : word));
+    const { code, out, err } = await drmas(['ablate', ...given, '--run', run], { work: quickWork });
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+    expect(existsSync(run)).toBe(false);
+  });
+});
