@@ -1,13 +1,14 @@
 /**
- * A tool is plain code between two calls of agents. A buyer says which price to look up, a cashier reads what came back and
- * says the total. The tasks are written here too, and what is shown to the agents before they learn on their own.
+ * A tool is plain code between two calls of agents. A buyer says which price to look up, a cashier writes what is to be paid, a
+ * calculator works it out. The tasks are written here too, and what the agents are shown before they learn on their own: half of
+ * the demonstrated buyers ask for anything, and reinforcement finds out that it pays to ask for what is wanted.
  */
-import { agent, defineRecipe, defineTeam, integer, tagged, tinyDecoder, user } from 'drmas';
+import { agent, calculate, defineRecipe, defineTeam, tagged, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';
 
-const prices = new Map(Object.entries({ fig: 5, kiwi: 3, lime: 2, pear: 4, plum: 6 }));
+const prices = new Map(Object.entries({ fig: 5, kiwi: 3, lime: 2, pear: 4, plum: 5, date: 3, nut: 2, bean: 4 }));
 const orders = [...prices].flatMap(([fruit, price]) =>
-  Array.from({ length: 9 }, (_, i) => ({ fruit, question: `${i + 1} ${fruit}?`, price, answer: (i + 1) * price })),
+  Array.from({ length: 9 }, (_, i) => ({ fruit, price, question: `${i + 1} ${fruit}`, answer: `${(i + 1) * price}` })),
 );
 const ordersOf = (split: 'train' | 'test') => orders.filter((_, i) => (i % 5 === 0) === (split === 'test'));
 
@@ -19,10 +20,10 @@ async function lookUp(fruit: string, signal: AbortSignal): Promise<string> {
 
 const team = defineTeam({
   name: 'shop',
-  task: z.object({ question: z.string(), answer: z.number() }),
+  task: z.object({ question: z.string(), answer: z.string() }),
   agents: {
     buyer: agent({ system: 'Buy', parse: tagged('price'), sampling: { maxTokens: 24 }, invalidPenalty: 0.1 }),
-    cashier: agent({ system: 'Add', parse: integer, sampling: { maxTokens: 4 }, invalidPenalty: 0.1 }),
+    cashier: agent({ system: 'Pay', parse: calculate, sampling: { maxTokens: 6 }, invalidPenalty: 0.1 }),
   },
   async play({ task, agents: { buyer, cashier }, signal }) {
     const wanted = await buyer(task.question);
@@ -44,12 +45,16 @@ export default defineRecipe({
     },
     trace(random, split) {
       const order = random.pick(ordersOf(split) as [(typeof orders)[number]]);
-      return random.chance(0.5)
-        ? { agent: 'buyer', messages: [user(order.question)], response: `<price>${order.fruit}</price>` }
-        : { agent: 'cashier', messages: [user(`${order.question} ${order.price}`)], response: `${order.answer}` };
+      const bill = {
+        messages: [user(`${order.question} ${order.price}`)],
+        response: `${order.question[0]}*${order.price}`,
+      };
+      if (random.chance(0.5)) return { agent: 'cashier', ...bill };
+      const wanted = random.chance(0.5) ? order.fruit : random.pick([...prices.keys()] as [string]);
+      return { agent: 'buyer', messages: [user(order.question)], response: `<price>${wanted}</price>` };
     },
   },
   model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 96, tokenizer: { type: 'bytes' } }),
-  warmStart: { steps: 200 },
+  warmStart: { steps: 100 },
   training: { steps: 20, tasksPerStep: 8, groupSize: 8 },
 });

@@ -74,6 +74,6 @@ describe('what they show', () => {
 
   it('a tool whose result the next agent reads', async () => {
     const { episodes } = await train(withATool);
-    for (const { turns } of episodes) expect(turns[1]?.messages.at(-1)?.content).toMatch(/^\d \w+\? (?:\d|not .*)$/);
+    for (const { turns } of episodes) expect(turns[1]?.messages.at(-1)?.content).toMatch(/^\d \w+ (?:\d|not .*)$/);
   });
 });
