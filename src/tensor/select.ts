@@ -65,7 +65,7 @@ async function loadWasmKernels(): Promise<Loaded> {
 
 const NAMES: Record<KernelsName, string> = { native: 'native', wasm: 'WebAssembly', reference: 'TypeScript' };
 
-/** Measured at the sizes of the shipped recipes (docs/decisions/NNN-webassembly-kernels.md); both use one core only. */
+/** Measured at the sizes of the shipped recipes (docs/decisions/010-webassembly-kernels.md); both use one core only. */
 const SLOWER: Record<KernelsName, string> = {
   native: '',
   wasm: 'about 3 times slower on each core, and on one core only',

@@ -1,0 +1,93 @@
+/**
+ * One training step in a worker of headless Chromium, on a page that is not isolated from other origins, must give the
+ * losses that it gives in Node. Run after `npm run build`; skipped, and said so, where there is no Chromium (`CHROMIUM`
+ * names another one).
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { trainingStep } from './step.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const TIMEOUT_MS = 90_000;
+const TOLERANCE = 1e-6;
+const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
+const PAGE = `<!doctype html><script>
+  new Worker('/test/browser/worker.mjs', { type: 'module' }).onerror = (event) =>
+    fetch('/result', { method: 'POST', body: JSON.stringify({ error: 'the worker failed: ' + event.message }) });
+</script>`;
+
+const candidates = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
+const browser = candidates.find((name) => spawnSync(name, ['--version']).status === 0);
+if (browser === undefined) {
+  console.log(`browser test skipped: none of ${candidates.join(', ')} runs here`);
+  process.exit(0);
+}
+
+/** What the page posts. */
+function inBrowser() {
+  return new Promise((resolve, reject) => {
+    const server = createServer((request, response) => {
+      const path = normalize(new URL(request.url, 'http://localhost').pathname);
+      if (path === '/result') {
+        let body = '';
+        request.on('data', (part) => {
+          body += part;
+        });
+        request.on('end', () => {
+          response.end();
+          finish(() => resolve(JSON.parse(body)));
+        });
+        return;
+      }
+      try {
+        const content = path === '/' ? PAGE : readFileSync(join(root, path));
+        response.setHeader('content-type', TYPES[extname(path)] ?? 'text/html').end(content);
+      } catch {
+        response.writeHead(404).end();
+      }
+    });
+    const profile = mkdtempSync(join(tmpdir(), 'drmas-browser-'));
+    let chromium;
+    const timer = setTimeout(() => finish(() => reject(new Error('the browser gave no answer'))), TIMEOUT_MS);
+    let finished = false;
+    const finish = (then) => {
+      if (finished) return;
+      finished = true;
+      clearTimeout(timer);
+      server.close();
+      server.closeAllConnections();
+      chromium?.once('exit', () => {
+        rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+        then();
+      });
+      chromium?.kill();
+    };
+    server.listen(0, '127.0.0.1', () => {
+      const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'];
+      const url = `http://127.0.0.1:${server.address().port}/`;
+      chromium = spawn(browser, [...flags, `--user-data-dir=${profile}`, url], { stdio: 'ignore' });
+      chromium.once('exit', (code) => {
+        if (!finished) reject(new Error(`${browser} ended with ${code}`));
+      });
+    });
+  });
+}
+
+const here = trainingStep(readFileSync(join(root, 'native/drmas.wasm')));
+const there = await inBrowser();
+if (there.error !== undefined) throw new Error(there.error);
+for (const key of ['before', 'after']) {
+  if (!(Math.abs(there[key] - here[key]) <= TOLERANCE * Math.abs(here[key]))) {
+    throw new Error(`the loss ${key} the step is ${there[key]} in the browser, ${here[key]} in Node`);
+  }
+}
+if (!(here.after < here.before)) throw new Error(`the step did not lower the loss: ${here.before}, ${here.after}`);
+const equal = there.before === here.before && there.after === here.after;
+console.log(
+  `a training step in ${browser} (${there.isolated ? '' : 'not '}isolated): loss ${there.before} -> ${there.after}, ` +
+    `${equal ? 'the very numbers' : `within ${TOLERANCE}`} of Node`,
+);
