@@ -63,8 +63,14 @@ export class Bandwidth {
     const rounds = Math.max(3, Math.ceil((64 * FLOATS_PER_MIB) / length / 8));
     let best = 0;
     for (let round = 0; round < rounds; round++) {
-      const added = timed(() => (this.#kernels.add(a, b, length), 12 * length)); // reads both, writes one
-      const summed = timed(() => (this.#kernels.sumOfSquares(a, length), 4 * length));
+      const added = timed(() => {
+        this.#kernels.add(a, b, length);
+        return 12 * length; // reads both, writes one
+      });
+      const summed = timed(() => {
+        this.#kernels.sumOfSquares(a, length);
+        return 4 * length;
+      });
       best = Math.max(best, added.amount / added.seconds, summed.amount / summed.seconds);
     }
     return best;

@@ -19,7 +19,7 @@ export interface NativeOptions {
 }
 
 /** The kernels, or why there are none, for people to read. */
-export type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
+type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
 
 /** The kernels with what benchmarks hold them against. */
 export interface NativeKernels extends Kernels {
