@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LinearMemory } from './memory.js';
@@ -59,6 +61,25 @@ describe('LinearMemory', () => {
     memory.release(address);
     expect(memory.take(100)).toBe(address);
     expect(memory.take(100)).not.toBe(address);
+  });
+
+  it('takes a buffer back when no view of it is left, and not before', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const memory = create();
+    const views: Float32Array[] = [];
+    (() => views.push(memory.floats(5000).subarray(10, 20).fill(3)))();
+    const address = (views[0]?.byteOffset ?? 0) - 40;
+    const again = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      collect();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return memory.take(20_000);
+    };
+    expect(await again()).not.toBe(address);
+    expect([...(views[0] ?? [])]).toEqual(new Array(10).fill(3));
+    views.length = 0;
+    expect(await again()).toBe(address);
   });
 
   it('says so when it is full', () => {

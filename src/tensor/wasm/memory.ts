@@ -118,10 +118,10 @@ export class LinearMemory {
   }
 
   #bufferFor(address: number): SharedArrayBuffer {
-    this.memory.grow(0);
     const { buffer } = this.memory;
     this.#buffers.add(buffer);
     this.#forgotten.register(buffer, address);
+    this.memory.grow(0); // the memory forgets this object and makes another
     return buffer;
   }
 }
