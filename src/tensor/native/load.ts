@@ -18,9 +18,6 @@ export interface NativeOptions {
   readonly sourceDirectory?: string | undefined;
 }
 
-/** The kernels, or why there are none, for people to read. */
-type NativeResult = { readonly kernels: Kernels } | { readonly reason: string };
-
 /** The kernels with what benchmarks hold them against. */
 export interface NativeKernels extends Kernels {
   /**
