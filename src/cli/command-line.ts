@@ -5,7 +5,9 @@ import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
 import { type InspectFlags, inspectCommand } from './commands/inspect.js';
+import { type ProbeFlags, probeCommand } from './commands/probe.js';
 import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
+import { type ReportFlags, reportCommand } from './commands/report.js';
 import { type ResumeFlags, resumeCommand } from './commands/resume.js';
 import { type TrainFlags, trainCommand } from './commands/train.js';
 import type { CommandContext } from './context.js';
@@ -102,6 +104,26 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
     .action((run: string, flags: EvaluateFlags) => settle(evaluateCommand(context, run, flags)));
 
   program
+    .command('probe')
+    .argument('<recipe>', 'name of a recipe that ships, or a TypeScript file')
+    .description('play a few dozen tasks without training: will reinforcement help, and if not, what would')
+    .option('--tasks <n>', 'tasks to play (default: 32)', atLeast(1))
+    .option('--from <run>', "policies of a run's last checkpoint instead of the warm start")
+    .option(...set)
+    .option('--seed <n>', 'seed of tasks and sampling', atLeast(0))
+    .option(...threads)
+    .option('--json', 'print the findings as JSON')
+    .addHelpText(
+      'after',
+      examples(
+        'drmas probe math',
+        'drmas probe my-team.ts --tasks 64 --set training.groupSize=16',
+        'drmas probe math --from runs/math-20260131-094501',
+      ),
+    )
+    .action((recipe: string, flags: ProbeFlags) => settle(probeCommand(context, recipe, flags)));
+
+  program
     .command('ablate')
     .argument('<recipe>', 'name or file; or the directory of an ablation, to go on with it')
     .description('compare variants of a recipe over paired seeds')
@@ -158,6 +180,19 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
       ),
     )
     .action((log: string, flags: InspectFlags) => settle(inspectCommand(context, log, flags)));
+
+  program
+    .command('report')
+    .argument('<run...>', 'directories of runs; several stand side by side')
+    .description('write one HTML page about runs: curves, spikes, tables, every kept episode')
+    .option('--to <file>', "where to (default: report.html in the run's directory; about several runs, here)")
+    .option(
+      '--megabytes <n>',
+      'about how much room episodes may take; a sample where they do not fit (default: 8)',
+      atLeast(1),
+    )
+    .addHelpText('after', examples('drmas report runs/first', 'drmas report runs/drmas runs/grpo --to compare.html'))
+    .action((runs: string[], flags: ReportFlags) => settle(reportCommand(context, runs, flags)));
 
   program
     .command('doctor')

@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runCommandLine } from '../command-line.js';
-import { work } from '../wiring.js';
+import { drmas as typed } from '../../../test/support/command-line.js';
 
 let root: string;
 beforeAll(async () => {
@@ -11,13 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-async function drmas(...words: string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const stream = (texts: string[]) => ({ write: (text: string) => void texts.push(text) });
-  const { signal } = new AbortController();
-  const context = { stdout: stream(out), stderr: stream(err), environment: {}, signal, work };
-  return { code: await runCommandLine(context, words), out: out.join(''), err: err.join('') };
-}
+const drmas = (...words: string[]) => typed(words);
 
 const episode = (id: string, sample: number, reward: number, penalty = 0) => {
   const turn = (agent: string, turn: number) => ({ agent, turn, penalty, reward: reward - penalty });
