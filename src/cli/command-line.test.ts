@@ -47,6 +47,7 @@ const short: Work = {
     event: { ...evaluation(1, 0.5), samples },
     episodes: [],
   }),
+  probeRecipe: () => Promise.reject(new Error('nothing to probe')),
 };
 const complete: Work = {
   ...short,

@@ -98,14 +98,15 @@ export async function evaluateCheckpoint(
   }
 }
 
-async function publishAll({ backend, recipe }: Pick<Session, 'backend' | 'recipe'>): Promise<void> {
+/** Makes every policy's weights the sampler's. */
+export async function publishAll({ backend, recipe }: Pick<Session, 'backend' | 'recipe'>): Promise<void> {
   for (const policy of Object.keys(recipe.policies)) {
     await backend.publish(policy);
     await backend.sync(policy);
   }
 }
 
-function withDefaults({ threads, signal, files, clock, onNotice }: ExecutionOptions): StageOptions {
+export function withDefaults({ threads, signal, files, clock, onNotice }: ExecutionOptions): StageOptions {
   if (!Number.isInteger(threads) || threads < 1)
     throw new ArgumentError(`threads: expected at least 1, got ${threads}`);
   return {

@@ -20,7 +20,7 @@ export async function updatePolicies(session: Session, step: number, { turns }: 
 }
 
 /** The turn's prompt and response as one sequence; token for token what was fed and sampled. */
-function trainingSample({ turn, advantage }: ComparedTurn): TrainingSample {
+export function trainingSample({ turn, advantage }: ComparedTurn): TrainingSample {
   const { prompt, response, logprobs } = turn;
   const length = prompt.length + response.length;
   const sample = {

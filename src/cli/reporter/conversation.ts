@@ -50,7 +50,8 @@ export function pairLines({ before, after }: Pair, width: number): string[] {
 /** Longer texts are cut: a report shows what a conversation is like, the episode file holds all of it. */
 const LONGEST = 600;
 
-function describeTask({ task }: StoredEpisode): string {
+/** A task's question and answer where it has them, else its data or its name. */
+export function describeTask({ task }: StoredEpisode): string {
   const { data } = task;
   if (typeof data === 'object' && data !== null && 'question' in data && typeof data.question === 'string') {
     const answer = 'answer' in data && typeof data.answer === 'string' ? `  (answer: ${data.answer})` : '';

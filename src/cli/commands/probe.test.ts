@@ -1,0 +1,56 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+
+const root = temporaryRoot();
+const file = join(root, 'mine.ts');
+beforeAll(() => writeFile(file, talkative));
+
+/** Its solver is asked once; a random model of bytes says nothing that counts. */
+const talkative = plainRecipe
+  .replace('play: async () => 0', 'play: async ({ agents }) => { await agents.solver("Hello?"); return 0; }')
+  .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }');
+
+describe('probe', () => {
+  it('tells what reinforcement has to work with, three episodes in full, and that it will not help', async () => {
+    const { code, out, err } = await drmas(['probe', file, '--tasks', '2', '--set', 'training.groupSize=3']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/played +2 tasks x 3 episodes, without training/);
+    expect(out).toMatch(/2 \(100\.0 %\) all wrong/);
+    expect(out).toMatch(/drmas +- +0\ngrpo +- +0/);
+    expect(out.match(/solver <- user: Hello\?/g)).toHaveLength(3);
+    expect(out).toMatch(/Reinforcement will not help as things are\.\n- Hardly a task is ever solved/);
+    expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  it('prints with --json the findings, and nothing else', async () => {
+    const { code, out } = await drmas(['probe', file, '--tasks', '1', '--seed', '5', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      type: 'probe',
+      tasks: 1,
+      worthwhile: false,
+      advice: [{ code: 'all-wrong', weight: 'stops' }],
+      groups: { count: 1, signal: 0, allWrong: 1 },
+    });
+  });
+
+  it.each([
+    [['no-such-recipe'], /there is no recipe 'no-such-recipe'/],
+    [['FILE', '--tasks', '0'], /expected an integer >= 1, got '0'/],
+    [['FILE', '--from', root], /is not a run/],
+    [['FILE', '--set', 'training.stepz=1'], /training\.stepz: unknown key/],
+  ])('refuses %j', async (words, message) => {
+    const { code, out, err } = await drmas(['probe', ...words.map((word) => (word === 'FILE' ? file : word))]);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+  });
+
+  it('ends with 130 when interrupted', async () => {
+    const controller = new AbortController();
+    controller.abort(new Error('Ctrl-C'));
+    expect(await drmas(['probe', file], { signal: controller.signal })).toMatchObject({ code: 130, out: '' });
+  });
+});

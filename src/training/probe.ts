@@ -1,0 +1,179 @@
+/** Plays what the first steps of a run would play, without training, and says what reinforcement has to work with. */
+import type { Episode, EpisodeGroup } from '../core/episode.js';
+import { ArgumentError } from '../core/errors.js';
+import { EVENT_VERSION, type RunEvent, type Warmup } from '../core/events.js';
+import { normalizerOf } from '../loss/merge.js';
+import type { Recipe } from '../recipe/recipe.js';
+import { applyFailureRule } from '../rollout/score.js';
+import type { Checkpoint } from '../runs/checkpoints.js';
+import { type StoredEpisode, storedEpisode } from '../runs/episodes.js';
+import { loadCheckpoint } from './checkpoint.js';
+import { type Comparison, compare } from './compare.js';
+import { type Advice, advise } from './probe-advice.js';
+import { type ProbeFindings, probeFindings } from './probe-findings.js';
+import { type ExecutionOptions, publishAll, withDefaults } from './run.js';
+import { type OpenedPolicies, openStage, prepareTasks, type Stage } from './session.js';
+import { tasksOfStep } from './tasks.js';
+import { trainingSample } from './update.js';
+import { warmStart } from './warm-start-cache.js';
+
+export interface ProbeOptions extends ExecutionOptions {
+  /** Tasks to play, each `training.groupSize` times. */
+  readonly tasks: number;
+  /** Where the policies come from; otherwise the recipe's warm start, or their first weights. */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Told of the warm start's progress. */
+  readonly onWarmup?: (event: Warmup) => void;
+}
+
+/** What the whole run would take on this machine, from what the probe took. Seconds and bytes. */
+export interface Projection {
+  /** 0 where the warm start is in the cache already. */
+  readonly warmStart: number;
+  readonly rollout: number;
+  readonly update: number;
+  readonly evaluation: number;
+  readonly total: number;
+  /** Most that this process has held so far: the models, playing a step, and its backward pass. */
+  readonly memory: number;
+}
+
+export interface ProbeReport extends ProbeFindings {
+  readonly recipe: string;
+  readonly start: 'checkpoint' | 'warm start' | 'first weights';
+  /** Reinforcement has something to work with. */
+  readonly worthwhile: boolean;
+  readonly advice: readonly Advice[];
+  readonly projection: Projection;
+  /** The best, the worst, and one with an invalid output or of many turns; advantages are those of the recipe's estimator. */
+  readonly examples: readonly StoredEpisode[];
+}
+
+/**
+ * Probes a recipe. Nothing is written but the warm start's cache.
+ * @throws ArgumentError, RecipeError, TaskError, CheckpointError when the request is wrong; the signal's reason when interrupted
+ */
+export async function probeRecipe(recipe: Recipe, options: ProbeOptions): Promise<ProbeReport> {
+  if (!Number.isInteger(options.tasks) || options.tasks < 1)
+    throw new ArgumentError(`tasks: expected at least 1, got ${options.tasks}`);
+  const stage = await openStage(recipe, await prepareTasks(recipe), withDefaults(options));
+  try {
+    const { start, seconds: warmStartSeconds } = await firstPolicies(stage, options);
+    await publishAll(stage);
+    const { groups, seconds: rollout } = await play(stage, options.tasks);
+    const comparison = compare(applyFailureRule(groups, recipe.training.failedEpisodes), recipe.advantage);
+    const update = await updateSeconds(stage, groups);
+    const played = { ...comparison, episodes: groups.flatMap(({ episodes }) => episodes) };
+    const findings = probeFindings(recipe, groups, played);
+    const advice = advise(recipe, findings);
+    return {
+      recipe: recipe.name,
+      start,
+      ...findings,
+      worthwhile: advice.every(({ weight }) => weight !== 'stops'),
+      advice,
+      projection: projection(recipe, { warmStart: warmStartSeconds, rollout, update }),
+      examples: examples(played).map((episode) => storedEpisode(episode, comparison.advantages.get(episode))),
+    };
+  } finally {
+    await stage.backend.dispose();
+  }
+}
+
+/** Gives the policies the weights that reinforcement would begin with; says what that took. */
+async function firstPolicies(
+  stage: Stage & OpenedPolicies,
+  { checkpoint, onNotice = () => {}, onWarmup }: ProbeOptions,
+): Promise<{ readonly start: ProbeReport['start']; readonly seconds: number }> {
+  const { recipe, clock } = stage;
+  if (checkpoint !== undefined) {
+    await loadCheckpoint(stage, checkpoint, { optimizer: false });
+    return { start: 'checkpoint', seconds: 0 };
+  }
+  if (recipe.warmStart === undefined) return { start: 'first weights', seconds: 0 };
+  let seconds = 0;
+  const log = {
+    emit(body: Warmup): RunEvent {
+      seconds += body.seconds;
+      onWarmup?.(body);
+      return { ...body, time: clock.now().toISOString(), version: EVENT_VERSION };
+    },
+    write() {}, // a cached warm start's events: the run would not train it again either
+  };
+  await warmStart(stage, log as Parameters<typeof warmStart>[1], recipe.warmStart, onNotice);
+  return { start: 'warm start', seconds };
+}
+
+/** Plays the tasks of the first steps, as many at once as a step would; seconds a step, of the last whole one. */
+async function play(
+  { recipe, tasks, executor, clock, signal }: Stage,
+  count: number,
+): Promise<{ readonly groups: readonly EpisodeGroup[]; readonly seconds: number }> {
+  const { tasksPerStep, groupSize } = recipe.training;
+  const groups: EpisodeGroup[] = [];
+  let seconds = 0;
+  for (let step = 1; groups.length < count; step++) {
+    const together = tasksOfStep(tasks.train, recipe.seed, step, tasksPerStep).slice(0, count - groups.length);
+    const started = clock.seconds();
+    groups.push(
+      ...(await executor.playGroups({
+        team: recipe.team,
+        tasks: together,
+        groupSize,
+        phase: 'training',
+        step,
+        signal,
+      })),
+    );
+    const taken = ((clock.seconds() - started) * tasksPerStep) / together.length;
+    if (step === 1 || together.length === tasksPerStep) seconds = taken;
+  }
+  return { groups, seconds };
+}
+
+/** Seconds of one step's backward passes; the weights stay as they are. */
+async function updateSeconds({ recipe, backend, clock }: Stage, groups: readonly EpisodeGroup[]): Promise<number> {
+  const { tasksPerStep, failedEpisodes } = recipe.training;
+  const step = groups.slice(0, tasksPerStep);
+  const { turns } = compare(applyFailureRule(step, failedEpisodes), recipe.advantage);
+  const started = clock.seconds();
+  const passes = Object.entries(recipe.policies).map(async ([policy, { epochs }]) => {
+    const samples = turns.filter(({ turn }) => turn.policy === policy).map(trainingSample);
+    if (samples.length === 0) return 0;
+    await backend.forwardBackward(policy, samples, {
+      loss: recipe.loss,
+      normalizer: normalizerOf(samples, recipe.loss),
+    });
+    return epochs;
+  });
+  const epochs = Math.max(1, ...(await Promise.all(passes)));
+  return (((clock.seconds() - started) * tasksPerStep) / step.length) * epochs;
+}
+
+function projection(
+  { training, evaluation }: Recipe,
+  step: { readonly warmStart: number; readonly rollout: number; readonly update: number },
+): Projection {
+  const { steps, tasksPerStep, groupSize } = training;
+  const { every, tasks, samples, samplesDuring = samples } = evaluation;
+  const between = Math.max(0, Math.ceil(steps / every) - 1);
+  const evaluated = tasks * (samples * (steps > 0 ? 2 : 1) + samplesDuring * between);
+  const parts = {
+    warmStart: step.warmStart,
+    rollout: step.rollout * steps,
+    update: step.update * steps,
+    evaluation: (step.rollout / (tasksPerStep * groupSize)) * evaluated,
+  };
+  const total = parts.warmStart + parts.rollout + parts.update + parts.evaluation;
+  return { ...parts, total, memory: process.resourceUsage().maxRSS * 1024 };
+}
+
+/** Three episodes that differ: the best, the worst, and the one of the others that shows most. */
+function examples({ episodes }: Pick<Comparison, 'episodes'>): Episode[] {
+  const byScore = [...episodes].sort((a, b) => b.score.team - a.score.team);
+  const chosen = [...new Set([byScore[0], byScore.at(-1)])].filter((episode) => episode !== undefined);
+  const shows = ({ failure, turns }: Episode) =>
+    (failure ? 1e6 : 0) + (turns.some(({ valid }) => !valid) ? 1e3 : 0) + turns.length;
+  const third = byScore.filter((episode) => !chosen.includes(episode)).sort((a, b) => shows(b) - shows(a))[0];
+  return third === undefined ? chosen : [...chosen, third];
+}
