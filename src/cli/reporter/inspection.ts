@@ -90,7 +90,7 @@ function estimatorLines({ estimators }: Inspection): string[] {
 }
 
 /** The table in sentences: who is inflated, what teaches nothing, what to try. */
-export function findings({ agents, groups, estimators }: Inspection): string[] {
+function findings({ agents, groups, estimators }: Inspection): string[] {
   const said: string[] = [];
   const names = Object.keys(agents);
   const inflations = names.flatMap((name) => agents[name]?.inflation.byEpisodes ?? []);
