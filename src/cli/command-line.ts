@@ -1,9 +1,10 @@
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DrmasError, messageOf } from '../core/errors.js';
 import { packageVersion } from '../runs/version.js';
 import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
+import { type ExportFlags, exportCommand } from './commands/export.js';
 import { type InspectFlags, inspectCommand } from './commands/inspect.js';
 import { type ProbeFlags, probeCommand } from './commands/probe.js';
 import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
@@ -145,6 +146,23 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
       ),
     )
     .action((recipe: string, flags: AblateFlags) => settle(ablateCommand(context, recipe, flags)));
+
+  program
+    .command('export')
+    .argument('<run>', 'directory of the run')
+    .description("copy an agent's policy as a Hugging Face directory, without the optimiser")
+    .requiredOption('--agent <name>', 'agent of the team')
+    .requiredOption('--to <directory>', 'where to; must not exist')
+    .option('--step <n>', 'checkpoint of this step (default: the last)', atLeast(0))
+    .addOption(new Option('--format <format>', 'layout of the directory').choices(['hf']).default('hf'))
+    .addHelpText(
+      'after',
+      examples(
+        'drmas export runs/first --agent solver --to models/solver',
+        'drmas export runs/first --agent solver --step 40 --to models/solver-40',
+      ),
+    )
+    .action((run: string, flags: ExportFlags) => settle(exportCommand(context, run, flags)));
 
   const recipes = program
     .command('recipes')

@@ -60,7 +60,7 @@ export async function ablateCommand(context: CommandContext, source: string, fla
   try {
     const result = await ablateWith(context.work, recipe, { ...asked, signal, onNotice, ...told });
     if (json) say(JSON.stringify({ type: 'ablation', ...result }));
-    else say('', ...ablationLines(result, width), '', `the runs lie in ${directory}`);
+    else say('', ...ablationLines(result, width), '', `the runs lie in ${directory}`, ...next(directory));
     return result.runs.some(({ status }) => status === 'failed') ? 1 : 0;
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -68,6 +68,8 @@ export async function ablateCommand(context: CommandContext, source: string, fla
     return INTERRUPTED;
   }
 }
+
+const next = (directory: string) => ['next', `  npx drmas report ${directory}/*/`];
 
 /** What an ablation was asked for before; more seeds and another baseline may be asked for, nothing else. */
 function again(directory: string, record: AblationRecord, flags: AblateFlags) {

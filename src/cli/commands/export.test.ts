@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../test/support/command-line.js';
+import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { user } from '../../core/message.js';
+import type { RunDirectory } from '../../runs/run-directory.js';
+import { loadPolicy } from '../../training/load.js';
+
+const root = temporaryRoot();
+let run: RunDirectory;
+beforeAll(async () => {
+  run = await trainTiny(root, tinyRecipe());
+});
+let targets = 0;
+const target = () => join(root, 'exports', `model-${targets++}`);
+
+describe('export', () => {
+  it('copies the last policy of an agent without its optimiser, and says how to load it', async () => {
+    const to = target();
+    const { code, out, err } = await drmas(['export', run.path, '--agent', 'verifier', '--to', to]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(await readdir(to)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    const source = join(run.path, 'checkpoints', 'step-000004', 'verifier', 'model.safetensors');
+    expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
+    expect(out).toContain(`policy 'verifier' of step 4 lies in ${to}`);
+    expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
+    expect(out).not.toContain('AutoTokenizer');
+
+    const policy = await loadPolicy(to, { threads: 1 });
+    const prompt = policy.tokenizer.chat([user('1')]);
+    expect((await policy.generate({ prompt, maxTokens: 3, temperature: 1, seed: 1 })).tokens.length).toBeGreaterThan(0);
+    await policy.dispose();
+  });
+
+  it('takes an earlier step', async () => {
+    const to = target();
+    const { out } = await drmas(['export', run.path, '--agent', 'solver', '--step', '2', '--to', to]);
+    expect(out).toContain('of step 2 lies in');
+    const source = join(run.path, 'checkpoints', 'step-000002', 'solver', 'model.safetensors');
+    expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
+  });
+
+  it('finds the policy that agents share', async () => {
+    const shared = await trainTiny(root, tinyRecipe({ assign: 'shared' }, ['training.steps=1']));
+    const { code, out } = await drmas(['export', shared.path, '--agent', 'solver', '--to', target()]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^policy 'shared', which speaks for solver, of step 1 lies in/);
+  });
+
+  it('overwrites nothing', async () => {
+    const to = join(root, 'precious');
+    await writeFile(to, 'mine');
+    const { code, err } = await drmas(['export', run.path, '--agent', 'solver', '--to', to]);
+    expect({ code, err }).toEqual({ code: 2, err: `error: ${to} exists; nothing is overwritten\n` });
+    expect(await readFile(to, 'utf8')).toBe('mine');
+  });
+
+  it.each([
+    [['--agent', 'verifyer'], /the run has no agent 'verifyer'; did you mean 'verifier'\? \(known: solver, verifier\)/],
+    [['--agent', 'solver', '--step', '3'], /has no checkpoint of step 3; there are those of 2, 4/],
+    [['--agent', 'solver', '--format', 'gguf'], /Allowed choices are hf/],
+    [[], /required option '--agent <name>' not specified/],
+  ])('refuses %j', async (words, message) => {
+    const to = target();
+    const { code, out, err } = await drmas(['export', run.path, ...words, '--to', to]);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+    expect(existsSync(to)).toBe(false);
+  });
+
+  it('refuses a run without a checkpoint, and what is no run', async () => {
+    const empty = await createRun(root, tinyRecipe());
+    const words = (path: string) => ['export', path, '--agent', 'solver', '--to', target()];
+    expect(await drmas(words(empty.path))).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/no checkpoint to export/),
+    });
+    expect(await drmas(words(root))).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
+  });
+});
