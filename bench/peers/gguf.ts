@@ -127,8 +127,7 @@ export function ggufOf(
   const renamed: NamedTensor[] = [];
   for (const [name, { shape, data }] of tensors) renamed.push({ name: ggufName(name), shape, data });
   for (let layer = 0; layer < layers; layer++) {
-    const { query, key, value } = projections(config, layer);
-    for (const { name, outputs } of [query, key, value])
+    for (const { name, outputs } of projections(config, layer).qkv)
       renamed.push({ name: ggufName(`${name}.bias`), shape: [outputs], data: new Float32Array(outputs) });
   }
   const count = (value: number): Value => ({ type: 'uint32', value });

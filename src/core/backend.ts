@@ -140,8 +140,23 @@ export interface DecoderConfig {
   readonly untiedOutput?: true;
 }
 
-/** Where a policy's first weights come from. */
-export type PolicySpec =
+/** The linear layers of a decoder's layer: four of attention, three of the SwiGLU block. */
+export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+export type ProjectionName = (typeof PROJECTIONS)[number];
+
+/**
+ * A low-rank adapter (LoRA, Hu et al. 2021): y = x W of each target becomes x W + (alpha / rank) (x A) B with A [inputs,
+ * rank] and B [rank, outputs]. Only A and B are trained; W is the base's, and shared by all adapters on it.
+ */
+export interface AdapterSettings {
+  readonly rank: number;
+  readonly alpha: number;
+  /** At least one, in the order of `PROJECTIONS`. */
+  readonly targets: readonly ProjectionName[];
+}
+
+/** Where a model's first weights come from. */
+export type BaseSpec =
   | {
       readonly type: 'random';
       readonly config: DecoderConfig;
@@ -150,7 +165,19 @@ export type PolicySpec =
     }
   | { readonly type: 'directory'; readonly directory: string };
 
+/** A policy of weights of its own, or one that adapts a base; a backend stores equal bases once. */
+export type PolicySpec =
+  | BaseSpec
+  | {
+      readonly type: 'adapter';
+      readonly base: BaseSpec;
+      readonly adapter: AdapterSettings;
+      /** Of the adapter's first weights. */
+      readonly seed: number;
+    };
+
 export interface PolicyInfo {
+  /** Trained ones: of an adapter, without its base. */
   readonly parameters: number;
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;

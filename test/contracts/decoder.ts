@@ -56,7 +56,11 @@ function randomSequence(random: RandomStream, length: number, temperature = 1): 
 }
 
 /** Runs requests to their end, submitting them in waves of the given sizes. */
-function generate(sampler: Sampler, requests: readonly SamplerRequest[], waves: readonly number[]): SamplerResult[] {
+export function generate(
+  sampler: Sampler,
+  requests: readonly SamplerRequest[],
+  waves: readonly number[],
+): SamplerResult[] {
   const results: SamplerResult[] = [];
   let next = 0;
   let wave = 0;

@@ -1,4 +1,6 @@
 import type {
+  AdapterSettings,
+  BaseSpec,
   Capabilities,
   DecoderConfig,
   ForwardBackwardOptions,
@@ -15,10 +17,18 @@ import type {
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';
 import type { EngineArguments } from './protocol.js';
 import { packSamples, transferables } from './sample-batch.js';
-import { readPolicy, type StoredPolicy, writePolicy } from './state-files.js';
+import {
+  readAdapter,
+  readPolicy,
+  type StoredAdapter,
+  type StoredPolicy,
+  writeAdapter,
+  writePolicy,
+} from './state-files.js';
 import { type EngineHardware, EngineThread } from './thread.js';
 
 export interface EmbeddedOptions {
@@ -28,6 +38,27 @@ export interface EmbeddedOptions {
   /** Told what takes long at the start, such as compiling the kernels. */
   readonly onProgress?: (message: string) => void;
 }
+
+/** A model that adapters adapt. */
+interface Base {
+  /** In the engine. */
+  readonly name: string;
+  readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
+  /** Undefined where its weights came from a seed. */
+  readonly directory: string | undefined;
+}
+
+interface Known {
+  readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
+  readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
+}
+
+/** What to write: the trained weights, or a whole model into which an adapter is folded. */
+export type SaveOptions =
+  | { readonly optimizer: boolean; readonly merge?: false }
+  | { readonly optimizer: false; readonly merge: boolean };
 
 interface Waiting {
   readonly resolve: (generation: Generation) => void;
@@ -45,7 +76,8 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   };
   readonly #thread: EngineThread;
   readonly #files: Files;
-  readonly #policies = new Map<string, Omit<StoredPolicy, 'state'>>();
+  readonly #policies = new Map<string, Known>();
+  readonly #bases = new Map<string, Promise<Base>>();
   readonly #waiting = new Map<number, Waiting>();
   /** Requests and cancellations of this event-loop turn, sent together. */
   #requests: { id: number; request: GenerateRequest }[] = [];
@@ -74,6 +106,10 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
 
   /** @throws CheckpointError when a directory cannot be read or holds what the engine cannot compute */
   async createPolicy(name: string, spec: PolicySpec): Promise<PolicyInfo> {
+    if (spec.type === 'adapter') {
+      const base = await this.#base(spec.base);
+      return this.#adapt(name, base, spec.adapter, { seed: spec.seed });
+    }
     if (spec.type === 'directory') {
       return this.adoptPolicy(name, await readPolicy(this.#files, spec.directory, { optimizer: false }));
     }
@@ -85,14 +121,60 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     return this.#create(name, stored, stored.state);
   }
 
+  /** An adapter from what `readAdapter` read, on what `readPolicy` read from a directory. */
+  async adoptAdapter(
+    name: string,
+    { settings, state }: StoredAdapter,
+    { directory, ...stored }: StoredPolicy & { readonly directory: string },
+  ): Promise<PolicyInfo> {
+    const base = await this.#base({ type: 'directory', directory }, stored);
+    return this.#adapt(name, base, settings, state);
+  }
+
   async #create(
     name: string,
     { config, tokenizer }: Omit<StoredPolicy, 'state'>,
     first: EngineArguments<'createPolicy'>[2],
   ): Promise<PolicyInfo> {
     const parameters = await this.#thread.call('createPolicy', name, config, first);
-    this.#policies.set(name, { config, tokenizer });
+    this.#policies.set(name, { config, tokenizer, adapted: undefined });
     return { parameters, config, tokenizer };
+  }
+
+  async #adapt(
+    name: string,
+    base: Base,
+    settings: AdapterSettings,
+    first: EngineArguments<'createPolicy'>[2],
+  ): Promise<PolicyInfo> {
+    const { config, tokenizer } = base;
+    const shape = { base: base.name, adapter: settings };
+    const parameters = await this.#thread.call('createPolicy', name, shape, first);
+    this.#policies.set(name, { config, tokenizer, adapted: { base, settings } });
+    return { parameters, config, tokenizer };
+  }
+
+  /** The base of this description: read or drawn when the first adapter asks for it. */
+  #base(spec: BaseSpec, stored?: StoredPolicy): Promise<Base> {
+    const key = JSON.stringify(spec);
+    const found = this.#bases.get(key);
+    if (found !== undefined) return found;
+    const opened = this.#openBase(`base ${this.#bases.size}`, spec, stored);
+    this.#bases.set(key, opened);
+    opened.catch(() => this.#bases.delete(key));
+    return opened;
+  }
+
+  async #openBase(name: string, spec: BaseSpec, stored: StoredPolicy | undefined): Promise<Base> {
+    if (spec.type === 'random') {
+      const { config, tokenizer, seed } = spec;
+      await this.#thread.call('createBase', name, config, { seed });
+      return { name, config, tokenizer, directory: undefined };
+    }
+    const { directory } = spec;
+    const { config, tokenizer, state } = stored ?? (await readPolicy(this.#files, directory, { optimizer: false }));
+    await this.#thread.call('createBase', name, config, state);
+    return { name, config, tokenizer, directory };
   }
 
   /** Logits after every token of one sequence: [T, vocabSize]. */
@@ -134,22 +216,36 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     return this.#thread.call('resetOptimizer', policy);
   }
 
-  async save(policy: string, directory: string, { optimizer }: { optimizer: boolean }): Promise<void> {
-    const known = this.#known(policy);
+  async save(policy: string, directory: string, { optimizer, merge = false }: SaveOptions): Promise<void> {
+    const { config, tokenizer, adapted } = this.#known(policy);
+    const files = this.#files;
+    if (adapted === undefined || merge) {
+      const state = merge
+        ? { weights: await this.#thread.call('exportMerged', policy) }
+        : await this.#thread.call('exportState', policy, optimizer);
+      return writePolicy(files, directory, { config, tokenizer, state });
+    }
+    const { base, settings } = adapted;
     const state = await this.#thread.call('exportState', policy, optimizer);
-    await writePolicy(this.#files, directory, { ...known, state });
+    const model = base.directory ?? {
+      config,
+      tokenizer,
+      state: { weights: await this.#thread.call('exportBase', base.name) },
+    };
+    await writeAdapter(files, directory, { settings, state }, config, model);
   }
 
   async load(policy: string, directory: string, options: { optimizer: boolean }): Promise<void> {
-    const { config } = this.#known(policy);
-    const stored = await readPolicy(this.#files, directory, options);
-    const keys = Object.keys({ ...config, ...stored.config }) as (keyof DecoderConfig)[];
-    for (const key of keys) {
-      const [own, found] = [config, stored.config].map((each) => JSON.stringify(each[key]) ?? 'none');
-      if (own === found) continue;
-      throw new CheckpointError(`${directory}: policy '${policy}' has ${key} ${own}, the checkpoint ${found}`);
+    const { config, adapted } = this.#known(policy);
+    if (adapted === undefined) {
+      const stored = await readPolicy(this.#files, directory, options);
+      requireEqual(policy, directory, config, stored.config);
+      await this.#thread.call('importState', policy, stored.state);
+    } else {
+      const stored = await readAdapter(this.#files, directory, config, options);
+      requireEqual(policy, directory, adapted.settings, stored.settings);
+      await this.#thread.call('importState', policy, stored.state);
     }
-    await this.#thread.call('importState', policy, stored.state);
   }
 
   generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
@@ -185,7 +281,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     return this.#thread.dispose();
   }
 
-  #known(policy: string): Omit<StoredPolicy, 'state'> {
+  #known(policy: string): Known {
     const known = this.#policies.get(policy);
     if (known === undefined) throw new BackendError(`there is no policy '${policy}'`);
     return known;
@@ -211,5 +307,13 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
       if (requests.length > 0) this.#thread.post({ type: 'generate', requests });
       if (ids.length > 0) this.#thread.post({ type: 'cancel', ids });
     });
+  }
+}
+
+/** @throws CheckpointError naming what a policy has otherwise than a checkpoint */
+function requireEqual<T extends object>(policy: string, directory: string, own: T, found: T): void {
+  for (const key of Object.keys({ ...own, ...found }) as (keyof T & string)[]) {
+    const [a, b] = [own, found].map((each) => JSON.stringify(each[key]) ?? 'none');
+    if (a !== b) throw new CheckpointError(`${directory}: policy '${policy}' has ${key} ${a}, the checkpoint ${b}`);
   }
 }

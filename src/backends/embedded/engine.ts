@@ -1,5 +1,6 @@
 /** The engine as the worker thread holds it: policies that train, samplers that play, all on one set of kernels. */
 import type {
+  AdapterSettings,
   DecoderConfig,
   ForwardBackwardOptions,
   ForwardBackwardResult,
@@ -12,12 +13,15 @@ import type { TrainingSample } from '../../core/sample.js';
 import { addMergedRow, mergeSamples } from '../../loss/merge.js';
 import { LossSums } from '../../loss/policy-loss.js';
 import { lossKind } from '../../loss/table.js';
+import { adapterTensors, mergeAdapter } from '../../model/decoder/adapter.js';
+import { decoderTensors, initialise } from '../../model/decoder/parameters.js';
 import { PolicyModel } from '../../model/decoder/policy.js';
 import { Sampler, type SamplerResult } from '../../model/decoder/sampler.js';
+import { DecoderWeights, type ModelSource } from '../../model/decoder/weights.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 
-/** Everything a policy is, for checkpoints: copies, flat, in the engine's order. */
+/** Everything that training a policy changes, for checkpoints: copies, flat, in the engine's order. */
 export interface PolicyState {
   readonly weights: Float32Array;
   readonly optimizer?: {
@@ -29,7 +33,12 @@ export interface PolicyState {
   };
 }
 
+/** What a policy is: a decoder of its own, or an adapter on a base that was created before. */
+export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter: AdapterSettings };
+
 interface Resident {
+  readonly shape: PolicyShape;
+  readonly source: ModelSource;
   readonly model: PolicyModel;
   /** Made when the policy first plays; one that is only trained needs no cache. */
   sampler: Sampler | undefined;
@@ -45,6 +54,8 @@ function crossEntropyGradient(sample: TrainingSample, normalizer: number): Float
 export class Engine {
   readonly #kernels: Kernels;
   readonly #policies = new Map<string, Resident>();
+  /** Models that adapters adapt: once each, whatever number of adapters. Nothing changes them. */
+  readonly #bases = new Map<string, DecoderWeights>();
   /** In order of creation, for ticks. */
   readonly #samplers: Sampler[] = [];
 
@@ -52,11 +63,20 @@ export class Engine {
     this.#kernels = kernels;
   }
 
-  /** Random first weights from a seed, or given ones. Returns the number of parameters. */
-  createPolicy(name: string, config: DecoderConfig, first: { seed: number } | PolicyState): number {
+  /** A model for adapters to adapt, of random weights from a seed or of given ones. */
+  createBase(name: string, config: DecoderConfig, first: { seed: number } | PolicyState): void {
+    const base = new DecoderWeights(this.#kernels, config);
+    if ('seed' in first) initialise(config, base.tensors, first.seed);
+    else base.tensors.flat.set(first.weights);
+    this.#bases.set(name, base);
+  }
+
+  /** Random first weights from a seed, or given ones. Returns the number of trained parameters. */
+  createPolicy(name: string, shape: PolicyShape, first: { seed: number } | PolicyState): number {
     if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
-    const model = new PolicyModel(this.#kernels, config);
-    this.#policies.set(name, { model, sampler: undefined, published: undefined, nextVersion: 0 });
+    const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
+    const model = new PolicyModel(this.#kernels, source);
+    this.#policies.set(name, { shape, source, model, sampler: undefined, published: undefined, nextVersion: 0 });
     if ('seed' in first) model.initialise(first.seed);
     else this.importState(name, first);
     return model.parameters;
@@ -121,7 +141,7 @@ export class Engine {
   publish(name: string): number {
     const resident = this.#resident(name);
     const version = resident.nextVersion++;
-    resident.published = { version, weights: Float32Array.from(resident.model.tensors.flat) };
+    resident.published = { version, weights: Float32Array.from(resident.model.trained) };
     return version;
   }
 
@@ -129,7 +149,7 @@ export class Engine {
     const resident = this.#resident(name);
     if (resident.published === undefined) throw new BackendError(`policy '${name}' has not been published`);
     if (resident.sampler === undefined) {
-      resident.sampler = new Sampler(this.#kernels, resident.model.config);
+      resident.sampler = new Sampler(this.#kernels, resident.source);
       this.#samplers.push(resident.sampler);
     }
     if (resident.sampler.busy) throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
@@ -138,11 +158,11 @@ export class Engine {
   }
 
   copyWeights(from: string, to: string): void {
-    const { model } = this.#resident(to);
-    const source = this.#resident(from).model;
-    if (JSON.stringify(source.config) !== JSON.stringify(model.config))
+    const { model, shape } = this.#resident(to);
+    const source = this.#resident(from);
+    if (JSON.stringify(source.shape) !== JSON.stringify(shape))
       throw new BackendError(`the weights of policy '${from}' do not fit '${to}': their models differ`);
-    model.tensors.flat.set(source.tensors.flat);
+    model.trained.set(source.model.trained);
     model.weightsChanged();
     model.resetOptimizer();
   }
@@ -153,7 +173,7 @@ export class Engine {
 
   exportState(name: string, optimizer: boolean): PolicyState {
     const { model, published } = this.#resident(name);
-    const weights = Float32Array.from(model.tensors.flat);
+    const weights = Float32Array.from(model.trained);
     if (!optimizer) return { weights };
     const { step, firstMoment, secondMoment } = model.optimizer;
     return {
@@ -167,10 +187,26 @@ export class Engine {
     };
   }
 
+  /** A base's weights as they are. */
+  exportBase(name: string): Float32Array {
+    return Float32Array.from(this.#base(name).tensors.flat);
+  }
+
+  /** The weights of a decoder that computes what the policy does: its own, or its base's with the adapter folded in. */
+  exportMerged(name: string): Float32Array {
+    const { model, source } = this.#resident(name);
+    const weights = Float32Array.from(model.tensors.flat);
+    if (!('base' in source)) return weights;
+    const { config } = model;
+    const own = adapterTensors(config, source.adapter, model.trained);
+    mergeAdapter(config, source.adapter, decoderTensors(config, weights), own);
+    return weights;
+  }
+
   importState(name: string, { weights, optimizer }: PolicyState): void {
     const resident = this.#resident(name);
     const { model } = resident;
-    model.tensors.flat.set(weights);
+    model.trained.set(weights);
     model.resetOptimizer();
     if (optimizer !== undefined) {
       resident.nextVersion = optimizer.version;
@@ -204,6 +240,12 @@ export class Engine {
   /** One token for every running request of every policy. */
   tick(): SamplerResult[] {
     return this.#samplers.flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+  }
+
+  #base(name: string): DecoderWeights {
+    const base = this.#bases.get(name);
+    if (base === undefined) throw new BackendError(`there is no base '${name}'`);
+    return base;
   }
 
   #resident(name: string): Resident {

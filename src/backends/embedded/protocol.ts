@@ -5,6 +5,7 @@ import type { Engine } from './engine.js';
 
 /** Engine methods that are called by name and answered once. */
 export type EngineMethod =
+  | 'createBase'
   | 'createPolicy'
   | 'logits'
   | 'forward'
@@ -15,6 +16,8 @@ export type EngineMethod =
   | 'copyWeights'
   | 'resetOptimizer'
   | 'exportState'
+  | 'exportBase'
+  | 'exportMerged'
   | 'importState';
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;

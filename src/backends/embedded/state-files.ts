@@ -1,11 +1,21 @@
-/** A policy on disk: a Hugging Face directory, and the optimiser's state beside it in a second safetensors file. */
-import type { DecoderConfig } from '../../core/backend.js';
+/**
+ * A policy on disk: a Hugging Face directory, or an adapter's as PEFT lays it out, and the optimiser's state beside it in a
+ * second safetensors file.
+ */
+import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { adapterTensors } from '../../model/decoder/adapter.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/parameters.js';
 import { readModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
 import { fromHuggingFace, toHuggingFace } from '../../model/formats/layout.js';
+import {
+  ADAPTER_CONFIG,
+  readAdapterDescription,
+  readAdapterWeights,
+  writeAdapterDirectory,
+} from '../../model/formats/peft.js';
 import {
   decodeSafetensors,
   encodeSafetensors,
@@ -15,17 +25,49 @@ import {
 import type { PolicyState } from './engine.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
+/** Where an adapter's base lies that exists nowhere else: a directory in the adapter's own. */
+const OWN_BASE = 'base';
 
-export async function writePolicy(
-  files: Files,
-  directory: string,
-  policy: { readonly config: DecoderConfig; readonly tokenizer: Tokenizer; readonly state: PolicyState },
-): Promise<void> {
+export interface StoredPolicy {
+  readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
+  readonly state: PolicyState;
+}
+
+/** Writes a whole model, into an existing directory. */
+export async function writePolicy(files: Files, directory: string, policy: StoredPolicy): Promise<void> {
   const { config, tokenizer, state } = policy;
   const tensors = toHuggingFace(decoderTensors(config, state.weights), config);
   await writeModelDirectory(files, directory, { config, tensors, tokenizer });
-  if (state.optimizer === undefined) return;
-  const { step, version, firstMoment, secondMoment } = state.optimizer;
+  await writeOptimizer(files, directory, state);
+}
+
+/** An adapter, without its base. */
+export interface StoredAdapter {
+  readonly settings: AdapterSettings;
+  readonly state: PolicyState;
+}
+
+/** Writes an adapter on `base`, the directory it was read from, or a model that is written along. */
+export async function writeAdapter(
+  files: Files,
+  directory: string,
+  { settings, state }: StoredAdapter,
+  config: DecoderConfig,
+  base: string | StoredPolicy,
+): Promise<void> {
+  const tensors = adapterTensors(config, settings, state.weights);
+  const name = typeof base === 'string' ? base : OWN_BASE;
+  await writeAdapterDirectory(files, directory, { config, settings, base: name, tensors });
+  await writeOptimizer(files, directory, state);
+  if (typeof base === 'string') return;
+  await files.makeDirectory(`${directory}/${OWN_BASE}`);
+  await writePolicy(files, `${directory}/${OWN_BASE}`, base);
+}
+
+async function writeOptimizer(files: Files, directory: string, { optimizer }: PolicyState): Promise<void> {
+  if (optimizer === undefined) return;
+  const { step, version, firstMoment, secondMoment } = optimizer;
   const flat = [
     { name: 'first_moment', shape: [firstMoment.length], data: firstMoment },
     { name: 'second_moment', shape: [secondMoment.length], data: secondMoment },
@@ -36,24 +78,51 @@ export async function writePolicy(
   );
 }
 
-export interface StoredPolicy {
-  readonly config: DecoderConfig;
-  readonly tokenizer: Tokenizer;
-  readonly state: PolicyState;
-}
-
-/** @throws CheckpointError naming file, tensor and expectation */
+/** Reads a whole model. @throws CheckpointError naming file, tensor and expectation */
 export async function readPolicy(
   files: Files,
   directory: string,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<StoredPolicy> {
+  if ((await holdsAdapter(files, directory)) && !(await files.exists(`${directory}/config.json`)))
+    throw new CheckpointError(`${directory}: holds an adapter, expected a whole model`);
   const { model, tensors, tokenizer } = await readModelDirectory(files, directory);
   const { config } = model;
   const weights = new Float32Array(parameterCount(config));
   fromHuggingFace(decoderTensors(config, weights), tensors, config, directory);
   if (!optimizer) return { config, tokenizer, state: { weights } };
   return { config, tokenizer, state: { weights, optimizer: await readOptimizer(files, directory, weights.length) } };
+}
+
+/** Whether a directory is one of PEFT's. */
+export function holdsAdapter(files: Files, directory: string): Promise<boolean> {
+  return files.exists(`${directory}/${ADAPTER_CONFIG}`);
+}
+
+/** Reads an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
+export async function readAdapter(
+  files: Files,
+  directory: string,
+  config: DecoderConfig,
+  { optimizer }: { readonly optimizer: boolean },
+): Promise<StoredAdapter> {
+  const { settings } = await readAdapterDescription(files, directory);
+  const weights = await readAdapterWeights(files, directory, config, settings);
+  if (!optimizer) return { settings, state: { weights } };
+  return { settings, state: { weights, optimizer: await readOptimizer(files, directory, weights.length) } };
+}
+
+/**
+ * The directory of the model that an adapter adapts: what its file names, looked for beside the adapter's files first.
+ * @throws CheckpointError when the file names none, or none that is there
+ */
+export async function locateBase(files: Files, directory: string): Promise<string> {
+  const { base } = await readAdapterDescription(files, directory);
+  const hint = 'name the directory of the model that it adapts as `base`';
+  if (base === undefined) throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names no base; ${hint}`);
+  for (const candidate of [`${directory}/${base}`, base])
+    if (await files.exists(`${candidate}/config.json`)) return candidate;
+  throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names the base "${base}", which is not there; ${hint}`);
 }
 
 async function readOptimizer(

@@ -1,9 +1,12 @@
 import { describe, it } from 'vitest';
+import { adapterContract } from '../../../test/contracts/adapters.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
 import { selectKernels } from '../../tensor/select.js';
 
 const { kernels, notice } = await selectKernels({ threads: 2 });
 
-if (kernels.name === 'native') decoderContract('native', () => kernels);
-else
+if (kernels.name === 'native') {
+  decoderContract('native', () => kernels);
+  adapterContract('native', () => kernels);
+} else
   describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));

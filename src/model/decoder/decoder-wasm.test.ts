@@ -1,9 +1,12 @@
 import { describe, it } from 'vitest';
+import { adapterContract } from '../../../test/contracts/adapters.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
 import { selectKernels } from '../../tensor/select.js';
 
 const { kernels, notice } = await selectKernels({ threads: 1, prefer: 'wasm' });
 
-if (kernels.name === 'wasm') decoderContract('wasm', () => kernels);
-else
+if (kernels.name === 'wasm') {
+  decoderContract('wasm', () => kernels);
+  adapterContract('wasm', () => kernels);
+} else
   describe.skip(`decoder on WebAssembly kernels: ${notice ?? 'not available'}`, () => it('needs the build', () => {}));

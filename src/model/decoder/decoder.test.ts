@@ -1,4 +1,6 @@
+import { adapterContract } from '../../../test/contracts/adapters.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 
 decoderContract('reference', createReferenceKernels);
+adapterContract('reference', createReferenceKernels);

@@ -10,11 +10,11 @@ import {
   type LayerBuffers,
   type LayerRows,
   layerBuffers,
-  type Stack,
 } from './layers.js';
-import { PackedDecoder } from './packed.js';
+import type { Gradient, Stack } from './multiply.js';
 import { checkConfig, type DecoderTensors } from './parameters.js';
 import { ropeTable } from './rope.js';
+import type { ModelWeights } from './weights.js';
 
 /** Rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
 const DEFAULT_BATCH_ROWS = 1024;
@@ -54,28 +54,17 @@ export class Decoder {
   readonly #kernels: Kernels;
   readonly #arena: Arena;
   readonly #rope: Float32Array;
-  readonly #forward: PackedDecoder;
-  /** Made when the first gradient is asked for: a decoder that only scores needs none. */
-  #backward: PackedDecoder | undefined;
-  #backwardCurrent = false;
+  readonly #weights: ModelWeights;
   readonly #batchRows: number;
-  #tensors: DecoderTensors | undefined;
 
-  constructor(kernels: Kernels, config: DecoderConfig, batchRows = DEFAULT_BATCH_ROWS) {
-    checkConfig(config);
-    this.config = config;
+  constructor(kernels: Kernels, weights: ModelWeights, batchRows = DEFAULT_BATCH_ROWS) {
+    this.config = weights.decoder.config;
+    checkConfig(this.config);
     this.#kernels = kernels;
     this.#arena = new Arena(kernels);
-    this.#rope = ropeTable(kernels, config);
-    this.#forward = new PackedDecoder(kernels, config, false);
+    this.#rope = ropeTable(kernels, this.config);
+    this.#weights = weights;
     this.#batchRows = batchRows;
-  }
-
-  /** To be called whenever the weights have changed. */
-  use(tensors: DecoderTensors): void {
-    this.#tensors = tensors;
-    this.#forward.pack(tensors);
-    this.#backwardCurrent = false;
   }
 
   /** @throws ArgumentError when a sequence does not fit the context. */
@@ -97,9 +86,10 @@ export class Decoder {
       const { rows } = batch;
       const { final } = this.#stackPass(batch, undefined);
       const [normed, inverse] = [this.#arena.take(rows * width), this.#arena.take(rows)];
-      kernels.rmsNorm(normed, inverse, final, this.#weights().finalNorm, rows, width, normEpsilon);
+      kernels.rmsNorm(normed, inverse, final, this.#tensors.finalNorm, rows, width, normEpsilon);
+      const head = this.#head;
       this.#inLogitBlocks(rows, (first, n, logits) => {
-        kernels.linear(logits, rowsOf(normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
+        kernels.linear(logits, rowsOf(normed, first, n, width), head, n, width, vocabSize, false);
         all.set(logits.subarray(0, n * vocabSize), first * vocabSize);
       });
     }
@@ -112,7 +102,7 @@ export class Decoder {
    */
   accumulate(
     sequences: readonly Sequence[],
-    gradient: DecoderTensors,
+    gradient: Gradient,
     upstream: (indices: readonly number[], logprobs: readonly Float32Array[]) => readonly Float32Array[],
   ): Scores {
     return this.#run(sequences, (pass, logprobs) => {
@@ -150,20 +140,24 @@ export class Decoder {
     return { logprobs: all, entropySum, predicted };
   }
 
-  #weights(): DecoderTensors {
-    if (this.#tensors === undefined) throw new Error('Decoder.use must be called before the first pass');
-    return this.#tensors;
+  get #tensors(): DecoderTensors {
+    return this.#weights.decoder.tensors;
   }
 
-  #stack(packed: PackedDecoder): Stack {
-    return { kernels: this.#kernels, config: this.config, rope: this.#rope, tensors: this.#weights(), packed };
+  get #head(): Float32Array {
+    return this.#weights.decoder.forward.head;
   }
 
-  #packedBackward(): PackedDecoder {
-    this.#backward ??= new PackedDecoder(this.#kernels, this.config, true);
-    if (!this.#backwardCurrent) this.#backward.pack(this.#weights());
-    this.#backwardCurrent = true;
-    return this.#backward;
+  #stack(direction: 'forward' | 'backward'): Stack {
+    const { decoder, adapter } = this.#weights;
+    return {
+      kernels: this.#kernels,
+      config: this.config,
+      rope: this.#rope,
+      tensors: decoder.tensors,
+      packed: decoder[direction],
+      adapter: adapter?.[direction],
+    };
   }
 
   /** The rows of a layer: after the last one's attention only those in `predicting` go on. */
@@ -177,13 +171,13 @@ export class Decoder {
     const arena = this.#arena;
     const { width, heads, kvHeads, headDim, layers } = this.config;
     const { rows } = batch;
-    const stack = this.#stack(this.#forward);
+    const stack = this.#stack('forward');
     const saved: LayerBuffers[] = [];
     let stream = arena.take(rows * width);
     kernels.embed(stream, stack.tensors.embedding, batch.tokens, rows, width);
     for (let layer = 0; layer < layers; layer++) {
       const own = this.#layerRows(batch, layer, predicting);
-      const buffers = layerBuffers(arena, this.config, own, stream, false);
+      const buffers = layerBuffers(arena, this.config, own, stream, false, stack.adapter);
       saved.push(buffers);
       stream = arena.take((own.kept?.length ?? rows) * width);
       forwardLayer(stack, layer, own, buffers, stream, (_, { attended, logSumExp, qkv }) =>
@@ -208,10 +202,11 @@ export class Decoder {
       logSumExp: arena.take(count),
       entropy: arena.take(count),
     };
-    const { finalNorm } = this.#weights();
+    const { finalNorm } = this.#tensors;
+    const head = this.#head;
     kernels.rmsNorm(pass.normed, pass.inverse, pass.final, finalNorm, count, width, normEpsilon);
     this.#inLogitBlocks(count, (first, n, logits) => {
-      kernels.linear(logits, rowsOf(pass.normed, first, n, width), this.#forward.head, n, width, vocabSize, false);
+      kernels.linear(logits, rowsOf(pass.normed, first, n, width), head, n, width, vocabSize, false);
       kernels.tokenLogprobs(
         rowsOf(pass.logprobs, first, n),
         rowsOf(pass.logSumExp, first, n),
@@ -226,18 +221,18 @@ export class Decoder {
     return pass;
   }
 
-  #backwardPass(pass: Pass, gradient: DecoderTensors, dLogprobs: Float32Array): void {
+  #backwardPass(pass: Pass, gradient: Gradient, dLogprobs: Float32Array): void {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize } = this.config;
     const { batch } = pass;
     const count = batch.predicting.length;
-    const packed = this.#packedBackward();
-    const stack = this.#stack(packed);
+    const stack = this.#stack('backward');
+    const head = this.#head;
     const dNormed = arena.take(count * width);
     this.#inLogitBlocks(count, (first, n, logits) => {
       const hidden = rowsOf(pass.normed, first, n, width);
-      kernels.linear(logits, hidden, this.#forward.head, n, width, vocabSize, false);
+      kernels.linear(logits, hidden, head, n, width, vocabSize, false);
       kernels.tokenLogprobsBackward(
         logits,
         rowsOf(dLogprobs, first, n),
@@ -247,13 +242,15 @@ export class Decoder {
         n,
         vocabSize,
       );
-      kernels.linear(rowsOf(dNormed, first, n, width), logits, packed.head, n, vocabSize, width, false);
-      kernels.linearWeightGradient(gradient.output, logits, hidden, n, vocabSize, width);
+      kernels.linear(rowsOf(dNormed, first, n, width), logits, stack.packed.head, n, vocabSize, width, false);
+      const own = gradient.decoder?.output;
+      if (own !== undefined) kernels.linearWeightGradient(own, logits, hidden, n, vocabSize, width);
     });
+    const buffers = backwardBuffers(arena, this.config, batch.rows, stack.adapter);
     let dStream = arena.take(count * width).fill(0);
     kernels.rmsNormBackward(
       dStream,
-      gradient.finalNorm,
+      gradient.decoder?.finalNorm ?? buffers.dGain,
       dNormed,
       pass.final,
       stack.tensors.finalNorm,
@@ -261,7 +258,6 @@ export class Decoder {
       count,
       width,
     );
-    const buffers = backwardBuffers(arena, this.config, batch.rows);
     for (let layer = this.config.layers - 1; layer >= 0; layer--) {
       const own = this.#layerRows(batch, layer, batch.predicting);
       const dInput = own.kept === undefined ? dStream : arena.take(batch.rows * width).fill(0);
@@ -270,7 +266,8 @@ export class Decoder {
       backwardLayer(stack, gradient, layer, rows, saved, dStream, dInput, buffers);
       dStream = dInput;
     }
-    kernels.embedBackward(gradient.embedding, dStream, batch.tokens, batch.rows, width);
+    if (gradient.decoder !== undefined)
+      kernels.embedBackward(gradient.decoder.embedding, dStream, batch.tokens, batch.rows, width);
   }
 
   #inLogitBlocks(count: number, body: (first: number, rows: number, logits: Float32Array) => void): void {

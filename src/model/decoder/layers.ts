@@ -2,16 +2,17 @@
  * The decoder's stack: for each layer
  *   middle = input + attention(rope(norm(input) Wqkv)) Wo
  *   output = middle + swiglu(norm(middle) Wgu) Wdown
- * where Wqkv and Wo may add a bias, and queries and keys may be normalised head by head before the rotation.
+ * where Wqkv and Wo may add a bias, queries and keys may be normalised head by head before the rotation, and any of the
+ * matrices may be adapted (see adapter.ts).
  * One forward pass serves training, prefill and decoding, which differ only in where attention finds keys and values; so
  * their numbers cannot differ. Rows R are the tokens of all sequences of a batch, one after another. What follows attention
  * is computed for the rows K that somebody looks at: all of them, but in the last layer only those that predict a token.
  */
 import type { DecoderConfig } from '../../core/backend.js';
 import type { Arena } from '../../tensor/arena.js';
-import type { Kernels } from '../../tensor/kernels.js';
-import type { PackedDecoder } from './packed.js';
-import { type DecoderTensors, qkvWidth } from './parameters.js';
+import { type Gradient, multiply, multiplyBackward, type Stack } from './multiply.js';
+import type { PackedAdapter } from './packed-adapter.js';
+import { type DecoderTensors, type Matrix, qkvWidth } from './parameters.js';
 
 /** What one layer computes and the backward pass needs again. */
 export interface LayerBuffers {
@@ -33,6 +34,8 @@ export interface LayerBuffers {
   readonly projected: Float32Array; // [R, (heads + 2 kvHeads) headDim], qkv before that
   readonly queryInverse: Float32Array; // [R, heads]
   readonly keyInverse: Float32Array; // [R, kvHeads]
+  /** Of adapted matrices: x A, [R or K, n · rank]. */
+  readonly narrowed: Readonly<Record<Matrix, Float32Array>>;
 }
 
 /** The rows of a layer: R that attend, and the K of them that go on; all where `kept` is undefined. */
@@ -51,12 +54,16 @@ export function layerBuffers(
   { rows, kept }: Pick<LayerRows, 'rows' | 'kept'>,
   input: Float32Array,
   inPlace: boolean,
+  adapter: PackedAdapter | undefined,
 ): LayerBuffers {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const headRows = config.queryKeyNorm ? rows : 0;
   const count = keptCount({ rows, kept });
   const attended = arena.take(rows * heads * headDim);
   const keptInput = kept === undefined ? input : arena.take(count * width);
+  const narrowed: Record<Matrix, Float32Array> = { qkv: NONE, attentionOut: NONE, gateUp: NONE, down: NONE };
+  for (const { matrix, width: narrow } of adapter?.matrices ?? [])
+    narrowed[matrix] = arena.take((matrix === 'qkv' ? rows : count) * narrow);
   return {
     input,
     normed: arena.take(rows * width),
@@ -74,37 +81,32 @@ export function layerBuffers(
     projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
     queryInverse: arena.take(headRows * heads),
     keyInverse: arena.take(headRows * kvHeads),
+    narrowed,
   };
 }
 
-export interface Stack {
-  readonly kernels: Kernels;
-  readonly config: DecoderConfig;
-  readonly rope: Float32Array;
-  readonly tensors: DecoderTensors;
-  readonly packed: PackedDecoder;
-}
+const NONE = new Float32Array(0);
 
 /** Runs one layer; `attend` fills `buffers.attended` from `buffers.qkv`; `output` [K, width] may be `buffers.middle`. */
 export function forwardLayer(
-  { kernels, config, rope, tensors, packed }: Stack,
+  stack: Stack,
   layer: number,
   { rows, positions, kept }: LayerRows,
   buffers: LayerBuffers,
   output: Float32Array,
   attend: (layer: number, buffers: LayerBuffers) => void,
 ): void {
+  const { kernels, config, rope, tensors } = stack;
   const { width, heads, kvHeads, headDim, feedForward, normEpsilon } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
-  const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
-  const { input, normed, inverse, qkv, attended, keptInput, keptAttended } = buffers;
+  const { input, normed, inverse, qkv, attended, keptInput, keptAttended, narrowed } = buffers;
   const { middle, middleNormed, middleInverse, gateUp, activated } = buffers;
   const stride = qkvWidth(config);
   const biased = config.attentionBias !== undefined;
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
   if (biased) fillRows(qkv, weights.qkvBias, rows);
-  kernels.linear(qkv, normed, matrices.qkv, rows, width, stride, biased);
+  multiply(stack, layer, 'qkv', qkv, normed, narrowed.qkv, rows, biased);
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = buffers;
     if (projected.length > 0) projected.set(qkv);
@@ -124,17 +126,17 @@ export function forwardLayer(
   if (config.attentionBias === 'qkvo') {
     const change = middleNormed; // not needed yet
     fillRows(change, weights.attentionOutBias, count);
-    kernels.linear(change, keptAttended, matrices.attentionOut, count, heads * headDim, width, true);
+    multiply(stack, layer, 'attentionOut', change, keptAttended, narrowed.attentionOut, count, true);
     kernels.add(middle, change, count * width);
   } else {
-    kernels.linear(middle, keptAttended, matrices.attentionOut, count, heads * headDim, width, true);
+    multiply(stack, layer, 'attentionOut', middle, keptAttended, narrowed.attentionOut, count, true);
   }
 
   kernels.rmsNorm(middleNormed, middleInverse, middle, weights.feedForwardNorm, count, width, normEpsilon);
-  kernels.linear(gateUp, middleNormed, matrices.gateUp, count, width, 2 * feedForward, false);
+  multiply(stack, layer, 'gateUp', gateUp, middleNormed, narrowed.gateUp, count, false);
   kernels.swiglu(activated, gateUp, count, feedForward);
   if (output !== middle) output.set(middle);
-  kernels.linear(output, activated, matrices.down, count, feedForward, width, true);
+  multiply(stack, layer, 'down', output, activated, narrowed.down, count, true);
 }
 
 /** out [rows, row.length] = the same row again and again: what `linear` adds to where there is a bias. */
@@ -154,9 +156,21 @@ export interface BackwardBuffers {
   readonly dKeptAttended: Float32Array; // [R, heads · headDim], of a layer that keeps some of its rows
   readonly dQkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
   readonly ones: Float32Array; // [R] where there are biases, whose gradient is ones [1, R] times that of their layer
+  // Of adapters:
+  readonly dNarrowed: Float32Array; // [R, the largest n · rank]
+  readonly dBlocks: Float32Array; // [n · rank, outputs] of the largest matrix
+  readonly dGain: Float32Array; // [width or headDim], of the frozen gains: written, never read
 }
 
-export function backwardBuffers(arena: Arena, config: DecoderConfig, rows: number): BackwardBuffers {
+export function backwardBuffers(
+  arena: Arena,
+  config: DecoderConfig,
+  rows: number,
+  adapter: PackedAdapter | undefined,
+): BackwardBuffers {
+  const most = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
+    Math.max(0, ...(adapter?.matrices ?? []).map(size));
+  const frozenGains = adapter === undefined ? 0 : Math.max(config.width, config.headDim);
   return {
     dActivated: arena.take(rows * config.feedForward),
     dGateUp: arena.take(rows * 2 * config.feedForward),
@@ -165,6 +179,9 @@ export function backwardBuffers(arena: Arena, config: DecoderConfig, rows: numbe
     dKeptAttended: arena.take(rows * config.heads * config.headDim),
     dQkv: arena.take(rows * qkvWidth(config)),
     ones: arena.take(config.attentionBias === undefined ? 0 : rows).fill(1),
+    dNarrowed: arena.take(rows * most(({ width }) => width)),
+    dBlocks: arena.take(most(({ width, outputs }) => width * outputs)),
+    dGain: arena.take(frozenGains).fill(0),
   };
 }
 
@@ -173,8 +190,8 @@ export function backwardBuffers(arena: Arena, config: DecoderConfig, rows: numbe
  * same buffer where all rows are kept, a zeroed one otherwise. `gradient` is added to.
  */
 export function backwardLayer(
-  { kernels, config, rope, tensors, packed }: Stack,
-  gradient: DecoderTensors,
+  stack: Stack,
+  gradient: Gradient,
   layer: number,
   {
     rows,
@@ -189,23 +206,26 @@ export function backwardLayer(
   saved: LayerBuffers,
   dOutput: Float32Array,
   dInput: Float32Array,
-  { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones }: BackwardBuffers,
+  buffers: BackwardBuffers,
 ): void {
+  const { kernels, config, rope, tensors } = stack;
+  const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain } = buffers;
+  const { narrowed } = saved;
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
-  const transposed = packed.layers[layer] as PackedDecoder['layers'][number];
-  const grads = gradient.layers[layer] as DecoderTensors['layers'][number];
+  // Of an adapter's base nothing is trained: its gains get no gradient, its matrices and biases none either.
+  const grads = gradient.decoder?.layers[layer];
   const stride = qkvWidth(config);
   const count = keptCount({ rows, kept });
 
-  kernels.linear(dActivated, dOutput, transposed.down, count, width, feedForward, false);
-  kernels.linearWeightGradient(grads.down, saved.activated, dOutput, count, feedForward, width);
+  const fedForward = { x: saved.activated, narrowed: narrowed.down };
+  multiplyBackward(stack, gradient, layer, 'down', dActivated, dOutput, fedForward, buffers, count);
   kernels.swigluBackward(dGateUp, dActivated, saved.gateUp, count, feedForward);
-  kernels.linearWeightGradient(grads.gateUp, saved.middleNormed, dGateUp, count, width, 2 * feedForward);
-  kernels.linear(dNormed, dGateUp, transposed.gateUp, count, 2 * feedForward, width, false);
+  const gated = { x: saved.middleNormed, narrowed: narrowed.gateUp };
+  multiplyBackward(stack, gradient, layer, 'gateUp', dNormed, dGateUp, gated, buffers, count);
   kernels.rmsNormBackward(
     dOutput,
-    grads.feedForwardNorm,
+    grads?.feedForwardNorm ?? dGain,
     dNormed,
     saved.middle,
     weights.feedForwardNorm,
@@ -214,11 +234,11 @@ export function backwardLayer(
     width,
   );
 
-  if (config.attentionBias === 'qkvo')
+  if (config.attentionBias === 'qkvo' && grads !== undefined)
     kernels.linearWeightGradient(grads.attentionOutBias, ones, dOutput, count, 1, width);
   const dContext = kept === undefined ? dAttended : dKeptAttended;
-  kernels.linear(dContext, dOutput, transposed.attentionOut, count, width, heads * headDim, false);
-  kernels.linearWeightGradient(grads.attentionOut, saved.keptAttended, dOutput, count, heads * headDim, width);
+  const context = { x: saved.keptAttended, narrowed: narrowed.attentionOut };
+  multiplyBackward(stack, gradient, layer, 'attentionOut', dContext, dOutput, context, buffers, count);
   if (kept !== undefined) {
     kernels.embedBackward(dInput, dOutput, kept, count, width); // a scatter of rows
     dAttended.fill(0);
@@ -242,15 +262,17 @@ export function backwardLayer(
     const { queryNorm, keyNorm } = weights;
     const keys = heads * headDim; // where they begin in a row
     const [dKeys, projectedKeys] = [dQkv.subarray(keys), projected.subarray(keys)];
-    kernels.headNormBackward(dQkv, grads.queryNorm, projected, queryNorm, queryInverse, rows, stride, heads, headDim);
-    kernels.headNormBackward(dKeys, grads.keyNorm, projectedKeys, keyNorm, keyInverse, rows, stride, kvHeads, headDim);
+    const [dQueryNorm, dKeyNorm] = [grads?.queryNorm ?? dGain, grads?.keyNorm ?? dGain];
+    kernels.headNormBackward(dQkv, dQueryNorm, projected, queryNorm, queryInverse, rows, stride, heads, headDim);
+    kernels.headNormBackward(dKeys, dKeyNorm, projectedKeys, keyNorm, keyInverse, rows, stride, kvHeads, headDim);
   }
-  if (config.attentionBias !== undefined) kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, stride);
-  kernels.linearWeightGradient(grads.qkv, saved.normed, dQkv, rows, width, stride);
-  kernels.linear(dNormed, dQkv, transposed.qkv, rows, stride, width, false);
+  if (config.attentionBias !== undefined && grads !== undefined)
+    kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, stride);
+  const attending = { x: saved.normed, narrowed: narrowed.qkv };
+  multiplyBackward(stack, gradient, layer, 'qkv', dNormed, dQkv, attending, buffers, rows);
   kernels.rmsNormBackward(
     dInput,
-    grads.attentionNorm,
+    grads?.attentionNorm ?? dGain,
     dNormed,
     saved.input,
     weights.attentionNorm,

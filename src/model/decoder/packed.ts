@@ -1,33 +1,34 @@
 import type { DecoderConfig } from '../../core/backend.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import { type DecoderTensors, qkvWidth } from './parameters.js';
+import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './parameters.js';
 
-type Matrix = 'qkv' | 'attentionOut' | 'gateUp' | 'down';
+type Shape = readonly [number, number];
 
-/** A decoder's matrices in the form that `Kernels.linear` reads, made anew whenever the weights change. */
+/** A decoder's matrices in the form that `Kernels.linear` reads. */
 export class PackedDecoder {
   readonly layers: readonly Readonly<Record<Matrix, Float32Array>>[];
   /** hidden [width] to logits [vocabSize]. */
   readonly head: Float32Array;
+  /** What each matrix leads from and to. */
+  readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
   readonly #kernels: Kernels;
-  readonly #shapes: Readonly<Record<Matrix | 'head', readonly [number, number]>>;
   readonly #backward: boolean;
 
   /** @param backward true packs the transposes, through which gradients flow from outputs to inputs. */
   constructor(kernels: Kernels, config: DecoderConfig, backward: boolean) {
-    const { width, heads, headDim, feedForward, vocabSize } = config;
-    const shape = (inputs: number, outputs: number): [number, number] =>
+    const { qkv, attentionOut, gateUp, down } = matrixShapes(config);
+    const shape = ({ inputs, outputs }: { inputs: number; outputs: number }): Shape =>
       backward ? [outputs, inputs] : [inputs, outputs];
     this.#kernels = kernels;
     this.#backward = backward;
-    this.#shapes = {
-      qkv: shape(width, qkvWidth(config)),
-      attentionOut: shape(heads * headDim, width),
-      gateUp: shape(width, 2 * feedForward),
-      down: shape(feedForward, width),
-      head: shape(width, vocabSize),
+    this.shapes = {
+      qkv: shape(qkv),
+      attentionOut: shape(attentionOut),
+      gateUp: shape(gateUp),
+      down: shape(down),
+      head: shape({ inputs: config.width, outputs: config.vocabSize }),
     };
-    const room = (matrix: Matrix | 'head') => kernels.allocate(kernels.packedSize(...this.#shapes[matrix]));
+    const room = (matrix: Matrix | 'head') => kernels.allocate(kernels.packedSize(...this.shapes[matrix]));
     this.layers = Array.from({ length: config.layers }, () => ({
       qkv: room('qkv'),
       attentionOut: room('attentionOut'),
@@ -39,12 +40,11 @@ export class PackedDecoder {
 
   pack(tensors: DecoderTensors): void {
     const pack = (packed: Float32Array, weight: Float32Array, matrix: Matrix | 'head', transpose: boolean) =>
-      this.#kernels.pack(packed, weight, ...this.#shapes[matrix], transpose);
+      this.#kernels.pack(packed, weight, ...this.shapes[matrix], transpose);
     this.layers.forEach((layer, i) => {
       const weights = tensors.layers[i];
       if (weights === undefined) return;
-      for (const matrix of ['qkv', 'attentionOut', 'gateUp', 'down'] as const)
-        pack(layer[matrix], weights[matrix], matrix, this.#backward);
+      for (const matrix of MATRICES) pack(layer[matrix], weights[matrix], matrix, this.#backward);
     });
     // Kept as [vocabSize, width], the head's transpose.
     pack(this.head, tensors.output, 'head', !this.#backward);

@@ -1,4 +1,4 @@
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
 import { RandomStream } from '../../core/random.js';
 
@@ -32,16 +32,44 @@ export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
 }
 
+export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const;
+export type Matrix = (typeof MATRICES)[number];
+
+/** A matrix [inputs, outputs] and the projections that stand side by side in it. */
+export interface MatrixShape {
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly parts: readonly { readonly projection: ProjectionName; readonly outputs: number }[];
+}
+
+/** The matrices of every layer. */
+export function matrixShapes(config: DecoderConfig): Readonly<Record<Matrix, MatrixShape>> {
+  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const shape = (inputs: number, ...parts: (readonly [ProjectionName, number])[]): MatrixShape => ({
+    inputs,
+    outputs: parts.reduce((sum, [, outputs]) => sum + outputs, 0),
+    parts: parts.map(([projection, outputs]) => ({ projection, outputs })),
+  });
+  return {
+    qkv: shape(width, ['q', heads * headDim], ['k', kvHeads * headDim], ['v', kvHeads * headDim]),
+    attentionOut: shape(heads * headDim, ['o', width]),
+    gateUp: shape(width, ['gate', feedForward], ['up', feedForward]),
+    down: shape(feedForward, ['down', width]),
+  };
+}
+
 function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
-  const { width, heads, headDim, feedForward, attentionBias, queryKeyNorm } = config;
+  const { width, headDim, attentionBias, queryKeyNorm } = config;
+  const shapes = matrixShapes(config);
+  const matrix = (name: Matrix) => [shapes[name].inputs, shapes[name].outputs];
   const present = (feature: boolean, length: number) => [feature ? length : 0];
   return {
     attentionNorm: [width],
-    qkv: [width, qkvWidth(config)],
-    attentionOut: [heads * headDim, width],
+    qkv: matrix('qkv'),
+    attentionOut: matrix('attentionOut'),
     feedForwardNorm: [width],
-    gateUp: [width, 2 * feedForward],
-    down: [feedForward, width],
+    gateUp: matrix('gateUp'),
+    down: matrix('down'),
     qkvBias: present(attentionBias !== undefined, qkvWidth(config)),
     attentionOutBias: present(attentionBias === 'qkvo', width),
     queryNorm: present(queryKeyNorm === true, headDim),

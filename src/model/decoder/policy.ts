@@ -1,8 +1,11 @@
 import type { DecoderConfig, OptimStepResult, OptimStepSettings } from '../../core/backend.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import { adapterTensors, initialiseAdapter } from './adapter.js';
 import type { Sequence } from './batch.js';
 import { Decoder, type Scores } from './decoder.js';
-import { type DecoderTensors, decoderTensors, initialise, parameterCount } from './parameters.js';
+import type { Gradient } from './multiply.js';
+import { type DecoderTensors, decoderTensors, initialise } from './parameters.js';
+import { type ModelSource, type ModelWeights, modelWeights } from './weights.js';
 
 /** The optimiser's whole state, as flat as the weights. */
 export interface OptimizerState {
@@ -11,26 +14,39 @@ export interface OptimizerState {
   readonly secondMoment: Float32Array; // [parameters]
 }
 
-/** A trainable decoder: weights, gradient, AdamW. What only training needs is allocated when it begins. */
+/**
+ * A trainable decoder, or an adapter on a decoder that stays as it is: weights, gradient, AdamW. What only training needs is
+ * allocated when it begins, and for the trained weights only.
+ */
 export class PolicyModel {
   readonly config: DecoderConfig;
-  readonly tensors: DecoderTensors;
   readonly #kernels: Kernels;
+  readonly #weights: ModelWeights;
   readonly #decoder: Decoder;
   #optimizerState: OptimizerState | undefined;
-  #gradientTensors: DecoderTensors | undefined;
-  #share: DecoderTensors | undefined;
+  #gradientTensors: Gradient | undefined;
+  #share: Gradient | undefined;
   #accumulated = false;
 
-  constructor(kernels: Kernels, config: DecoderConfig) {
-    this.config = config;
+  constructor(kernels: Kernels, source: ModelSource) {
     this.#kernels = kernels;
-    this.#decoder = new Decoder(kernels, config);
-    this.tensors = this.#zeros();
+    this.#weights = modelWeights(kernels, source);
+    this.#decoder = new Decoder(kernels, this.#weights);
+    this.config = this.#decoder.config;
+  }
+
+  /** The decoder's tensors: of an adapter, its base's. */
+  get tensors(): DecoderTensors {
+    return this.#weights.decoder.tensors;
+  }
+
+  /** What is trained, in one buffer. */
+  get trained(): Float32Array {
+    return this.#weights.trained.tensors.flat;
   }
 
   get parameters(): number {
-    return this.tensors.flat.length;
+    return this.trained.length;
   }
 
   get optimizer(): OptimizerState {
@@ -39,7 +55,7 @@ export class PolicyModel {
     return this.#optimizerState;
   }
 
-  get #gradient(): DecoderTensors {
+  get #gradient(): Gradient {
     this.#gradientTensors ??= this.#zeros();
     return this.#gradientTensors;
   }
@@ -49,14 +65,17 @@ export class PolicyModel {
     return this.#gradient.flat;
   }
 
+  /** Random first weights of what is trained. */
   initialise(seed: number): void {
-    initialise(this.config, this.tensors, seed);
+    const { adapter } = this.#weights;
+    if (adapter === undefined) initialise(this.config, this.tensors, seed);
+    else initialiseAdapter(this.config, adapter.settings, adapter.tensors, seed);
     this.weightsChanged();
   }
 
-  /** To be called after writing to `tensors`. */
+  /** To be called after writing to `trained` or views of it. */
   weightsChanged(): void {
-    this.#decoder.use(this.tensors);
+    this.#weights.trained.changed();
   }
 
   score(sequences: readonly Sequence[]): Scores {
@@ -89,7 +108,7 @@ export class PolicyModel {
     if (applied) {
       this.optimizer.step++;
       this.#kernels.adamw(
-        this.tensors.flat,
+        this.trained,
         this.#gradient.flat,
         this.optimizer.firstMoment,
         this.optimizer.secondMoment,
@@ -114,17 +133,20 @@ export class PolicyModel {
     this.#optimizerState.secondMoment.fill(0);
   }
 
-  #emptyShare(): DecoderTensors {
+  #emptyShare(): Gradient {
     this.#share ??= this.#zeros();
     this.#share.flat.fill(0);
     return this.#share;
   }
 
-  #zeros(): DecoderTensors {
-    return decoderTensors(this.config, this.#kernels.allocate(parameterCount(this.config)));
+  #zeros(): Gradient {
+    const { adapter } = this.#weights;
+    const flat = this.#kernels.allocate(this.parameters);
+    if (adapter === undefined) return { flat, decoder: decoderTensors(this.config, flat) };
+    return { flat, adapter: adapterTensors(this.config, adapter.settings, flat) };
   }
 
-  #norm({ flat }: DecoderTensors): number {
+  #norm({ flat }: Gradient): number {
     return Math.sqrt(this.#kernels.sumOfSquares(flat, flat.length));
   }
 }

@@ -12,9 +12,8 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { CacheSlots, type Slot } from './cache-slots.js';
 import { logitRows } from './decoder.js';
 import { forwardLayer, layerBuffers } from './layers.js';
-import { PackedDecoder } from './packed.js';
-import { type DecoderTensors, decoderTensors, parameterCount } from './parameters.js';
 import { ropeTable } from './rope.js';
+import { type ModelSource, type ModelWeights, modelWeights } from './weights.js';
 
 export interface SamplerRequest extends Sampling {
   readonly id: number;
@@ -63,8 +62,7 @@ export class Sampler {
   readonly #rowSlots: Int32Array;
   readonly #rowPositions: Int32Array;
   readonly #rowTopK: Int32Array;
-  readonly #tensors: DecoderTensors;
-  readonly #packed: PackedDecoder;
+  readonly #weights: ModelWeights;
   readonly #slots: CacheSlots;
   readonly #keys: Float32Array[]; // a layer each
   readonly #values: Float32Array[];
@@ -72,14 +70,14 @@ export class Sampler {
   #running: Running[] = [];
   #version = -1;
 
-  constructor(kernels: Kernels, config: DecoderConfig) {
+  constructor(kernels: Kernels, source: ModelSource) {
     this.#kernels = kernels;
+    this.#weights = modelWeights(kernels, source);
+    const { config } = this.#weights.decoder;
     this.#config = config;
     this.#arena = new Arena(kernels);
     this.#noRows = kernels.allocateIntegers(0);
     this.#rope = ropeTable(kernels, config);
-    this.#tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
-    this.#packed = new PackedDecoder(kernels, config, false);
     const slotFloats = kernels.cacheSlotSize(config.context, config.kvHeads, config.headDim);
     const affordable = Math.floor(CACHE_BYTES / (2 * 4 * slotFloats * config.layers));
     const slots = Math.max(1, Math.min(MAX_SLOTS, affordable));
@@ -94,10 +92,10 @@ export class Sampler {
     this.#values = room();
   }
 
-  /** Takes a copy of the weights: what the trainer does next does not reach running requests. */
-  load(weights: Float32Array, version: number): void {
-    this.#tensors.flat.set(weights);
-    this.#packed.pack(this.#tensors);
+  /** Takes a copy of the trained weights: what the trainer does next does not reach running requests. */
+  load(trained: Float32Array, version: number): void {
+    this.#weights.trained.tensors.flat.set(trained);
+    this.#weights.trained.changed();
     this.#slots.forget();
     this.#version = version;
   }
@@ -214,15 +212,18 @@ export class Sampler {
       positions[i] = row.position;
     });
     const stream = this.#arena.take(count * width);
-    kernels.embed(stream, this.#tensors.embedding, tokens, count, width);
-    const buffers = layerBuffers(this.#arena, this.#config, { rows: count, kept: undefined }, stream, true);
+    const { decoder, adapter } = this.#weights;
+    kernels.embed(stream, decoder.tensors.embedding, tokens, count, width);
     const stack = {
       kernels,
       config: this.#config,
       rope: this.#rope,
-      tensors: this.#tensors,
-      packed: this.#packed,
+      tensors: decoder.tensors,
+      packed: decoder.forward,
+      adapter: adapter?.forward,
     };
+    const shape = { rows: count, kept: undefined };
+    const buffers = layerBuffers(this.#arena, this.#config, shape, stream, true, stack.adapter);
     for (let layer = 0; layer < layers; layer++) {
       const kept = purpose === 'prefill' && layer === layers - 1 ? this.#noRows : undefined;
       forwardLayer(stack, layer, { rows: count, positions, kept }, buffers, stream, (l, { attended, qkv }) =>
@@ -258,7 +259,8 @@ export class Sampler {
       'decode',
     );
     const normed = this.#arena.take(count * width);
-    kernels.rmsNorm(normed, this.#arena.take(count), stream, this.#tensors.finalNorm, count, width, normEpsilon);
+    const { tensors: base, forward } = this.#weights.decoder;
+    kernels.rmsNorm(normed, this.#arena.take(count), stream, base.finalNorm, count, width, normEpsilon);
     const block = Math.min(count, logitRows(vocabSize));
     const logits = this.#arena.take(block * vocabSize);
     const tokens = this.#rowTokens.subarray(0, block);
@@ -279,7 +281,7 @@ export class Sampler {
         topP[i] = request.topP;
       }
       const hidden = normed.subarray(first * width, (first + n) * width);
-      kernels.linear(logits, hidden, this.#packed.head, n, width, vocabSize, false);
+      kernels.linear(logits, hidden, forward.head, n, width, vocabSize, false);
       kernels.sampleTokens(tokens, logprobs, logits, uniforms, inverse, topK, topP, n, vocabSize);
       for (let i = 0; i < n; i++) {
         const one = running[first + i] as Running;

@@ -5,7 +5,7 @@
  */
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
-import { type DecoderTensors, parameterCount } from '../decoder/parameters.js';
+import { type DecoderTensors, MATRICES, parameterCount } from '../decoder/parameters.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
 import { type NamedTensor, requireTensor, type StoredTensor } from './safetensors.js';
 
@@ -73,8 +73,8 @@ function direct(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
       found.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
       found.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
     }
-    const { query, key, value, attentionOut } = projections(config, index);
-    found.push(...biases(layer.qkvBias, [query, key, value]), ...biases(layer.attentionOutBias, [attentionOut]));
+    const { qkv, attentionOut } = projections(config, index);
+    found.push(...biases(layer.qkvBias, qkv), ...biases(layer.attentionOutBias, attentionOut));
   });
   return found;
 }
@@ -91,14 +91,9 @@ function biases(bias: Float32Array, parts: readonly Projection[]): NamedTensor[]
 
 /** The engine's matrices, each with the projections that stand side by side in it. */
 function fused(tensors: DecoderTensors, config: DecoderConfig): { matrix: Float32Array; parts: Projection[] }[] {
-  return tensors.layers.flatMap(({ qkv, attentionOut, gateUp, down }, index) => {
-    const layer = projections(config, index);
-    return [
-      { matrix: qkv, parts: [layer.query, layer.key, layer.value] },
-      { matrix: attentionOut, parts: [layer.attentionOut] },
-      { matrix: gateUp, parts: [layer.gate, layer.up] },
-      { matrix: down, parts: [layer.down] },
-    ];
+  return tensors.layers.flatMap((layer, index) => {
+    const parts = projections(config, index);
+    return MATRICES.map((matrix) => ({ matrix: layer[matrix], parts: parts[matrix] }));
   });
 }
 

@@ -1,5 +1,6 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
+import { MATRICES, type Matrix, matrixShapes } from '../decoder/parameters.js';
 import type { TensorShape } from './safetensors.js';
 
 export const EMBEDDING = 'model.embed_tokens.weight'; // [V, d]
@@ -13,24 +14,34 @@ export interface Projection {
   readonly inputs: number;
 }
 
-type ProjectionName = 'query' | 'key' | 'value' | 'attentionOut' | 'gate' | 'up' | 'down';
+const modules: Readonly<Record<ProjectionName, string>> = {
+  q: 'self_attn.q_proj',
+  k: 'self_attn.k_proj',
+  v: 'self_attn.v_proj',
+  o: 'self_attn.o_proj',
+  gate: 'mlp.gate_proj',
+  up: 'mlp.up_proj',
+  down: 'mlp.down_proj',
+};
 
-/** The linear layers of layer `index`. */
-export function projections(config: DecoderConfig, index: number): Record<ProjectionName, Projection> {
-  const { width, feedForward } = config;
-  const queries = config.heads * config.headDim;
-  const keys = config.kvHeads * config.headDim;
-  const attention = `model.layers.${index}.self_attn`;
-  const mlp = `model.layers.${index}.mlp`;
-  return {
-    query: { name: `${attention}.q_proj`, outputs: queries, inputs: width },
-    key: { name: `${attention}.k_proj`, outputs: keys, inputs: width },
-    value: { name: `${attention}.v_proj`, outputs: keys, inputs: width },
-    attentionOut: { name: `${attention}.o_proj`, outputs: width, inputs: queries },
-    gate: { name: `${mlp}.gate_proj`, outputs: feedForward, inputs: width },
-    up: { name: `${mlp}.up_proj`, outputs: feedForward, inputs: width },
-    down: { name: `${mlp}.down_proj`, outputs: width, inputs: feedForward },
+/** What a projection is called inside its block, in lists of modules too: `q_proj`. */
+export function moduleName(projection: ProjectionName): string {
+  return modules[projection].replace(/^.*\./, '');
+}
+
+/** What a projection of layer `index` is called. */
+export function projectionName(projection: ProjectionName, index: number): string {
+  return `model.layers.${index}.${modules[projection]}`;
+}
+
+/** The linear layers of layer `index` by the matrix of the engine in which they stand side by side. */
+export function projections(config: DecoderConfig, index: number): Record<Matrix, Projection[]> {
+  const shapes = matrixShapes(config);
+  const of = (matrix: Matrix) => {
+    const { inputs, parts } = shapes[matrix];
+    return parts.map(({ projection, outputs }) => ({ name: projectionName(projection, index), outputs, inputs }));
   };
+  return { qkv: of('qkv'), attentionOut: of('attentionOut'), gateUp: of('gateUp'), down: of('down') };
 }
 
 /** The gains of the norms of layer `index`: [d] each, and [headDim] where queries and keys are normalised. */
@@ -54,7 +65,7 @@ export function expectedTensors(config: DecoderConfig): TensorShape[] {
   if (config.untiedOutput) tensors.push({ name: OUTPUT, shape: [vocabSize, width] });
   for (let index = 0; index < config.layers; index++) {
     const layer = projections(config, index);
-    for (const { name, outputs, inputs } of Object.values(layer)) {
+    for (const { name, outputs, inputs } of MATRICES.flatMap((matrix) => layer[matrix])) {
       tensors.push({ name: `${name}.weight`, shape: [outputs, inputs] });
     }
     for (const { name, outputs } of biased(config, layer)) tensors.push({ name: `${name}.bias`, shape: [outputs] });
@@ -66,8 +77,7 @@ export function expectedTensors(config: DecoderConfig): TensorShape[] {
   return tensors;
 }
 
-function biased({ attentionBias }: DecoderConfig, layer: Record<ProjectionName, Projection>): Projection[] {
+function biased({ attentionBias }: DecoderConfig, { qkv, attentionOut }: Record<Matrix, Projection[]>): Projection[] {
   if (attentionBias === undefined) return [];
-  const inputs = [layer.query, layer.key, layer.value];
-  return attentionBias === 'qkv' ? inputs : [...inputs, layer.attentionOut];
+  return attentionBias === 'qkv' ? qkv : [...qkv, ...attentionOut];
 }

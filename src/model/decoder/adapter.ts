@@ -1,0 +1,188 @@
+/**
+ * Low-rank adapters (LoRA, Hu et al. 2021, https://arxiv.org/abs/2106.09685): y = x W + (alpha / rank) (x A) B, where W stays
+ * as it is. Projections that stand side by side in one of the engine's matrices are adapted together: their A's side by side
+ * as one [inputs, n · rank], their B's as the blocks of a block-diagonal [n · rank, outputs]. Two products a matrix serve
+ * any number of them.
+ */
+import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import { ArgumentError } from '../../core/errors.js';
+import { RandomStream } from '../../core/random.js';
+import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './parameters.js';
+
+/** An adapted projection in its matrix. */
+interface AdaptedPart {
+  readonly projection: AdapterSettings['targets'][number];
+  /** Its first column in the matrix. */
+  readonly column: number;
+  readonly outputs: number;
+}
+
+/** A matrix of which at least one projection is adapted. */
+export interface AdaptedMatrix {
+  readonly matrix: Matrix;
+  readonly inputs: number;
+  readonly outputs: number;
+  /** n · rank for n adapted projections. */
+  readonly width: number;
+  readonly parts: readonly AdaptedPart[]; // [n]
+}
+
+/** The matrices that an adapter changes, in the order of its parameters; the same in every layer. */
+export function adaptedMatrices(config: DecoderConfig, { rank, targets }: AdapterSettings): AdaptedMatrix[] {
+  const shapes = matrixShapes(config);
+  return MATRICES.flatMap((matrix) => {
+    const { inputs, outputs } = shapes[matrix];
+    const parts = adaptedParts(shapes[matrix], targets);
+    return parts.length === 0 ? [] : { matrix, inputs, outputs, width: parts.length * rank, parts };
+  });
+}
+
+function adaptedParts({ parts }: MatrixShape, targets: AdapterSettings['targets']): AdaptedPart[] {
+  let column = 0;
+  return parts.flatMap(({ projection, outputs }) => {
+    const part = { projection, column, outputs };
+    column += outputs;
+    return targets.includes(projection) ? part : [];
+  });
+}
+
+/** An adapter's tensors for one matrix. */
+export interface AdapterPair {
+  readonly A: Float32Array; // [inputs, n · rank], the projections' A's side by side
+  readonly B: Float32Array; // the projections' B's [rank, outputs of the projection], one after another
+}
+
+/** An adapter's tensors, each a view into one flat buffer. */
+export interface AdapterTensors {
+  readonly flat: Float32Array;
+  readonly layers: readonly Readonly<Partial<Record<Matrix, AdapterPair>>>[];
+}
+
+/** The tensors of one adapted matrix. */
+export function adapterPair({ layers }: AdapterTensors, layer: number, matrix: Matrix): AdapterPair {
+  return layers[layer]?.[matrix] as AdapterPair;
+}
+
+const sizesOf = ({ inputs, width, parts }: AdaptedMatrix, { rank }: AdapterSettings) => ({
+  A: inputs * width,
+  B: parts.reduce((sum, { outputs }) => sum + rank * outputs, 0),
+});
+
+/** Floats in all tensors together. */
+export function adapterParameterCount(config: DecoderConfig, settings: AdapterSettings): number {
+  const sizes = adaptedMatrices(config, settings).map((adapted) => sizesOf(adapted, settings));
+  return config.layers * sizes.reduce((sum, { A, B }) => sum + A + B, 0);
+}
+
+/** Views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats. @throws ArgumentError */
+export function adapterTensors(config: DecoderConfig, settings: AdapterSettings, flat: Float32Array): AdapterTensors {
+  checkAdapter(settings);
+  const count = adapterParameterCount(config, settings);
+  if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
+  let offset = 0;
+  const next = (size: number) => {
+    offset += size;
+    return flat.subarray(offset - size, offset);
+  };
+  const matrices = adaptedMatrices(config, settings);
+  const pairOf = (adapted: AdaptedMatrix): AdapterPair => {
+    const { A, B } = sizesOf(adapted, settings);
+    return { A: next(A), B: next(B) };
+  };
+  const layers = Array.from({ length: config.layers }, () =>
+    Object.fromEntries(matrices.map((adapted) => [adapted.matrix, pairOf(adapted)])),
+  );
+  return { flat, layers };
+}
+
+function checkAdapter({ rank, alpha, targets }: AdapterSettings): void {
+  if (!Number.isInteger(rank) || rank < 1)
+    throw new ArgumentError(`an adapter's rank must be a whole number of at least 1, got ${rank}`);
+  if (!(alpha > 0)) throw new ArgumentError(`an adapter's alpha must be positive, got ${alpha}`);
+  if (targets.length === 0) throw new ArgumentError('an adapter needs at least one target');
+}
+
+/**
+ * Random first weights, a pure function of the seed, as PEFT draws them: A uniform in ±1/sqrt(inputs) (Kaiming's rule with
+ * a = sqrt(5)), B 0, so that the adapter changes nothing yet.
+ */
+export function initialiseAdapter(
+  config: DecoderConfig,
+  settings: AdapterSettings,
+  { layers }: AdapterTensors,
+  seed: number,
+): void {
+  const random = new RandomStream('initialise adapter', seed);
+  const matrices = adaptedMatrices(config, settings);
+  for (const layer of layers) {
+    for (const { matrix, inputs } of matrices) {
+      const { A, B } = layer[matrix] as AdapterPair;
+      for (let i = 0; i < A.length; i++) A[i] = (2 * random.uniform() - 1) * inputs ** -0.5;
+      B.fill(0);
+    }
+  }
+}
+
+/** (alpha / rank) times the B's, block-diagonal, into `blocks` [n · rank, outputs], whose other entries are left alone. */
+export function spreadBlocks(
+  blocks: Float32Array,
+  { outputs: stride, parts }: AdaptedMatrix,
+  { rank, alpha }: AdapterSettings,
+  B: Float32Array,
+): void {
+  let from = 0;
+  parts.forEach(({ column, outputs }, n) => {
+    for (let j = 0; j < rank; j++) {
+      const to = (n * rank + j) * stride + column;
+      for (let o = 0; o < outputs; o++) blocks[to + o] = (alpha / rank) * (B[from++] as number);
+    }
+  });
+}
+
+/** The way back, for gradients: (alpha / rank) times the blocks is added to the B's. What is not of a block is dropped. */
+export function gatherBlocks(
+  B: Float32Array,
+  { outputs: stride, parts }: AdaptedMatrix,
+  { rank, alpha }: AdapterSettings,
+  blocks: Float32Array,
+): void {
+  let to = 0;
+  parts.forEach(({ column, outputs }, n) => {
+    for (let j = 0; j < rank; j++) {
+      const from = (n * rank + j) * stride + column;
+      for (let o = 0; o < outputs; o++, to++) B[to] = (B[to] as number) + (alpha / rank) * (blocks[from + o] as number);
+    }
+  });
+}
+
+/** Folds an adapter into a decoder's weights: W + (alpha / rank) A B, summed in double precision. */
+export function mergeAdapter(
+  config: DecoderConfig,
+  settings: AdapterSettings,
+  target: DecoderTensors,
+  adapter: AdapterTensors,
+): void {
+  const { rank, alpha } = settings;
+  const matrices = adaptedMatrices(config, settings);
+  target.layers.forEach((weights, layer) => {
+    for (const { matrix, inputs, outputs: stride, width, parts } of matrices) {
+      const { A, B } = adapterPair(adapter, layer, matrix);
+      const W = weights[matrix];
+      let block = 0;
+      parts.forEach(({ column, outputs }, n) => {
+        const sums = new Float64Array(outputs);
+        for (let i = 0; i < inputs; i++) {
+          sums.fill(0);
+          for (let j = 0; j < rank; j++) {
+            const a = A[i * width + n * rank + j] as number;
+            const from = block + j * outputs;
+            for (let o = 0; o < outputs; o++) sums[o] = (sums[o] as number) + a * (B[from + o] as number);
+          }
+          const to = i * stride + column;
+          for (let o = 0; o < outputs; o++) W[to + o] = (W[to + o] as number) + (alpha / rank) * (sums[o] as number);
+        }
+        block += rank * outputs;
+      });
+    }
+  });
+}

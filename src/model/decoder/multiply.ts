@@ -1,0 +1,79 @@
+/** A layer's matrix products, with the share of an adapter where there is one. */
+import type { DecoderConfig } from '../../core/backend.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { type AdapterTensors, adapterPair, gatherBlocks } from './adapter.js';
+import type { PackedDecoder } from './packed.js';
+import type { PackedAdapter } from './packed-adapter.js';
+import type { DecoderTensors, Matrix } from './parameters.js';
+
+/** What a pass reads. The packed forms are those of its direction: from inputs to outputs, or back. */
+export interface Stack {
+  readonly kernels: Kernels;
+  readonly config: DecoderConfig;
+  readonly rope: Float32Array;
+  readonly tensors: DecoderTensors;
+  readonly packed: PackedDecoder;
+  readonly adapter: PackedAdapter | undefined;
+}
+
+/** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
+export interface Gradient {
+  readonly flat: Float32Array;
+  readonly decoder?: DecoderTensors;
+  readonly adapter?: AdapterTensors;
+}
+
+/**
+ * out [rows, to] = x [rows, from] M, or added to it. Where M is adapted, the adapter's share is computed by way of
+ * `narrowed` [rows, n · rank] and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
+ */
+export function multiply(
+  { kernels, packed, adapter }: Stack,
+  layer: number,
+  matrix: Matrix,
+  out: Float32Array,
+  x: Float32Array,
+  narrowed: Float32Array,
+  rows: number,
+  accumulate: boolean,
+): void {
+  const [from, to] = packed.shapes[matrix];
+  const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
+  kernels.linear(out, x, matrices[matrix], rows, from, to, accumulate);
+  const pair = adapter?.layers[layer]?.[matrix];
+  if (pair === undefined) return;
+  const { width } = pair.adapted;
+  kernels.linear(narrowed, x, pair.narrow, rows, from, width, false);
+  kernels.linear(out, narrowed, pair.widen, rows, width, to, true);
+}
+
+/**
+ * The backward pass of `multiply`: dx [rows, inputs] from dOut [rows, outputs], and the gradient of the matrix, or of its
+ * adapter (A: xᵀ dNarrowed; B: narrowedᵀ dOut), which is added to. `x` and `narrowed` are those of the forward pass,
+ * dNarrowed [rows, n · rank] and dBlocks [n · rank, outputs] working memory.
+ */
+export function multiplyBackward(
+  stack: Stack,
+  gradient: Gradient,
+  layer: number,
+  matrix: Matrix,
+  dx: Float32Array,
+  dOut: Float32Array,
+  { x, narrowed }: { readonly x: Float32Array; readonly narrowed: Float32Array },
+  { dNarrowed, dBlocks }: { readonly dNarrowed: Float32Array; readonly dBlocks: Float32Array },
+  rows: number,
+): void {
+  const { kernels, packed, adapter } = stack;
+  const [outputs, inputs] = packed.shapes[matrix];
+  multiply(stack, layer, matrix, dx, dOut, dNarrowed, rows, false);
+  const own = gradient.decoder?.layers[layer];
+  if (own !== undefined) kernels.linearWeightGradient(own[matrix], x, dOut, rows, inputs, outputs);
+  const adapted = adapter?.layers[layer]?.[matrix]?.adapted;
+  if (gradient.adapter === undefined || adapter === undefined || adapted === undefined) return;
+  const { A, B } = adapterPair(gradient.adapter, layer, matrix);
+  const { width } = adapted;
+  kernels.linearWeightGradient(A, x, dNarrowed, rows, inputs, width);
+  const blocks = dBlocks.subarray(0, width * outputs).fill(0);
+  kernels.linearWeightGradient(blocks, narrowed, dOut, rows, width, outputs);
+  gatherBlocks(B, adapted, adapter.settings, blocks);
+}

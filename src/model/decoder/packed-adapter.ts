@@ -1,0 +1,63 @@
+import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { type AdaptedMatrix, type AdapterTensors, adaptedMatrices, adapterPair, spreadBlocks } from './adapter.js';
+import type { Matrix } from './parameters.js';
+
+/** Two matrices in the form that `Kernels.linear` reads, one after the other: down to n · rank, and up again. */
+interface PackedPair {
+  readonly adapted: AdaptedMatrix;
+  readonly narrow: Float32Array;
+  readonly widen: Float32Array;
+}
+
+/**
+ * An adapter's matrices in the form that `Kernels.linear` reads: A, then B with alpha / rank folded in; backward, from outputs
+ * to inputs, the transposes of B and then of A.
+ */
+export class PackedAdapter {
+  readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
+  readonly settings: AdapterSettings;
+  readonly matrices: readonly AdaptedMatrix[];
+  readonly #kernels: Kernels;
+  readonly #backward: boolean;
+  /** The block-diagonal B of each matrix, in turn for every layer. */
+  readonly #blocks: readonly Float32Array[];
+
+  constructor(kernels: Kernels, config: DecoderConfig, settings: AdapterSettings, backward: boolean) {
+    this.#kernels = kernels;
+    this.settings = settings;
+    this.#backward = backward;
+    this.matrices = adaptedMatrices(config, settings);
+    this.#blocks = this.matrices.map(({ width, outputs }) => kernels.allocate(width * outputs));
+    const room = (from: number, to: number) => kernels.allocate(kernels.packedSize(from, to));
+    this.layers = Array.from({ length: config.layers }, () =>
+      Object.fromEntries(
+        this.matrices.map((adapted) => {
+          const { matrix, inputs, outputs, width } = adapted;
+          const [from, to] = backward ? [outputs, inputs] : [inputs, outputs];
+          return [matrix, { adapted, narrow: room(from, width), widen: room(width, to) }];
+        }),
+      ),
+    );
+  }
+
+  pack(tensors: AdapterTensors): void {
+    const kernels = this.#kernels;
+    this.layers.forEach((layer, l) => {
+      this.matrices.forEach((adapted, m) => {
+        const { matrix, inputs, outputs, width } = adapted;
+        const { narrow, widen } = layer[matrix] as PackedPair;
+        const { A, B } = adapterPair(tensors, l, matrix);
+        const blocks = this.#blocks[m] as Float32Array;
+        spreadBlocks(blocks, adapted, this.settings, B);
+        if (this.#backward) {
+          kernels.pack(narrow, blocks, outputs, width, true);
+          kernels.pack(widen, A, width, inputs, true);
+        } else {
+          kernels.pack(narrow, A, inputs, width, false);
+          kernels.pack(widen, blocks, width, outputs, false);
+        }
+      });
+    });
+  }
+}
