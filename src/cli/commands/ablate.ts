@@ -1,11 +1,10 @@
-import { relative } from 'node:path';
 import { RecipeError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
 import { type AblateOptions, ablateWith } from '../../training/ablate.js';
 import { type AblationRecord, readAblation } from '../../training/ablate-record.js';
 import { type CommandContext, INTERRUPTED } from '../context.js';
 import { ablationLines, endedLine } from '../reporter/ablation.js';
-import { duration, wrap } from '../reporter/format.js';
+import { duration, nearPath, wrap } from '../reporter/format.js';
 import { evaluationLine } from '../reporter/progress.js';
 import { screenOf } from '../reporter/screen.js';
 
@@ -46,7 +45,7 @@ export async function ablateCommand(context: CommandContext, source: string, fla
       }
     : {
         onStart: (plan) => {
-          directory = relative('', plan.directory) || '.';
+          directory = nearPath(plan.directory);
           const at = plan.parallel > 1 ? `, ${plan.parallel} at a time` : '';
           say(`${plan.runs.length} runs${at}, in ${directory}`);
         },

@@ -1,4 +1,5 @@
 /** Bars, tables and lines as people read them; numbers stand in core. */
+import { relative } from 'node:path';
 import { mean } from '../../core/statistics.js';
 
 export { duration, grouped, percent, short, significant, visible } from '../../core/format.js';
@@ -64,4 +65,10 @@ export function wrap(text: string, width: number): string[] {
     lines.push(rest);
   }
   return lines;
+}
+
+/** A path as a person would type it: from the working directory where it lies below it. */
+export function nearPath(path: string): string {
+  const near = relative('', path) || '.';
+  return near.startsWith('..') ? path : near;
 }

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
-import { relative } from 'node:path';
 import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { readEpisodes } from '../../runs/episodes.js';
 import { nodeFiles } from '../../runs/node-files.js';
 import { choosePair, pairLines } from './conversation.js';
-import { wrap } from './format.js';
+import { nearPath, wrap } from './format.js';
 import { emptyHistory, type History, remember } from './history.js';
 import { evaluationLine, secondsLeft, spikeLine, stepLegend, stepLine, warmupLine } from './progress.js';
 import { type Screen, tone } from './screen.js';
@@ -42,8 +41,7 @@ export class TerminalReporter implements MetricSink {
     this.#screen = screen;
     this.#recipe = recipe;
     this.#request = options.request;
-    const near = relative('', options.runPath) || '.';
-    this.#runPath = near.startsWith('..') ? options.runPath : near;
+    this.#runPath = nearPath(options.runPath);
   }
 
   /** Takes in what happened before a run was interrupted, and says only where it goes on. */
