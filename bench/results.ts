@@ -106,8 +106,11 @@ const fastest = (rows: readonly Row[]): Row | undefined =>
 const both = (a: Row, b: Row): boolean | undefined =>
   a.clean === false || b.clean === false ? false : a.clean === undefined || b.clean === undefined ? undefined : true;
 
-/** Ours over each kind of peer, either at its best number of threads. `targets`: by a peer's name up to its first comma. */
-export function peerRatios(rows: readonly Row[], targets: Readonly<Record<string, number>>): Ratio[] {
+/**
+ * Ours over each kind of peer, either at its best number of threads. `targets`: by a peer's name up to its first comma;
+ * undefined for one that is compared without a target.
+ */
+export function peerRatios(rows: readonly Row[], targets: Readonly<Record<string, number | undefined>>): Ratio[] {
   const own = fastest(rows.filter(({ engine }) => engine === OWN));
   if (own === undefined) return [];
   return Object.entries(targets).flatMap(([kind, target]) => {
@@ -115,7 +118,8 @@ export function peerRatios(rows: readonly Row[], targets: Readonly<Record<string
     if (peer === undefined) return [];
     const what = `${OWN} / ${peer.engine}, ${threadsText(peer.threads)} (best of ${kind})`;
     const { part, shape } = own;
-    return { part, shape, what, value: own.median / peer.median, target, clean: both(own, peer) };
+    const value = own.median / peer.median;
+    return { part, shape, what, value, ...(target === undefined ? {} : { target }), clean: both(own, peer) };
   });
 }
 

@@ -34,7 +34,7 @@ export async function benchEstimators(context: Context): Promise<void> {
         results.rows.push(...rows);
         const own = rows.find(({ engine }) => engine === OWN);
         if (own !== undefined) perTurn.push({ turns: count, rate: own.median, clean: own.clean });
-        results.ratios.push(...peerRatios(rows, { "the paper's code": 1 }));
+        results.ratios.push(...peerRatios(rows, { "the paper's code": undefined }));
       } finally {
         for (const peer of peers) await peer.stop();
       }

@@ -40,7 +40,7 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
     const rows = rowsOf(PART, shape.name, series, trainingFlops(engines[0]?.parameters ?? 0));
     results.rows.push(...rows);
     results.ratios.push(...threadRatios(rows, THREADS_TARGET));
-    results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] ?? 0 }));
+    results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] }));
     const best = rows.filter(({ engine }) => engine === OWN).at(-1);
     const target = PEAK_TARGETS[shape.name];
     if (target !== undefined && best?.peakShare !== undefined) {

@@ -31,6 +31,7 @@ export const script = (name: string): string => fileURLToPath(new URL(name, impo
 /** What the Python peers need to keep to their threads and to this machine. */
 export const pythonVariables = (threads: number): Readonly<Record<string, string>> => ({
   OMP_NUM_THREADS: `${threads}`,
+  PYTHONDONTWRITEBYTECODE: '1',
   TOKENIZERS_PARALLELISM: 'false',
   HF_HUB_OFFLINE: '1',
   TRANSFORMERS_VERBOSITY: 'error',
