@@ -1,5 +1,6 @@
 /** How a recipe names a policy's model: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
+import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../core/backend.js';
 import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/spec.js';
 
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
@@ -25,7 +26,16 @@ export interface CheckpointSpec {
   readonly path: string;
 }
 
-export type ModelSpec = TinyDecoderSpec | CheckpointSpec;
+/** A whole model. */
+export type WholeModelSpec = TinyDecoderSpec | CheckpointSpec;
+
+/** A low-rank adapter on a model that stays as it is. Policies with equal bases share one. */
+export interface LoraSpec extends AdapterSettings {
+  readonly type: 'lora';
+  readonly base: WholeModelSpec;
+}
+
+export type ModelSpec = WholeModelSpec | LoraSpec;
 
 /** A tiny decoder as it is written: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
 export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
@@ -33,7 +43,24 @@ export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
   readonly ropeBase?: number | undefined;
 };
 
-export type ModelInput = TinyDecoderInput | CheckpointSpec;
+export type WholeModelInput = TinyDecoderInput | CheckpointSpec;
+
+export interface LoraOptions {
+  /** Columns of A and rows of B. */
+  readonly rank: number;
+  /** The adapter's share is scaled by alpha / rank; by default alpha = rank. */
+  readonly alpha?: number | undefined;
+  /** The projections that are adapted; by default all of them. */
+  readonly targets?: readonly ProjectionName[] | undefined;
+}
+
+/** An adapter as it is written. */
+export interface LoraInput extends LoraOptions {
+  readonly type: 'lora';
+  readonly base: WholeModelInput;
+}
+
+export type ModelInput = WholeModelInput | LoraInput;
 
 /** A small decoder in the Llama layout with random first weights. */
 export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderInput {
@@ -45,8 +72,29 @@ export function checkpoint(path: string): CheckpointSpec {
   return { type: 'checkpoint', path };
 }
 
+/**
+ * A low-rank adapter (LoRA, Hu et al. 2021) on a model whose weights stay as they are: y = x W + (alpha / rank) (x A) B. Only A
+ * and B are trained, each agent's own where each has its own policy; the base is held once.
+ */
+export function lora(base: WholeModelInput, options: LoraOptions): LoraInput {
+  return { type: 'lora', base, ...options };
+}
+
 /** Fills in what was left out. */
 export function completeModel(input: ModelInput): ModelSpec {
+  if (input.type !== 'lora') return completeWhole(input);
+  const { base, rank, alpha = rank, targets = PROJECTIONS } = input;
+  // In one order, so that equal adapters are described alike.
+  const ordered = PROJECTIONS.filter((projection) => targets.includes(projection));
+  return { type: 'lora', base: completeWhole(base), rank, alpha, targets: ordered };
+}
+
+function completeWhole(input: WholeModelInput): WholeModelSpec {
   if (input.type === 'checkpoint') return input;
   return { ...input, kvHeads: input.kvHeads ?? input.heads, ropeBase: input.ropeBase ?? 10_000 };
+}
+
+/** The model whose sizes, context and tokenizer a policy has: its own, or its base's. */
+export function wholeModel(model: ModelSpec): WholeModelSpec {
+  return model.type === 'lora' ? model.base : model;
 }

@@ -1,8 +1,9 @@
 /** The unions of a recipe, told apart by `type`: estimators, losses, models. */
 import { z } from 'zod';
 import type { Estimator } from '../advantage/estimator.js';
+import { PROJECTIONS } from '../core/backend.js';
 import type { LossSpec } from '../core/loss.js';
-import type { ModelInput } from '../model/spec.js';
+import type { ModelInput, WholeModelInput } from '../model/spec.js';
 
 const fraction = z.number().gt(0).lt(1);
 const discount = z.number().min(0).max(1);
@@ -108,7 +109,7 @@ const tokenizerSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('bytes') }),
 ]);
 
-export const modelSchema = z.discriminatedUnion('type', [
+const wholeModels = [
   z
     .strictObject({
       type: z.literal('tiny-decoder'),
@@ -130,4 +131,15 @@ export const modelSchema = z.discriminatedUnion('type', [
         fail('kvHeads', `must divide heads (${model.heads}), got ${model.kvHeads}`);
     }),
   z.strictObject({ type: z.literal('checkpoint'), path: z.string().min(1) }),
+] as const;
+
+export const modelSchema = z.discriminatedUnion('type', [
+  ...wholeModels,
+  z.strictObject({
+    type: z.literal('lora'),
+    base: z.discriminatedUnion('type', wholeModels) satisfies z.ZodType<WholeModelInput>,
+    rank: count,
+    alpha: z.number().gt(0).optional(),
+    targets: z.array(z.enum(PROJECTIONS)).min(1).readonly().optional(),
+  }),
 ]) satisfies z.ZodType<ModelInput>;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
-import { tinyDecoder } from '../model/spec.js';
+import { lora, tinyDecoder } from '../model/spec.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam } from '../teams/team.js';
 import { defineRecipe, type RecipeInput } from './define.js';
@@ -130,6 +130,32 @@ describe('overrides', () => {
     expect(tasks.test.settings).toEqual({ file: 'a.jsonl', low: 1 });
     const apart = resolve(['tasks.train.low=2'], { tasks: { train: source({ low: 4 }), test: source({ low: 4 }) } });
     expect(apart.tasks.test.settings).toEqual({ low: 4 });
+  });
+
+  it('reach an adapter and its base', () => {
+    const adapter = lora(model, { rank: 4 });
+    const all = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
+    const { policies } = resolve([], { model: adapter });
+    expect(policies.solver?.model).toMatchObject({ type: 'lora', rank: 4, alpha: 4, targets: all });
+    expect(policies.solver?.model).toMatchObject({ base: { type: 'tiny-decoder', kvHeads: 2 } });
+    const changed = resolve(['model.alpha=8', 'model.targets=["v","q"]', 'policies.verifier.model.base.width=32'], {
+      model: adapter,
+    });
+    expect(changed.policies.solver?.model).toMatchObject({ alpha: 8, targets: ['q', 'v'], base: { width: 16 } });
+    expect(changed.policies.verifier?.model).toMatchObject({ alpha: 8, base: { width: 32 } });
+    for (const [override, path, message] of [
+      ['model.rank=0', 'model.rank', /expected a number >= 1, got 0/],
+      ['model.targets=["q","x"]', 'model.targets.1', /one of q, k, v, o, gate, up, down/],
+      ['model.targets=[]', 'model.targets', /a list of length >= 1/],
+      ['model.alhpa=3', 'model.alhpa', /did you mean 'alpha'/],
+      ['model.base.width=17', 'model.base.width', /multiple of 2 x heads/],
+      ['model.base.widht=8', 'model.base.widht', /did you mean 'width'/],
+      ['model.base.type=lora', 'model.base.type', /one of tiny-decoder, checkpoint/],
+    ] as const) {
+      const error = errorOf(() => resolve([override], { model: adapter }));
+      expect(error.message).toMatch(message);
+      expect(error.path).toBe(path);
+    }
   });
 
   it('with null give the default back', () => {

@@ -106,7 +106,10 @@ function requireModels(tree: Plain, model: unknown): void {
   for (const policy of policiesOf(tree.assign)) {
     const entry = policies[policy];
     if (isPlain(entry) && entry.model === undefined) {
-      throw new RecipeError('is required: tinyDecoder({ ... }) or checkpoint(path), here or for every policy', 'model');
+      throw new RecipeError(
+        'is required: tinyDecoder({ ... }), checkpoint(path) or lora(base, { rank }), here or for every policy',
+        'model',
+      );
     }
   }
 }

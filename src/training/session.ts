@@ -1,10 +1,10 @@
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
-import type { PolicySpec, SampleBackend, TrainBackend } from '../core/backend.js';
+import type { BaseSpec, PolicySpec, SampleBackend, TrainBackend } from '../core/backend.js';
 import type { Clock } from '../core/clock.js';
 import { RecipeError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import type { TaskSet } from '../core/task.js';
-import type { ModelSpec } from '../model/spec.js';
+import { type ModelSpec, type WholeModelSpec, wholeModel } from '../model/spec.js';
 import { createTokenizer } from '../model/tokenizers/create.js';
 import type { Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
@@ -59,7 +59,8 @@ export async function prepareTasks(recipe: Recipe): Promise<Tasks> {
 
 function checkModels({ policies, agents, assign, warmStart }: Recipe): void {
   for (const [agent, { sampling }] of Object.entries(agents)) {
-    const model = policies[assign[agent] as string]?.model;
+    const own = policies[assign[agent] as string]?.model;
+    const model = own && wholeModel(own);
     if (model?.type === 'tiny-decoder' && sampling.maxTokens >= model.context) {
       const message = `${sampling.maxTokens} leave no room for a prompt in the model's context of ${model.context}`;
       throw new RecipeError(message, `agents.${agent}.sampling.maxTokens`);
@@ -140,14 +141,22 @@ export interface OpenedPolicies {
 
 /** Policies that are to share a warm start begin alike; those with one each begin differently. */
 function firstWeights(recipe: Recipe, model: ModelSpec, index: number): PolicySpec {
+  const { warmStart, seed } = recipe;
+  const first = warmStart?.seed ?? seed;
+  const own = warmStart?.share === 'policy' ? first + index * 1000 : first;
+  if (model.type !== 'lora') return wholeWeights(model, own);
+  const { base, rank, alpha, targets } = model;
+  return { type: 'adapter', base: wholeWeights(base, first), adapter: { rank, alpha, targets }, seed: own };
+}
+
+function wholeWeights(model: WholeModelSpec, seed: number): BaseSpec {
   if (model.type === 'checkpoint') return { type: 'directory', directory: model.path };
   const { width, layers, heads, kvHeads, feedForward, context, ropeBase } = model;
   const tokenizer = createTokenizer(model.tokenizer);
-  const { warmStart, seed } = recipe;
   return {
     type: 'random',
     tokenizer,
-    seed: warmStart === undefined ? seed : warmStart.seed + (warmStart.share === 'policy' ? index * 1000 : 0),
+    seed,
     config: {
       vocabSize: tokenizer.vocabSize,
       width,

@@ -5,7 +5,7 @@ import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { EmbeddedBackend, type EmbeddedOptions } from './backend.js';
-import { readPolicy } from './state-files.js';
+import { holdsAdapter, locateBase, readAdapter, readPolicy } from './state-files.js';
 
 /** Token ids, in the vocabulary of the policy. */
 export type TokenIds = readonly number[] | Int32Array;
@@ -28,16 +28,22 @@ export interface GeneratedText {
   readonly finishReason: FinishReason;
 }
 
+export interface OpenOptions extends EmbeddedOptions {
+  /** The directory of the model that an adapter adapts; by default the one that the adapter's file names. */
+  readonly base?: string | undefined;
+}
+
 /** The name under which the engine holds the only policy. */
 const POLICY = 'policy';
 
 /**
- * A model from a directory in the Hugging Face layout, computed in a worker thread; calls may overlap. The thread, and with
+ * A model from a directory in the Hugging Face layout, or an adapter in PEFT's and the model it adapts, computed in a worker thread; calls may overlap. The thread, and with
  * it the process, lives until `dispose`; calls after that are rejected with a BackendError.
  */
 export class LoadedPolicy {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
+  /** Of an adapter: its own, without its base's. */
   readonly parameters: number;
   readonly #backend: EmbeddedBackend;
   readonly #files: Files;
@@ -52,11 +58,20 @@ export class LoadedPolicy {
   }
 
   /** @throws CheckpointError naming file, tensor and expectation; TokenizerError */
-  static async open(directory: string, options: EmbeddedOptions): Promise<LoadedPolicy> {
-    const stored = await readPolicy(options.files, directory, { optimizer: false });
+  static async open(directory: string, { base, ...options }: OpenOptions): Promise<LoadedPolicy> {
+    const { files } = options;
+    const adapted = await holdsAdapter(files, directory);
+    if (base !== undefined && !adapted)
+      throw new CheckpointError(`${directory}: holds no adapter, so it has no base (${base})`);
+    const from = adapted ? (base ?? (await locateBase(files, directory))) : directory;
+    const model = { directory: from, ...(await readPolicy(files, from, { optimizer: false })) };
+    const adapter = adapted ? await readAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const backend = await EmbeddedBackend.start(options);
     try {
-      return new LoadedPolicy(backend, options.files, await backend.adoptPolicy(POLICY, stored));
+      const info = adapter
+        ? await backend.adoptAdapter(POLICY, adapter, model)
+        : await backend.adoptPolicy(POLICY, model);
+      return new LoadedPolicy(backend, files, info);
     } catch (error) {
       await backend.dispose();
       throw error;
@@ -121,13 +136,14 @@ export class LoadedPolicy {
   }
 
   /**
-   * Writes what `loadPolicy` and transformers load, in float32; the directory is made where it is missing.
+   * Writes what `loadPolicy` and transformers load, in float32; the directory is made where it is missing. An adapter is
+   * written without its base, as `peft` loads it; with `merge` it is folded into the base, and a whole model is written.
    * @throws CheckpointError when it cannot be written
    */
-  async save(directory: string): Promise<void> {
+  async save(directory: string, { merge = false }: { readonly merge?: boolean } = {}): Promise<void> {
     try {
       await this.#files.makeDirectory(directory);
-      await this.#backend.save(POLICY, directory, { optimizer: false });
+      await this.#backend.save(POLICY, directory, { optimizer: false, merge });
     } catch (error) {
       if (error instanceof DrmasError) throw error;
       throw new CheckpointError(`${directory}: cannot be written: ${messageOf(error)}`);

@@ -43,6 +43,7 @@ export function labelled(rows: readonly (readonly string[])[], width: number): s
 }
 
 export function modelText(model: ModelSpec): string {
+  if (model.type === 'lora') return `adapters of rank ${model.rank} on ${modelText(model.base)}`;
   if (model.type === 'checkpoint') return model.path;
   const { tokenizer } = model;
   const tokens = tokenizer.type === 'symbols' ? `${tokenizer.symbols.length} symbols` : 'bytes';
