@@ -5,6 +5,7 @@ import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
 import { type ExportFlags, exportCommand } from './commands/export.js';
+import { initCommand } from './commands/init.js';
 import { type InspectFlags, inspectCommand } from './commands/inspect.js';
 import { type ProbeFlags, probeCommand } from './commands/probe.js';
 import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
@@ -103,6 +104,13 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
       ),
     )
     .action((run: string, flags: EvaluateFlags) => settle(evaluateCommand(context, run, flags)));
+
+  program
+    .command('init')
+    .argument('<directory>', 'where to; must be new or empty')
+    .description('write a project to begin with: team, recipe, tasks, a test')
+    .addHelpText('after', examples('drmas init my-team'))
+    .action((directory: string) => settle(initCommand(context, directory)));
 
   program
     .command('probe')

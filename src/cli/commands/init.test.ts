@@ -1,0 +1,79 @@
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../test/support/command-line.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+
+const repository = new URL('../../../', import.meta.url).pathname;
+const root = temporaryRoot();
+const project = join(root, 'My Team');
+let said: Awaited<ReturnType<typeof drmas>>;
+beforeAll(async () => {
+  said = await drmas(['init', project]);
+  await symlink(join(repository, 'node_modules'), join(project, 'node_modules')); // as `npm install` would
+});
+
+describe('init', () => {
+  it('writes a project and says what to do next', async () => {
+    expect(said).toMatchObject({ code: 0, err: '' });
+    expect(said.out).toMatch(/next\n {2}cd .*My Team\n {2}npm install\n {2}npm run probe\n {2}npm run train\n$/);
+    const names = (await readdir(project)).filter((name) => name !== 'node_modules');
+    const expected = ['.gitignore', 'README.md', 'package.json', 'tasks', 'team.test.ts', 'team.ts', 'tsconfig.json'];
+    expect(names.sort()).toEqual(expected);
+    expect(await readFile(join(project, 'README.md'), 'utf8')).toMatch(/^# my-team\n/);
+    const manifest = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
+    expect(manifest).toMatchObject({ name: 'my-team', private: true, type: 'module' });
+    const place = manifest.dependencies.drmas.replace(/^file:/, '');
+    const found = JSON.parse(await readFile(join(project, place, 'package.json'), 'utf8'));
+    expect(found.name).toBe('drmas');
+    const { dependencies, devDependencies } = found;
+    expect(manifest.dependencies.zod).toBe(dependencies.zod);
+    expect(manifest.devDependencies).toEqual({
+      '@types/node': devDependencies['@types/node'],
+      tsx: dependencies.tsx,
+      typescript: devDependencies.typescript,
+    });
+  });
+
+  it('trains at once', async () => {
+    const settings = ['warmStart.steps=2', 'training.steps=1', 'training.tasksPerStep=2', 'evaluation.samples=1'];
+    const sets = settings.flatMap((setting) => ['--set', setting]);
+    const run = join(root, 'run');
+    const { code, out, err } = await drmas([
+      'train',
+      join(project, 'team.ts'),
+      '--run',
+      run,
+      '--threads',
+      '1',
+      ...sets,
+    ]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/team +larger-number: answerer, checker/);
+    expect(out).toMatch(/step 1\/1/);
+  });
+
+  it('leaves what is there alone', async () => {
+    const { code, err } = await drmas(['init', project]);
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: `error: ${project} exists and is not empty; nothing is overwritten\n`,
+    });
+    const file = join(root, 'file');
+    await writeFile(file, 'mine');
+    expect(await drmas(['init', file])).toMatchObject({ code: 2 });
+    expect(await readFile(file, 'utf8')).toBe('mine');
+  });
+
+  it('holds out no task that is trained on', async () => {
+    const questions = async (split: string) =>
+      (await readFile(join(project, 'tasks', `${split}.jsonl`), 'utf8'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    const [train, test] = [await questions('train'), await questions('test')];
+    expect(new Set([...train, ...test].map(({ question }) => question)).size).toBe(90);
+    for (const { question, answer } of [...train, ...test])
+      expect(Number(answer)).toBe(Math.max(...question.split(' or ').map(Number)));
+  });
+});

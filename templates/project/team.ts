@@ -1,0 +1,90 @@
+/**
+ * Two agents and their recipe. The answerer says which of two numbers is larger, the checker whether that is right; a "no"
+ * buys a second answer. Demonstrations teach them the form of an answer; what is right they learn from the reward.
+ */
+import { join } from 'node:path';
+import {
+  agent,
+  assistant,
+  defineRecipe,
+  defineTeam,
+  integer,
+  jsonl,
+  oneOf,
+  type TaskSource,
+  type Trace,
+  tinyDecoder,
+  user,
+} from 'drmas';
+import { z } from 'zod';
+
+export const team = defineTeam({
+  name: 'larger-number',
+  // What a line of the task files must hold.
+  task: z.object({ question: z.string(), answer: z.string() }),
+  agents: {
+    answerer: agent({ system: '<answer>', parse: integer, sampling: { maxTokens: 1 }, invalidPenalty: 0.1 }),
+    checker: agent({
+      system: '<check>',
+      parse: oneOf('<yes>', '<no>'),
+      sampling: { maxTokens: 1 },
+      invalidPenalty: 0.1,
+    }),
+  },
+  // One episode. `value` is undefined where the output was invalid.
+  async play({ task, agents: { answerer, checker } }) {
+    const first = await answerer(task.question);
+    const asked = [user(task.question), assistant(first.text)];
+    const verdict = await checker(asked);
+    const last = verdict.value === '<no>' ? await answerer([...asked, user('<no>')]) : first;
+    return { first: first.value, answer: last.value, verdict: verdict.value };
+  },
+  // What it is worth: the team earns a right answer, the checker a right verdict.
+  reward({ outcome: { first, answer, verdict }, task }) {
+    const right = String(first) === task.answer;
+    return {
+      team: { correct: String(answer) === task.answer },
+      agents: { checker: verdict === (right ? '<yes>' : '<no>') },
+    };
+  },
+});
+
+/** A demonstration for the warm start: either number, either verdict. */
+const trace: TaskSource['trace'] = (random): Trace => {
+  const numbers = [random.integer(0, 9), random.integer(0, 9)] as const;
+  const question = numbers.join(' or ');
+  const answer = String(random.pick(numbers));
+  if (random.chance(0.5)) return { agent: 'answerer', messages: [user(question)], response: answer };
+  const messages = [user(question), assistant(answer)];
+  return { agent: 'checker', messages, response: random.pick(['<yes>', '<no>']) };
+};
+
+// Each line of a file is a task. A model that can answer already, such as a checkpoint, needs no trace and no warmStart.
+const tasks = (file: string) => ({ ...jsonl(join(import.meta.dirname, 'tasks', file)), trace });
+
+export default defineRecipe({
+  team,
+  tasks: { train: tasks('train.jsonl'), test: tasks('test.jsonl') },
+  // A toy that knows these symbols and nothing else. For a language model of your own: checkpoint('path/to/model').
+  model: tinyDecoder({
+    width: 32,
+    layers: 2,
+    heads: 4,
+    feedForward: 64,
+    context: 16,
+    tokenizer: {
+      type: 'symbols',
+      symbols: [...'0123456789', ' or ', '<yes>', '<no>', '<answer>', '<check>', '<ask>', '<end>'],
+      stop: '<end>',
+      endOfUser: '<ask>',
+      endOfAssistant: '<end>',
+    },
+  }),
+  warmStart: { steps: 100, batch: 32 },
+  policies: {
+    answerer: { optimizer: { learningRate: 1e-3 } },
+    checker: { optimizer: { learningRate: 1e-3 } },
+  },
+  training: { steps: 100, tasksPerStep: 16, groupSize: 8 },
+  evaluation: { every: 50, tasks: 18, samples: 16 },
+});
