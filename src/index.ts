@@ -19,7 +19,6 @@ export type { MetricSink, RunEvent } from './core/events.js';
 export type { LossSpec } from './core/loss.js';
 export { assistant, type Message, system, user } from './core/message.js';
 export { RandomStream } from './core/random.js';
-export { RandomStream } from './core/random.js';
 export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
 export { policyLoss } from './loss/policy-loss.js';
 export { checkpoint, lora, tinyDecoder } from './model/spec.js';
