@@ -18,7 +18,16 @@ describe('init', () => {
     expect(said).toMatchObject({ code: 0, err: '' });
     expect(said.out).toMatch(/next\n {2}cd .*My Team\n {2}npm install\n {2}npm run probe\n {2}npm run train\n$/);
     const names = (await readdir(project)).filter((name) => name !== 'node_modules');
-    const expected = ['.gitignore', 'README.md', 'package.json', 'tasks', 'team.test.ts', 'team.ts', 'tsconfig.json'];
+    const expected = [
+      '.gitignore',
+      '.npmrc',
+      'README.md',
+      'package.json',
+      'tasks',
+      'team.test.ts',
+      'team.ts',
+      'tsconfig.json',
+    ];
     expect(names.sort()).toEqual(expected);
     expect(await readFile(join(project, 'README.md'), 'utf8')).toMatch(/^# my-team\n/);
     const manifest = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));

@@ -9,7 +9,7 @@ import type { CommandContext } from '../context.js';
 const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
 const template = join(packageRoot, 'templates', 'project');
 
-/** Files of the template; npm would leave a `.gitignore` out of the package. */
+/** Files of the template. Those that begin with a dot lose it there: npm would leave them out of the package. */
 const files = [
   'README.md',
   'team.ts',
@@ -17,7 +17,8 @@ const files = [
   'tsconfig.json',
   'tasks/train.jsonl',
   'tasks/test.jsonl',
-  'gitignore',
+  '.gitignore',
+  '.npmrc',
 ];
 
 /** `drmas init <directory>`: a project that a person edits and runs at once. */
@@ -30,13 +31,13 @@ export async function initCommand(context: CommandContext, directory: string): P
       .toLowerCase()
       .replaceAll(/[^a-z0-9-]+/g, '-')
       .replaceAll(/^-+|-+$/g, '') || 'team';
-  const written = ['package.json', ...files.map((file) => file.replace('gitignore', '.gitignore'))];
+  const written = ['package.json', ...files];
   try {
     await nodeFiles.makeDirectory(join(target, 'tasks'));
     await nodeFiles.write(join(target, 'package.json'), `${JSON.stringify(await manifest(name, target), null, 2)}\n`);
     for (const file of files) {
-      const text = await readFile(join(template, file), 'utf8');
-      await nodeFiles.write(join(target, file.replace('gitignore', '.gitignore')), text.replaceAll('{{name}}', name));
+      const text = await readFile(join(template, file.replace(/^\./, '')), 'utf8');
+      await nodeFiles.write(join(target, file), text.replaceAll('{{name}}', name));
     }
   } catch (error) {
     throw new ArgumentError(`${directory} cannot be written: ${messageOf(error)}`);
