@@ -16,6 +16,7 @@ export default defineRecipe({
     feedForward: 160,
     context: 160,
     ropeBase: 1000,
+    embeddingDeviation: 0.5,
     tokenizer: {
       type: 'symbols',
       symbols: encyclopediaSymbols,
@@ -34,7 +35,8 @@ export default defineRecipe({
     searcher: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
     answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
   },
-  warmStart: { steps: 600, batch: 128, learningRate: 3e-3, finalLearningRate: 1, beta2: 0.98 },
+  // A model that copies no names yet has nothing to explore with: the loss says when it does, sooner or later by the seed.
+  warmStart: { steps: 1500, batch: 128, learningRate: 5e-3, finalLearningRate: 1, beta2: 0.98, lossTarget: 0.25 },
   training: { steps: 150, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 30, tasks: 256, samples: 4, samplesDuring: 1 },
 });

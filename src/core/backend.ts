@@ -162,6 +162,8 @@ export type BaseSpec =
       readonly config: DecoderConfig;
       readonly tokenizer: Tokenizer;
       readonly seed: number;
+      /** Standard deviation of the first embedding. Default width^-1/2. */
+      readonly embeddingDeviation?: number | undefined;
     }
   | { readonly type: 'directory'; readonly directory: string };
 

@@ -17,6 +17,11 @@ export interface TinyDecoderSpec {
   /** Longest prompt + response in tokens. */
   readonly context: number;
   readonly ropeBase: number;
+  /**
+   * Standard deviation of the first embedding, by default width^-1/2. The final norm makes up for it, so first logits have
+   * variance 1. A larger one lets tokens stand out from what the first layers add, and copying is learnt sooner.
+   */
+  readonly embeddingDeviation?: number | undefined;
   readonly tokenizer: Exclude<TokenizerSpec, HuggingFaceSpec>;
 }
 

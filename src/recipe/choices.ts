@@ -120,6 +120,7 @@ const wholeModels = [
       feedForward: count,
       context: z.int().min(2),
       ropeBase: z.number().gt(0).optional(),
+      embeddingDeviation: z.number().gt(0).optional(),
       tokenizer: tokenizerSchema,
     })
     .superRefine((model, context) => {

@@ -151,12 +151,13 @@ function firstWeights(recipe: Recipe, model: ModelSpec, index: number): PolicySp
 
 function wholeWeights(model: WholeModelSpec, seed: number): BaseSpec {
   if (model.type === 'checkpoint') return { type: 'directory', directory: model.path };
-  const { width, layers, heads, kvHeads, feedForward, context, ropeBase } = model;
+  const { width, layers, heads, kvHeads, feedForward, context, ropeBase, embeddingDeviation } = model;
   const tokenizer = createTokenizer(model.tokenizer);
   return {
     type: 'random',
     tokenizer,
     seed,
+    embeddingDeviation,
     config: {
       vocabSize: tokenizer.vocabSize,
       width,

@@ -113,7 +113,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     if (spec.type === 'directory') {
       return this.adoptPolicy(name, await readPolicy(this.#files, spec.directory, { optimizer: false }));
     }
-    return this.#create(name, spec, { seed: spec.seed });
+    return this.#create(name, spec, { seed: spec.seed, embeddingDeviation: spec.embeddingDeviation });
   }
 
   /** A policy from what `readPolicy` read. */
@@ -167,8 +167,8 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
 
   async #openBase(name: string, spec: BaseSpec, stored: StoredPolicy | undefined): Promise<Base> {
     if (spec.type === 'random') {
-      const { config, tokenizer, seed } = spec;
-      await this.#thread.call('createBase', name, config, { seed });
+      const { config, tokenizer, seed, embeddingDeviation } = spec;
+      await this.#thread.call('createBase', name, config, { seed, embeddingDeviation });
       return { name, config, tokenizer, directory: undefined };
     }
     const { directory } = spec;

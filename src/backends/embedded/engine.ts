@@ -36,6 +36,13 @@ export interface PolicyState {
 /** What a policy is: a decoder of its own, or an adapter on a base that was created before. */
 export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter: AdapterSettings };
 
+/** How random first weights are drawn. */
+interface RandomStart {
+  readonly seed: number;
+  /** Of a whole decoder; an adapter has no embedding. */
+  readonly embeddingDeviation?: number | undefined;
+}
+
 interface Resident {
   readonly shape: PolicyShape;
   readonly source: ModelSource;
@@ -64,20 +71,20 @@ export class Engine {
   }
 
   /** A model for adapters to adapt, of random weights from a seed or of given ones. */
-  createBase(name: string, config: DecoderConfig, first: { seed: number } | PolicyState): void {
+  createBase(name: string, config: DecoderConfig, first: RandomStart | PolicyState): void {
     const base = new DecoderWeights(this.#kernels, config);
-    if ('seed' in first) initialise(config, base.tensors, first.seed);
+    if ('seed' in first) initialise(config, base.tensors, first.seed, first.embeddingDeviation);
     else base.tensors.flat.set(first.weights);
     this.#bases.set(name, base);
   }
 
   /** Random first weights from a seed, or given ones. Returns the number of trained parameters. */
-  createPolicy(name: string, shape: PolicyShape, first: { seed: number } | PolicyState): number {
+  createPolicy(name: string, shape: PolicyShape, first: RandomStart | PolicyState): number {
     if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
     const model = new PolicyModel(this.#kernels, source);
     this.#policies.set(name, { shape, source, model, sampler: undefined, published: undefined, nextVersion: 0 });
-    if ('seed' in first) model.initialise(first.seed);
+    if ('seed' in first) model.initialise(first.seed, first.embeddingDeviation);
     else this.importState(name, first);
     return model.parameters;
   }

@@ -131,15 +131,22 @@ export function checkConfig(config: DecoderConfig): void {
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0, 1/width),
  * matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth, norms 1, biases 0.
+ * Where the embedding has another deviation and is the output head too, the final norm makes up for it: first logits have
+ * variance 1 in any case.
  */
-export function initialise(config: DecoderConfig, tensors: DecoderTensors, seed: number): void {
+export function initialise(
+  config: DecoderConfig,
+  tensors: DecoderTensors,
+  seed: number,
+  embeddingDeviation = config.width ** -0.5,
+): void {
   const random = new RandomStream('initialise', seed);
   const fill = (tensor: Float32Array, deviation: number) => {
     for (let i = 0; i < tensor.length; i++) tensor[i] = random.normal() * deviation;
   };
   const reading = config.width ** -0.5;
   const writing = (inputs: number) => (2 * config.layers * inputs) ** -0.5;
-  fill(tensors.embedding, reading);
+  fill(tensors.embedding, embeddingDeviation);
   for (const layer of tensors.layers) {
     layer.attentionNorm.fill(1);
     layer.feedForwardNorm.fill(1);
@@ -152,6 +159,6 @@ export function initialise(config: DecoderConfig, tensors: DecoderTensors, seed:
     layer.queryNorm.fill(1);
     layer.keyNorm.fill(1);
   }
-  tensors.finalNorm.fill(1);
+  tensors.finalNorm.fill(config.untiedOutput ? 1 : reading / embeddingDeviation);
   if (config.untiedOutput) fill(tensors.output, reading);
 }

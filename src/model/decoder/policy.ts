@@ -66,9 +66,9 @@ export class PolicyModel {
   }
 
   /** Random first weights of what is trained. */
-  initialise(seed: number): void {
+  initialise(seed: number, embeddingDeviation?: number): void {
     const { adapter } = this.#weights;
-    if (adapter === undefined) initialise(this.config, this.tensors, seed);
+    if (adapter === undefined) initialise(this.config, this.tensors, seed, embeddingDeviation);
     else initialiseAdapter(this.config, adapter.settings, adapter.tensors, seed);
     this.weightsChanged();
   }
