@@ -1,22 +1,14 @@
 /**
- * Saves a copy of a model, and beside it its logits for a few random prompts as expected.json, for transformers.py.
- * usage: node --import tsx test/parity/save.ts FROM TO
+ * Saves a copy of a model or an adapter, and beside it its logits for a few random prompts as expected.json, for
+ * transformers.py and peft.py. With --merge an adapter becomes a whole model.
+ * usage: node --import tsx test/parity/save.ts FROM TO [--merge]
  */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { RandomStream } from '../../src/core/random.js';
 import { loadPolicy } from '../../src/training/load.js';
+import { writeExpected } from './expected.js';
 
-const [from, to] = process.argv.slice(2);
-if (from === undefined || to === undefined) throw new Error('usage: save.ts FROM TO');
+const [from, to, flag] = process.argv.slice(2);
+if (from === undefined || to === undefined) throw new Error('usage: save.ts FROM TO [--merge]');
 const policy = await loadPolicy(from);
-await policy.save(to);
-const random = new RandomStream('parity');
-const { context, vocabSize } = policy.config;
-const cases: { ids: number[]; logits: number[] }[] = [];
-for (const length of [1, 17, Math.min(context, 300)]) {
-  const ids = Array.from({ length }, () => random.integer(0, vocabSize - 1));
-  cases.push({ ids, logits: Array.from(await policy.logits(ids)) });
-}
-await writeFile(join(to, 'expected.json'), JSON.stringify(cases));
+await policy.save(to, { merge: flag === '--merge' });
+await writeExpected(to, policy.config, (ids) => policy.logits(ids));
 await policy.dispose();

@@ -1,0 +1,49 @@
+/**
+ * Trains an adapter of all projections for a few steps on random tokens, saves it, and beside it its logits for a few random
+ * prompts as expected.json, for peft.py.
+ * usage: node --import tsx test/parity/save-adapter.ts BASE TO
+ */
+import { mkdir } from 'node:fs/promises';
+import { EmbeddedBackend } from '../../src/backends/embedded/backend.js';
+import { PROJECTIONS } from '../../src/core/backend.js';
+import { RandomStream } from '../../src/core/random.js';
+import { nodeFiles } from '../../src/runs/node-files.js';
+import { writeExpected } from './expected.js';
+
+const [directory, to] = process.argv.slice(2);
+if (directory === undefined || to === undefined) throw new Error('usage: save-adapter.ts BASE TO');
+const backend = await EmbeddedBackend.start({ threads: 2, files: nodeFiles });
+const { config } = await backend.createPolicy('adapter', {
+  type: 'adapter',
+  base: { type: 'directory', directory },
+  adapter: { rank: 4, alpha: 10, targets: PROJECTIONS },
+  seed: 1,
+});
+const random = new RandomStream('adapter');
+const length = 20;
+const zeros = new Float32Array(length);
+const samples = Array.from({ length: 8 }, () => ({
+  tokens: Int32Array.from({ length }, () => random.integer(0, config.vocabSize - 1)),
+  mask: new Uint8Array(length).fill(1, 1),
+  behaviourLogprobs: zeros,
+  advantages: zeros,
+  temperature: 1,
+  policyVersion: 0,
+  agent: 'adapter',
+}));
+const optimizer = {
+  type: 'adamw',
+  learningRate: 1e-2,
+  beta1: 0.9,
+  beta2: 0.99,
+  epsilon: 1e-8,
+  weightDecay: 0,
+} as const;
+for (let step = 0; step < 20; step++) {
+  await backend.forwardBackward('adapter', samples, { loss: { type: 'cross-entropy' }, normalizer: 8 * (length - 1) });
+  await backend.optimStep('adapter', { optimizer, clipNorm: 1 });
+}
+await mkdir(to, { recursive: true });
+await backend.save('adapter', to, { optimizer: false });
+await writeExpected(to, config, (ids) => backend.logits('adapter', Int32Array.from(ids)));
+await backend.dispose();
