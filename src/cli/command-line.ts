@@ -4,7 +4,7 @@ import { packageVersion } from '../runs/version.js';
 import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
-import { type ExportFlags, exportCommand } from './commands/export.js';
+import { type ExportFlags, exportCommand, exportFormats } from './commands/export.js';
 import { initCommand } from './commands/init.js';
 import { type InspectFlags, inspectCommand } from './commands/inspect.js';
 import { type ProbeFlags, probeCommand } from './commands/probe.js';
@@ -158,11 +158,15 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
   program
     .command('export')
     .argument('<run>', 'directory of the run')
-    .description("copy an agent's policy as a Hugging Face directory, without the optimiser")
+    .description("an agent's policy as a directory of its own, for transformers, peft, servers and loadPolicy")
     .requiredOption('--agent <name>', 'agent of the team')
     .requiredOption('--to <directory>', 'where to; must not exist')
     .option('--step <n>', 'checkpoint of this step (default: the last)', atLeast(0))
-    .addOption(new Option('--format <format>', 'layout of the directory').choices(['hf']).default('hf'))
+    .addOption(
+      new Option('--format <format>', 'hf: a whole model, an adapter merged into its base; peft: the adapter')
+        .choices(exportFormats)
+        .default('hf'),
+    )
     .addHelpText(
       'after',
       examples(

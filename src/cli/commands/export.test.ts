@@ -3,8 +3,9 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
-import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { createRun, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { user } from '../../core/message.js';
+import { lora, type TinyDecoderInput } from '../../model/spec.js';
 import type { RunDirectory } from '../../runs/run-directory.js';
 import { loadPolicy } from '../../training/load.js';
 
@@ -49,6 +50,24 @@ describe('export', () => {
     expect(out).toMatch(/^policy 'shared', which speaks for solver, of step 1 lies in/);
   });
 
+  it('copies an adapter as one, or merged into its base, with the same logits', async () => {
+    const model = lora(tinyDefinition().input.model as TinyDecoderInput, { rank: 2 });
+    const adapted = await trainTiny(root, tinyRecipe({ model }, ['training.steps=1']));
+    const [apart, whole] = [target(), target()];
+    const words = ['export', adapted.path, '--agent', 'solver', '--to'];
+    const { out } = await drmas([...words, apart, '--format', 'peft']);
+    expect(await readdir(apart)).toEqual(['adapter_config.json', 'adapter_model.safetensors', 'base']);
+    expect(out).toContain(`base = AutoModelForCausalLM.from_pretrained("${join(apart, 'base')}")`);
+    expect(out).toContain(`--lora-modules solver="${apart}"`);
+    expect(await drmas([...words, whole])).toMatchObject({ code: 0, err: '' });
+    expect(await readdir(whole)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+
+    const policies = await Promise.all([apart, whole].map((directory) => loadPolicy(directory, { threads: 1 })));
+    const [a, b] = await Promise.all(policies.map((policy) => policy.logits([1, 2, 3])));
+    for (const [i, logit] of (a ?? []).entries()) expect(b?.[i]).toBeCloseTo(logit, 4);
+    for (const policy of policies) await policy.dispose();
+  });
+
   it('overwrites nothing', async () => {
     const to = join(root, 'precious');
     await writeFile(to, 'mine');
@@ -60,7 +79,8 @@ describe('export', () => {
   it.each([
     [['--agent', 'verifyer'], /the run has no agent 'verifyer'; did you mean 'verifier'\? \(known: solver, verifier\)/],
     [['--agent', 'solver', '--step', '3'], /has no checkpoint of step 3; there are those of 2, 4/],
-    [['--agent', 'solver', '--format', 'gguf'], /Allowed choices are hf/],
+    [['--agent', 'solver', '--format', 'gguf'], /Allowed choices are hf, peft/],
+    [['--agent', 'solver', '--format', 'peft'], /policy 'solver' is a whole model, no adapter: --format hf/],
     [[], /required option '--agent <name>' not specified/],
   ])('refuses %j', async (words, message) => {
     const to = target();

@@ -1,35 +1,45 @@
-import { copyFile } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { messageOf, RunError } from '../../core/errors.js';
+import { holdsAdapter, locateBase } from '../../backends/embedded/state-files.js';
+import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { suggestion } from '../../recipe/explain.js';
 import { writeDirectory } from '../../runs/atomic.js';
 import { type Checkpoint, Checkpoints } from '../../runs/checkpoints.js';
 import { nodeFiles } from '../../runs/node-files.js';
 import { RunDirectory } from '../../runs/run-directory.js';
+import { loadPolicy } from '../../training/load.js';
 import type { CommandContext } from '../context.js';
+
+/** `hf`: a whole model; `peft`: an adapter. */
+export const exportFormats = ['hf', 'peft'] as const;
 
 export interface ExportFlags {
   readonly agent: string;
   readonly to: string;
   readonly step?: number;
+  readonly format: (typeof exportFormats)[number];
 }
 
-/** `drmas export <run> --agent NAME --to DIR`: an agent's policy as a Hugging Face directory of its own. */
+/** `drmas export <run> --agent NAME --to DIR`: an agent's policy as a directory of its own, without the optimiser. */
 export async function exportCommand(context: CommandContext, path: string, flags: ExportFlags): Promise<number> {
+  const { agent, to, step, format } = flags;
   const { record } = await RunDirectory.open(path);
-  const policy = policyOf(record.resolved.assign, flags.agent);
-  const checkpoint = await checkpointOf(path, flags.step);
+  const policy = policyOf(record.resolved.assign, agent);
+  const checkpoint = await checkpointOf(path, step);
   const from = join(checkpoint.directory, policy);
-  const names = (await nodeFiles.list(from)).filter((name) => !name.startsWith('optimizer'));
-  if (!names.includes('config.json')) throw new RunError(`${from} holds no model`);
-  await copy(from, names, flags.to);
-  const who = policy === flags.agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${flags.agent},`;
-  const lines = [
-    `${who} of step ${checkpoint.step} lies in ${flags.to}: ${names.join(', ')}`,
-    '',
-    ...howToLoad(flags.to, names.includes('tokenizer.json')),
-  ];
-  for (const line of lines) context.stdout.write(`${line}\n`);
+  const adapter = await holdsAdapter(nodeFiles, from);
+  if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
+  if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
+  await create(to, async (directory) => {
+    if (adapter && format === 'hf') await merged(from, directory);
+    else await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
+  });
+  const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
+  const names = await nodeFiles.list(to);
+  const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
+  if (format === 'peft') lines.push(...howToAdapt(to, await locateBase(nodeFiles, to), agent));
+  else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
+  for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
   return 0;
 }
 
@@ -54,16 +64,25 @@ async function checkpointOf(path: string, step: number | undefined): Promise<Che
 }
 
 /** Complete or not there. @throws RunError when the target exists or cannot be written */
-async function copy(from: string, names: readonly string[], to: string): Promise<void> {
+async function create(to: string, fill: (directory: string) => Promise<void>): Promise<void> {
   const target = resolve(to);
   if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; nothing is overwritten`);
   try {
     await nodeFiles.makeDirectory(dirname(target));
-    await writeDirectory(nodeFiles, dirname(target), basename(target), async (directory) => {
-      for (const name of names) await copyFile(join(from, name), join(directory, name));
-    });
+    await writeDirectory(nodeFiles, dirname(target), basename(target), fill);
   } catch (error) {
+    if (error instanceof DrmasError) throw error;
     throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/** The adapter folded into its base. */
+async function merged(from: string, directory: string): Promise<void> {
+  const policy = await loadPolicy(from, { threads: 1 });
+  try {
+    await policy.save(directory, { merge: true });
+  } finally {
+    await policy.dispose();
   }
 }
 
@@ -74,16 +93,40 @@ function howToLoad(to: string, hasTokenizer: boolean): string[] {
     `  from transformers import AutoModelForCausalLM${hasTokenizer ? ', AutoTokenizer' : ''}`,
     `  model = AutoModelForCausalLM.from_pretrained(${path})`,
     ...(hasTokenizer
-      ? [`  tokenizer = AutoTokenizer.from_pretrained(${path})`]
+      ? [
+          `  tokenizer = AutoTokenizer.from_pretrained(${path})`,
+          '',
+          'served with the protocol of OpenAI',
+          `  vllm serve ${path}`,
+        ]
       : ['  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids']),
     '',
+  ];
+}
+
+function howToAdapt(to: string, base: string, agent: string): string[] {
+  const [path, whole] = [JSON.stringify(to), JSON.stringify(base)];
+  return [
+    'with transformers and peft, in Python',
+    '  from transformers import AutoModelForCausalLM',
+    '  from peft import PeftModel',
+    `  base = AutoModelForCausalLM.from_pretrained(${whole})`,
+    `  model = PeftModel.from_pretrained(base, ${path})`,
+    '',
+    'served with the protocol of OpenAI',
+    `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
+    '',
+  ];
+}
+
+function withDrmas(to: string): string[] {
+  return [
     'with drmas',
     "  import { loadPolicy, user } from 'drmas';",
-    `  const policy = await loadPolicy(${path});`,
+    `  const policy = await loadPolicy(${JSON.stringify(to)});`,
     "  const prompt = policy.tokenizer.chat([user('...')]);",
     '  const { tokens } = await policy.generate({ prompt, maxTokens: 64, temperature: 1, seed: 1 });',
     '  console.log(policy.tokenizer.decode(tokens));',
     '  await policy.dispose();',
-    ...(hasTokenizer ? ['', 'served with the protocol of OpenAI', `  vllm serve ${path}`] : []),
   ];
 }
