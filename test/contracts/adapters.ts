@@ -121,39 +121,38 @@ export function adapterContract(name: string, create: () => Kernels): void {
       });
     });
 
-    it('samples with the log-probs that it computes, and leaves the base and other adapters as they are', () => {
-      const [one, two] = [trained(1), trained(2)];
-      const before = Float32Array.from(base.tensors.flat);
-      const outputs = [one, two].map((model) => {
-        const sampler = new Sampler(kernels, { base, adapter });
-        sampler.load(model.trained, 1);
-        const requests = [0, 1, 2, 3, 4, 5, 6, 7].map((id): SamplerRequest => {
-          const prompt = [[1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1]][id % 3] ?? [0];
-          const key = randomKey('adapter', id);
-          return {
-            id,
-            prompt,
-            maxTokens: 3 + id,
-            temperature: id % 2 ? 0.7 : 1,
-            topK: 0,
-            topP: 1,
-            stopTokens: [],
-            key,
-          };
-        });
-        const results = generate(sampler, requests, [3, 1]);
-        results.forEach((result, id) => {
-          const { prompt, temperature } = requests[id] as SamplerRequest;
-          const tokens = Int32Array.from([...prompt, ...result.tokens]);
+    it('samples with the log-probs that it computes, alone or beside another adapter on the base', () => {
+      const models = { one: trained(1), two: trained(2) };
+      const requests = Array.from({ length: 14 }, (_, id): SamplerRequest => {
+        const prompt = [[1, 2, 3, 4], [5], [1, 2, 3, 4, 9, 1]][(id >> 1) % 3] ?? [0];
+        const options = { maxTokens: 3 + id, temperature: id % 3 ? 0.7 : 1, topK: 0, topP: 1, stopTokens: [] };
+        return { id, policy: id % 2 ? 'one' : 'two', prompt, ...options, key: randomKey('adapter', id >> 1) };
+      });
+      const together = new Sampler(kernels, base);
+      for (const [policy, model] of Object.entries(models)) together.load(policy, model.trained, 1, adapter);
+      const results = generate(together, requests, [5, 1]);
+      expect(generate(together, [...requests].reverse(), [14])).toEqual(results); // the cache keeps them apart
+      for (const [policy, model] of Object.entries(models)) {
+        const alone = new Sampler(kernels, base);
+        alone.load(policy, model.trained, 1, adapter);
+        const own = requests.filter((request) => request.policy === policy);
+        expect(generate(alone, own, [3])).toEqual(results.filter(({ id }) => requests[id]?.policy === policy));
+        for (const { id, prompt, temperature } of own) {
+          const { tokens: written = [], logprobs } = results[id] ?? {};
+          const tokens = Int32Array.from([...prompt, ...written]);
           const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
           const [row] = model.score([{ tokens, mask, temperature }]).logprobs;
-          expect([...(row as Float32Array).slice(prompt.length)]).toEqual(result.logprobs);
-        });
-        return results;
-      });
-      expect(outputs[1]).not.toEqual(outputs[0]);
-      const other = Float32Array.from(two.trained);
-      for (let i = 0; i < 5; i++) {
+          expect([...(row as Float32Array).slice(prompt.length)]).toEqual(logprobs);
+        }
+      }
+      // Pairs of requests differ in their policy alone.
+      expect(results[0]?.logprobs[0]).not.toBe(results[1]?.logprobs[0]);
+    });
+
+    it('leaves the base and other adapters as they are', () => {
+      const [one, two] = [trained(1), trained(2)];
+      const [before, other] = [Float32Array.from(base.tensors.flat), Float32Array.from(two.trained)];
+      for (let i = 0; i < 3; i++) {
         one.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.1)),
         );
@@ -198,9 +197,18 @@ export function adapterContract(name: string, create: () => Kernels): void {
         model.initialise(1);
         for (let i = 0; i < 2; i++) model.accumulate([short], () => [new Float32Array(tokens.length).fill(1)]);
         model.optimStep({ optimizer: adamw(1e-3), clipNorm: 1 });
-        const sampler = new Sampler(kernels, { base: shared, adapter });
-        sampler.load(model.trained, 1);
-        const request = { id: 0, prompt: [1, 2], maxTokens: 3, temperature: 1, topK: 0, topP: 1, stopTokens: [] };
+        const sampler = new Sampler(kernels, shared);
+        sampler.load('policy', model.trained, 1, adapter);
+        const request = {
+          id: 0,
+          policy: 'policy',
+          prompt: [1, 2],
+          maxTokens: 3,
+          temperature: 1,
+          topK: 0,
+          topP: 1,
+          stopTokens: [],
+        };
         generate(sampler, [{ ...request, key: randomKey('memory') }], [1]);
       };
       use(); // packs the base

@@ -5,6 +5,7 @@ import type { Sequence } from '../../src/model/decoder/batch.js';
 import { decoderTensors } from '../../src/model/decoder/parameters.js';
 import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler } from '../../src/model/decoder/sampler.js';
+import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import { readModelDirectory } from '../../src/model/formats/directory.js';
 import { fromHuggingFace, toHuggingFace } from '../../src/model/formats/layout.js';
 import { decodeSafetensors } from '../../src/model/formats/safetensors.js';
@@ -80,10 +81,11 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       it('continues greedily in the same words', async () => {
         const { policy, config, expected } = await subject();
         const { prompt, generated } = expected.greedy;
-        const sampler = new Sampler(create(), config);
-        sampler.load(policy.tensors.flat, 0);
+        const kernels = create();
+        const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+        sampler.load('policy', policy.tensors.flat, 0);
         const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
-        sampler.submit({ id: 0, prompt, ...sampling, stopTokens: [], key: [0, 0] });
+        sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
         let results = sampler.step();
         while (results.length === 0) results = sampler.step();
         expect(results[0]?.tokens).toEqual(generated);

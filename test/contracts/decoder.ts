@@ -4,6 +4,7 @@ import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';
 import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
+import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 
 const plain: DecoderConfig = {
@@ -170,13 +171,14 @@ export function decoderContract(name: string, create: () => Kernels): void {
     });
 
     it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {
-      const sampler = new Sampler(kernels, config);
-      sampler.load(model.tensors.flat, 1);
+      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      sampler.load('policy', model.tensors.flat, 1);
       const prompts = [[1, 2, 3, 4], [1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1], [7, 7], [1, 2, 3, 4, 5, 6, 7, 8]];
       const requests = Array.from(
         { length: 18 },
         (_, id): SamplerRequest => ({
           id,
+          policy: 'policy',
           prompt: prompts[id % prompts.length] ?? [0],
           maxTokens: 3 + (id % 11),
           temperature: [1, 0.7, 0][id % 3] ?? 1,
@@ -189,7 +191,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const together = generate(sampler, requests, [18]);
       expect(generate(sampler, requests, [1, 0, 3])).toEqual(together);
       expect(generate(sampler, [...requests].reverse(), [5, 1])).toEqual(together);
-      sampler.load(model.tensors.flat, 1); // forgets the cache
+      sampler.load('policy', model.tensors.flat, 1); // forgets the cache
       expect(generate(sampler, requests, [1])).toEqual(together);
       expect(new Set(together.map(({ finishReason }) => finishReason))).toEqual(new Set(['stop', 'length']));
       together.forEach((result, id) => {
@@ -202,10 +204,18 @@ export function decoderContract(name: string, create: () => Kernels): void {
     });
 
     it('draws tokens with the frequencies of the softmax', () => {
-      const sampler = new Sampler(kernels, config);
-      sampler.load(model.tensors.flat, 1);
+      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      sampler.load('policy', model.tensors.flat, 1);
       const draws = 4000;
-      const base = { prompt: [3, 1], maxTokens: 1, temperature: 0.8, topK: 0, topP: 1, stopTokens: [] };
+      const base = {
+        policy: 'policy',
+        prompt: [3, 1],
+        maxTokens: 1,
+        temperature: 0.8,
+        topK: 0,
+        topP: 1,
+        stopTokens: [],
+      };
       const results = generate(
         sampler,
         Array.from({ length: draws }, (_, id) => ({ ...base, id, key: randomKey('draw', id) })),

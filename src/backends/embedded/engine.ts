@@ -63,8 +63,8 @@ export class Engine {
   readonly #policies = new Map<string, Resident>();
   /** Models that adapters adapt: once each, whatever number of adapters. Nothing changes them. */
   readonly #bases = new Map<string, DecoderWeights>();
-  /** In order of creation, for ticks. */
-  readonly #samplers: Sampler[] = [];
+  /** In order of creation, for ticks: by the weights that they read, of a policy's own or of a base. */
+  readonly #samplers = new Map<DecoderWeights, Sampler>();
 
   constructor(kernels: Kernels) {
     this.#kernels = kernels;
@@ -155,12 +155,11 @@ export class Engine {
   sync(name: string): number {
     const resident = this.#resident(name);
     if (resident.published === undefined) throw new BackendError(`policy '${name}' has not been published`);
-    if (resident.sampler === undefined) {
-      resident.sampler = new Sampler(this.#kernels, resident.source);
-      this.#samplers.push(resident.sampler);
-    }
-    if (resident.sampler.busy) throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
-    resident.sampler.load(resident.published.weights, resident.published.version);
+    resident.sampler ??= this.#samplerOf(resident.source);
+    if (resident.sampler.plays(name))
+      throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
+    const { weights, version } = resident.published;
+    resident.sampler.load(name, weights, version, 'base' in resident.source ? resident.source.adapter : undefined);
     return resident.published.version;
   }
 
@@ -192,6 +191,14 @@ export class Engine {
         secondMoment: Float32Array.from(secondMoment),
       },
     };
+  }
+
+  /** All adapters on a base are played by one sampler. */
+  #samplerOf(source: ModelSource): Sampler {
+    const weights = 'base' in source ? source.base : new DecoderWeights(this.#kernels, source);
+    const sampler = this.#samplers.get(weights) ?? new Sampler(this.#kernels, weights);
+    this.#samplers.set(weights, sampler);
+    return sampler;
   }
 
   /** A base's weights as they are. */
@@ -231,22 +238,22 @@ export class Engine {
   }
 
   cancel(id: number): void {
-    for (const sampler of this.#samplers) sampler.cancel(id);
+    for (const sampler of this.#samplers.values()) sampler.cancel(id);
   }
 
   get busy(): boolean {
-    return this.#samplers.some((sampler) => sampler.busy);
+    return [...this.#samplers.values()].some((sampler) => sampler.busy);
   }
 
   get counts(): { running: number; waiting: number } {
-    const counts = this.#samplers.map((sampler) => sampler.counts);
+    const counts = [...this.#samplers.values()].map((sampler) => sampler.counts);
     const sum = (key: 'running' | 'waiting') => counts.reduce((total, count) => total + count[key], 0);
     return { running: sum('running'), waiting: sum('waiting') };
   }
 
   /** One token for every running request of every policy. */
   tick(): SamplerResult[] {
-    return this.#samplers.flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+    return [...this.#samplers.values()].flatMap((sampler) => (sampler.busy ? sampler.step() : []));
   }
 
   #base(name: string): DecoderWeights {

@@ -3,6 +3,8 @@ import { ArgumentError } from '../../core/errors.js';
 /** One place in the key/value cache and the tokens whose keys and values it holds (positions 0..tokens.length - 1). */
 export interface Slot {
   readonly index: number;
+  /** Whose keys and values they are: another policy's for the same tokens are others. */
+  owner: string | undefined;
   tokens: number[];
   busy: boolean;
   /** Grows with every use, so that the longest-unused slot is overwritten first. */
@@ -20,7 +22,13 @@ export class CacheSlots {
 
   constructor(count: number) {
     if (count < 1) throw new ArgumentError(`a cache needs at least one slot, got ${count}`);
-    this.#slots = Array.from({ length: count }, (_, index) => ({ index, tokens: [], busy: false, lastUsed: 0 }));
+    this.#slots = Array.from({ length: count }, (_, index) => ({
+      index,
+      owner: undefined,
+      tokens: [],
+      busy: false,
+      lastUsed: 0,
+    }));
   }
 
   get free(): number {
@@ -28,16 +36,16 @@ export class CacheSlots {
   }
 
   /**
-   * Takes a slot for a prompt. `source` is the slot that shares the longest prefix with it, `shared` that prefix's length
+   * Takes a slot for a prompt of `owner`. `source` is the slot of the same owner that shares the longest prefix with it, `shared` that prefix's length
    * (at most prompt.length - 1, since the last token is always computed to get its logits). `slot` may be `source` itself;
    * otherwise the caller copies. Undefined when all slots are busy.
    */
-  take(prompt: readonly number[]): { slot: Slot; source: Slot; shared: number } | undefined {
+  take(prompt: readonly number[], owner: string): { slot: Slot; source: Slot; shared: number } | undefined {
     let source: Slot | undefined;
     let shared = -1;
     let oldest: Slot | undefined;
     for (const slot of this.#slots) {
-      const length = commonPrefix(slot.tokens, prompt);
+      const length = slot.owner === owner ? commonPrefix(slot.tokens, prompt) : 0;
       if (length > shared || (length === shared && !slot.busy && source?.busy === true)) {
         source = slot;
         shared = length;
@@ -47,6 +55,8 @@ export class CacheSlots {
     if (source === undefined || oldest === undefined) return undefined;
     // Taking over the source itself saves the copy, and loses nothing when the prompt continues all it holds.
     const slot = !source.busy && shared === source.tokens.length ? source : oldest;
+    if (slot.owner !== owner) slot.tokens = [];
+    slot.owner = owner;
     slot.busy = true;
     slot.lastUsed = ++this.#clock;
     return { slot, source, shared: Math.min(shared, prompt.length - 1) };
@@ -57,9 +67,9 @@ export class CacheSlots {
     slot.lastUsed = ++this.#clock;
   }
 
-  /** The weights have changed: nothing in the cache is valid any more. */
-  forget(): void {
-    for (const slot of this.#slots) slot.tokens = [];
+  /** The weights of `owner` have changed: nothing of it in the cache is valid any more. */
+  forget(owner: string): void {
+    for (const slot of this.#slots) if (slot.owner === owner) slot.tokens = [];
   }
 }
 

@@ -156,7 +156,7 @@ export class Decoder {
       rope: this.#rope,
       tensors: decoder.tensors,
       packed: decoder[direction],
-      adapter: adapter?.[direction],
+      adapters: adapter === undefined ? [] : [{ adapter: adapter[direction], end: Number.POSITIVE_INFINITY }],
     };
   }
 
@@ -177,7 +177,7 @@ export class Decoder {
     kernels.embed(stream, stack.tensors.embedding, batch.tokens, rows, width);
     for (let layer = 0; layer < layers; layer++) {
       const own = this.#layerRows(batch, layer, predicting);
-      const buffers = layerBuffers(arena, this.config, own, stream, false, stack.adapter);
+      const buffers = layerBuffers(arena, this.config, own, stream, false, stack.adapters);
       saved.push(buffers);
       stream = arena.take((own.kept?.length ?? rows) * width);
       forwardLayer(stack, layer, own, buffers, stream, (_, { attended, logSumExp, qkv }) =>
@@ -246,7 +246,7 @@ export class Decoder {
       const own = gradient.decoder?.output;
       if (own !== undefined) kernels.linearWeightGradient(own, logits, hidden, n, vocabSize, width);
     });
-    const buffers = backwardBuffers(arena, this.config, batch.rows, stack.adapter);
+    const buffers = backwardBuffers(arena, this.config, batch.rows, stack.adapters);
     let dStream = arena.take(count * width).fill(0);
     kernels.rmsNormBackward(
       dStream,

@@ -10,7 +10,7 @@
  */
 import type { DecoderConfig } from '../../core/backend.js';
 import type { Arena } from '../../tensor/arena.js';
-import { type Gradient, multiply, multiplyBackward, type Stack } from './multiply.js';
+import { type AdaptedRows, type Gradient, multiply, multiplyBackward, type Stack } from './multiply.js';
 import type { PackedAdapter } from './packed-adapter.js';
 import { type DecoderTensors, type Matrix, qkvWidth } from './parameters.js';
 
@@ -54,16 +54,14 @@ export function layerBuffers(
   { rows, kept }: Pick<LayerRows, 'rows' | 'kept'>,
   input: Float32Array,
   inPlace: boolean,
-  adapter: PackedAdapter | undefined,
+  adapters: readonly AdaptedRows[],
 ): LayerBuffers {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const headRows = config.queryKeyNorm ? rows : 0;
   const count = keptCount({ rows, kept });
   const attended = arena.take(rows * heads * headDim);
   const keptInput = kept === undefined ? input : arena.take(count * width);
-  const narrowed: Record<Matrix, Float32Array> = { qkv: NONE, attentionOut: NONE, gateUp: NONE, down: NONE };
-  for (const { matrix, width: narrow } of adapter?.matrices ?? [])
-    narrowed[matrix] = arena.take((matrix === 'qkv' ? rows : count) * narrow);
+  const narrow = (matrix: Matrix) => arena.take((matrix === 'qkv' ? rows : count) * mostNarrow(adapters, matrix));
   return {
     input,
     normed: arena.take(rows * width),
@@ -81,11 +79,20 @@ export function layerBuffers(
     projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
     queryInverse: arena.take(headRows * heads),
     keyInverse: arena.take(headRows * kvHeads),
-    narrowed,
+    narrowed: {
+      qkv: narrow('qkv'),
+      attentionOut: narrow('attentionOut'),
+      gateUp: narrow('gateUp'),
+      down: narrow('down'),
+    },
   };
 }
 
-const NONE = new Float32Array(0);
+/** The largest n · rank of a matrix. */
+function mostNarrow(adapters: readonly AdaptedRows[], matrix: Matrix): number {
+  const widths = adapters.map(({ adapter }) => adapter.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
+  return Math.max(0, ...widths);
+}
 
 /** Runs one layer; `attend` fills `buffers.attended` from `buffers.qkv`; `output` [K, width] may be `buffers.middle`. */
 export function forwardLayer(
@@ -166,11 +173,11 @@ export function backwardBuffers(
   arena: Arena,
   config: DecoderConfig,
   rows: number,
-  adapter: PackedAdapter | undefined,
+  adapters: readonly AdaptedRows[],
 ): BackwardBuffers {
   const most = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
-    Math.max(0, ...(adapter?.matrices ?? []).map(size));
-  const frozenGains = adapter === undefined ? 0 : Math.max(config.width, config.headDim);
+    Math.max(0, ...adapters.flatMap(({ adapter }) => adapter.matrices.map(size)));
+  const frozenGains = adapters.length === 0 ? 0 : Math.max(config.width, config.headDim);
   return {
     dActivated: arena.take(rows * config.feedForward),
     dGateUp: arena.take(rows * 2 * config.feedForward),

@@ -6,6 +6,12 @@ import type { PackedDecoder } from './packed.js';
 import type { PackedAdapter } from './packed-adapter.js';
 import type { DecoderTensors, Matrix } from './parameters.js';
 
+/** An adapter and the rows that are its: those before `end` that are no earlier adapter's. */
+export interface AdaptedRows {
+  readonly adapter: PackedAdapter;
+  readonly end: number;
+}
+
 /** What a pass reads. The packed forms are those of its direction: from inputs to outputs, or back. */
 export interface Stack {
   readonly kernels: Kernels;
@@ -13,7 +19,8 @@ export interface Stack {
   readonly rope: Float32Array;
   readonly tensors: DecoderTensors;
   readonly packed: PackedDecoder;
-  readonly adapter: PackedAdapter | undefined;
+  /** One after another they cover all rows of a pass; none where nothing is adapted. */
+  readonly adapters: readonly AdaptedRows[];
 }
 
 /** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
@@ -28,7 +35,7 @@ export interface Gradient {
  * `narrowed` [rows, n · rank] and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
  */
 export function multiply(
-  { kernels, packed, adapter }: Stack,
+  { kernels, packed, adapters }: Stack,
   layer: number,
   matrix: Matrix,
   out: Float32Array,
@@ -40,11 +47,17 @@ export function multiply(
   const [from, to] = packed.shapes[matrix];
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
   kernels.linear(out, x, matrices[matrix], rows, from, to, accumulate);
-  const pair = adapter?.layers[layer]?.[matrix];
-  if (pair === undefined) return;
-  const { width } = pair.adapted;
-  kernels.linear(narrowed, x, pair.narrow, rows, from, width, false);
-  kernels.linear(out, narrowed, pair.widen, rows, width, to, true);
+  let first = 0;
+  for (const { adapter, end } of adapters) {
+    const count = Math.min(end, rows) - first;
+    const pair = adapter.layers[layer]?.[matrix];
+    if (pair !== undefined && count > 0) {
+      const { width } = pair.adapted;
+      kernels.linear(narrowed, x.subarray(first * from), pair.narrow, count, from, width, false);
+      kernels.linear(out.subarray(first * to), narrowed, pair.widen, count, width, to, true);
+    }
+    first = end;
+  }
 }
 
 /**
@@ -63,11 +76,12 @@ export function multiplyBackward(
   { dNarrowed, dBlocks }: { readonly dNarrowed: Float32Array; readonly dBlocks: Float32Array },
   rows: number,
 ): void {
-  const { kernels, packed, adapter } = stack;
+  const { kernels, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
   multiply(stack, layer, matrix, dx, dOut, dNarrowed, rows, false);
   const own = gradient.decoder?.layers[layer];
   if (own !== undefined) kernels.linearWeightGradient(own[matrix], x, dOut, rows, inputs, outputs);
+  const adapter = adapters[0]?.adapter; // training has one for all rows, if any
   const adapted = adapter?.layers[layer]?.[matrix]?.adapted;
   if (gradient.adapter === undefined || adapter === undefined || adapted === undefined) return;
   const { A, B } = adapterPair(gradient.adapter, layer, matrix);

@@ -1,9 +1,10 @@
 /**
  * Continuous batching: every tick admits waiting requests into free cache slots, computes what is new of their prompts, and
  * decodes one token for every running request, whatever agent or episode it belongs to. A request's random numbers depend on
- * its key and its token's index only, and rows are computed independently, so batching cannot change a result.
+ * its key and its token's index only, and rows are computed independently, so batching cannot change a result. Policies that
+ * adapt one base are played together: rows of all of them go through the base's matrices at once.
  */
-import type { DecoderConfig, Sampling } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig, Sampling } from '../../core/backend.js';
 import type { FinishReason } from '../../core/episode.js';
 import { ArgumentError } from '../../core/errors.js';
 import { type RandomKey, uniformAt } from '../../core/random.js';
@@ -12,11 +13,13 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { CacheSlots, type Slot } from './cache-slots.js';
 import { logitRows } from './decoder.js';
 import { forwardLayer, layerBuffers } from './layers.js';
+import type { AdaptedRows } from './multiply.js';
 import { ropeTable } from './rope.js';
-import { type ModelSource, type ModelWeights, modelWeights } from './weights.js';
+import { AdapterWeights, type DecoderWeights } from './weights.js';
 
 export interface SamplerRequest extends Sampling {
   readonly id: number;
+  readonly policy: string;
   readonly prompt: readonly number[];
   readonly stopTokens: readonly number[];
   readonly key: RandomKey;
@@ -30,8 +33,18 @@ export interface SamplerResult {
   readonly policyVersion: number;
 }
 
+/** A policy that is played. */
+interface Player {
+  readonly policy: string;
+  /** In order of their first `load`, which is the order of rows in a batch. */
+  readonly index: number;
+  readonly adapter: AdapterWeights | undefined;
+  version: number;
+}
+
 interface Running {
   readonly request: SamplerRequest;
+  readonly player: Player;
   readonly slot: Slot;
   /** Fed in the next tick: the prompt's last token, then each sampled one. */
   next: number;
@@ -41,6 +54,7 @@ interface Running {
 
 /** A token at its place in the cache. */
 interface Row {
+  readonly player: Player;
   readonly token: number;
   readonly slot: number;
   readonly position: number;
@@ -62,18 +76,19 @@ export class Sampler {
   readonly #rowSlots: Int32Array;
   readonly #rowPositions: Int32Array;
   readonly #rowTopK: Int32Array;
-  readonly #weights: ModelWeights;
+  readonly #decoder: DecoderWeights;
+  readonly #players = new Map<string, Player>();
   readonly #slots: CacheSlots;
   readonly #keys: Float32Array[]; // a layer each
   readonly #values: Float32Array[];
   readonly #waiting: SamplerRequest[] = [];
   #running: Running[] = [];
-  #version = -1;
 
-  constructor(kernels: Kernels, source: ModelSource) {
+  /** @param decoder what is played, or what the policies that are played adapt. */
+  constructor(kernels: Kernels, decoder: DecoderWeights) {
     this.#kernels = kernels;
-    this.#weights = modelWeights(kernels, source);
-    const { config } = this.#weights.decoder;
+    this.#decoder = decoder;
+    const { config } = decoder;
     this.#config = config;
     this.#arena = new Arena(kernels);
     this.#noRows = kernels.allocateIntegers(0);
@@ -92,16 +107,31 @@ export class Sampler {
     this.#values = room();
   }
 
-  /** Takes a copy of the trained weights: what the trainer does next does not reach running requests. */
-  load(trained: Float32Array, version: number): void {
-    this.#weights.trained.tensors.flat.set(trained);
-    this.#weights.trained.changed();
-    this.#slots.forget();
-    this.#version = version;
+  /**
+   * Takes a copy of a policy's weights: what the trainer does next does not reach running requests. They are those of an
+   * adapter of the given settings, or else of the decoder itself, which then is this policy's alone.
+   */
+  load(policy: string, trained: Float32Array, version: number, adapter?: AdapterSettings): void {
+    let player = this.#players.get(policy);
+    if (player === undefined) {
+      const own = adapter && new AdapterWeights(this.#kernels, this.#config, adapter);
+      player = { policy, index: this.#players.size, adapter: own, version };
+      this.#players.set(policy, player);
+    }
+    const weights = player.adapter ?? this.#decoder;
+    weights.tensors.flat.set(trained);
+    weights.changed();
+    player.version = version;
+    this.#slots.forget(policy);
   }
 
   get busy(): boolean {
     return this.#running.length > 0 || this.#waiting.length > 0;
+  }
+
+  /** Whether a request of this policy is running or waiting. */
+  plays(policy: string): boolean {
+    return [...this.#running.map(({ request }) => request), ...this.#waiting].some((each) => each.policy === policy);
   }
 
   get counts(): { running: number; waiting: number } {
@@ -112,7 +142,8 @@ export class Sampler {
   submit(request: SamplerRequest): void {
     const { prompt } = request;
     const { context, vocabSize } = this.#config;
-    if (this.#version < 0) throw new ArgumentError('no weights have been published for this policy yet');
+    if (!this.#players.has(request.policy))
+      throw new ArgumentError('no weights have been published for this policy yet');
     if (prompt.length < 1 || prompt.length >= context)
       throw new ArgumentError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
     const wrong = prompt.find((token) => !(Number.isInteger(token) && token >= 0 && token < vocabSize));
@@ -136,13 +167,13 @@ export class Sampler {
     this.#decode();
     const finished: SamplerResult[] = [];
     this.#running = this.#running.filter((running) => {
-      const { request, slot, tokens, logprobs, next } = running;
+      const { request, player, slot, tokens, logprobs, next } = running;
       const stopped = request.stopTokens.includes(next);
       const full = tokens.length >= request.maxTokens || request.prompt.length + tokens.length >= this.#config.context;
       if (!stopped && !full) return true;
       this.#slots.release(slot);
       const finishReason = stopped ? 'stop' : 'length';
-      finished.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: this.#version });
+      finished.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: player.version });
       return false;
     });
     return finished;
@@ -155,8 +186,9 @@ export class Sampler {
     const fresh = new Set<Slot>(); // slots whose prompt is computed in this tick
     while (this.#waiting.length > 0) {
       const request = this.#waiting[0] as SamplerRequest;
-      const { prompt } = request;
-      const taken = this.#slots.take(prompt);
+      const { prompt, policy } = request;
+      const player = this.#players.get(policy) as Player;
+      const taken = this.#slots.take(prompt, policy);
       if (taken === undefined) break;
       const { slot, source } = taken;
       const last = prompt.length - 1;
@@ -168,11 +200,16 @@ export class Sampler {
       }
       if (!(fresh.has(source) && shared === last))
         for (let position = shared; position < last; position++)
-          rows.push({ token: prompt[position] as number, slot: slot.index, position });
+          rows.push({ player, token: prompt[position] as number, slot: slot.index, position });
       fresh.add(slot);
       slot.tokens = prompt.slice(0, last);
       this.#waiting.shift();
-      this.#running.push({ request, slot, next: prompt[last] as number, tokens: [], logprobs: [] });
+      this.#running.push({ request, player, slot, next: prompt[last] as number, tokens: [], logprobs: [] });
+    }
+    if (this.#players.size > 1) {
+      const byPlayer = (a: { player: Player }, b: { player: Player }) => a.player.index - b.player.index;
+      rows.sort(byPlayer);
+      this.#running.sort(byPlayer);
     }
     for (let first = 0; first < rows.length; first += PREFILL_ROWS)
       this.#forward(rows.slice(first, first + PREFILL_ROWS), 'prefill');
@@ -195,7 +232,7 @@ export class Sampler {
   }
 
   /**
-   * Runs the stack over rows of any slots; returns the residual stream [rows, width]. A prefill wants keys and values only,
+   * Runs the stack over rows of any slots, each player's together; returns the residual stream [rows, width]. A prefill wants keys and values only,
    * so nothing follows the last layer's.
    */
   #forward(rows: readonly Row[], purpose: 'prefill' | 'decode'): Float32Array {
@@ -212,7 +249,7 @@ export class Sampler {
       positions[i] = row.position;
     });
     const stream = this.#arena.take(count * width);
-    const { decoder, adapter } = this.#weights;
+    const decoder = this.#decoder;
     kernels.embed(stream, decoder.tensors.embedding, tokens, count, width);
     const stack = {
       kernels,
@@ -220,10 +257,10 @@ export class Sampler {
       rope: this.#rope,
       tensors: decoder.tensors,
       packed: decoder.forward,
-      adapter: adapter?.forward,
+      adapters: adaptedRows(rows),
     };
     const shape = { rows: count, kept: undefined };
-    const buffers = layerBuffers(this.#arena, this.#config, shape, stream, true, stack.adapter);
+    const buffers = layerBuffers(this.#arena, this.#config, shape, stream, true, stack.adapters);
     for (let layer = 0; layer < layers; layer++) {
       const kept = purpose === 'prefill' && layer === layers - 1 ? this.#noRows : undefined;
       forwardLayer(stack, layer, { rows: count, positions, kept }, buffers, stream, (l, { attended, qkv }) =>
@@ -252,14 +289,14 @@ export class Sampler {
     const { width, vocabSize, normEpsilon } = this.#config;
     const count = running.length;
     const stream = this.#forward(
-      running.map(({ slot, next }) => {
+      running.map(({ player, slot, next }) => {
         slot.tokens.push(next);
-        return { token: next, slot: slot.index, position: slot.tokens.length - 1 };
+        return { player, token: next, slot: slot.index, position: slot.tokens.length - 1 };
       }),
       'decode',
     );
     const normed = this.#arena.take(count * width);
-    const { tensors: base, forward } = this.#weights.decoder;
+    const { tensors: base, forward } = this.#decoder;
     kernels.rmsNorm(normed, this.#arena.take(count), stream, base.finalNorm, count, width, normEpsilon);
     const block = Math.min(count, logitRows(vocabSize));
     const logits = this.#arena.take(block * vocabSize);
@@ -291,4 +328,13 @@ export class Sampler {
       }
     }
   }
+}
+
+/** The adapters of rows that come player by player. */
+function adaptedRows(rows: readonly Row[]): AdaptedRows[] {
+  return rows.flatMap(({ player }, row) =>
+    player.adapter === undefined || rows[row + 1]?.player === player
+      ? []
+      : { adapter: player.adapter.forward, end: row + 1 },
+  );
 }
