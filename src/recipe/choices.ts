@@ -4,6 +4,7 @@ import type { Estimator } from '../advantage/estimator.js';
 import { PROJECTIONS } from '../core/backend.js';
 import type { LossSpec } from '../core/loss.js';
 import type { ModelInput, WholeModelInput } from '../model/spec.js';
+import { ownTokenizerSpec } from '../model/tokenizers/spec.js';
 
 const fraction = z.number().gt(0).lt(1);
 const discount = z.number().min(0).max(1);
@@ -98,17 +99,6 @@ export const lossSchema = z.discriminatedUnion('type', [
   }),
 ]) satisfies z.ZodType<LossSpec>;
 
-const tokenizerSchema = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('symbols'),
-    symbols: z.array(z.string().min(1)).min(1).readonly(),
-    stop: z.string(),
-    endOfUser: z.string(),
-    endOfAssistant: z.string(),
-  }),
-  z.strictObject({ type: z.literal('bytes') }),
-]);
-
 const wholeModels = [
   z
     .strictObject({
@@ -121,7 +111,7 @@ const wholeModels = [
       context: z.int().min(2),
       ropeBase: z.number().gt(0).optional(),
       embeddingDeviation: z.number().gt(0).optional(),
-      tokenizer: tokenizerSchema,
+      tokenizer: ownTokenizerSpec,
     })
     .superRefine((model, context) => {
       const fail = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });

@@ -1,25 +1,10 @@
-import { type Episode, type Failure, type Score, turnReward } from '../core/episode.js';
+import { type Episode, type Failure, type Score, type Turn, turnReward } from '../core/episode.js';
 import { RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import type { Message } from '../core/message.js';
 
 /** A turn on disk: all that is needed to grade it again or to learn from it again. */
-interface StoredTurn {
-  readonly agent: string;
-  readonly policy: string;
-  readonly policyVersion: number;
-  readonly turn: number;
-  readonly call: number;
-  readonly messages: readonly Message[];
-  readonly prompt: readonly number[];
-  readonly response: readonly number[];
-  readonly logprobs: readonly number[];
-  readonly temperature: number;
-  readonly finishReason: string;
-  readonly text: string;
+interface StoredTurn extends Omit<Turn, 'value'> {
   readonly value?: unknown;
-  readonly valid: boolean;
-  readonly penalty: number;
   /** The episode's reward for this agent minus the penalty. */
   readonly reward: number;
   /** One number for all tokens or one a token; absent in evaluations. */

@@ -8,12 +8,10 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
 );
 
 /**
- * `symbols`: a fixed vocabulary of strings, for small models on generated tasks; a token's id is its position.
- * `bytes`: UTF-8 bytes and five markers, for any text.
- * `huggingface`: what a Hugging Face directory says (the contents of tokenizer.json and tokenizer_config.json; large files
- * are not walked here, the library that reads them complains itself).
+ * The kinds that a recipe may write down: `symbols`, a fixed vocabulary of strings, for small models on generated tasks (a
+ * token's id is its position); `bytes`, UTF-8 bytes and five markers, for any text.
  */
-const tokenizerSpec = z.discriminatedUnion('type', [
+export const ownTokenizerSpec = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('symbols'),
     symbols: z.array(z.string().min(1)).min(1).readonly(),
@@ -22,6 +20,14 @@ const tokenizerSpec = z.discriminatedUnion('type', [
     endOfAssistant: z.string(),
   }),
   z.strictObject({ type: z.literal('bytes') }),
+]);
+
+/**
+ * `huggingface`: what a Hugging Face directory says (the contents of tokenizer.json and tokenizer_config.json; large files
+ * are not walked here, the library that reads them complains itself).
+ */
+const tokenizerSpec = z.discriminatedUnion('type', [
+  ...ownTokenizerSpec.options,
   z.strictObject({
     type: z.literal('huggingface'),
     tokenizer: jsonObject,
