@@ -31,7 +31,8 @@ export default defineRecipe({
     answerer: { sampling: { maxTokens: 5 } },
   },
   policies: {
-    verifier: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
+    // One word decides for a whole episode: at the others' rate the verifier may fall into never saying yes, and not come back.
+    verifier: { optimizer: { learningRate: 3e-4, beta2: 0.98 } },
     searcher: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
     answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
   },
