@@ -38,6 +38,6 @@ export default defineRecipe({
   },
   // A model that copies no names yet has nothing to explore with: the loss says when it does, sooner or later by the seed.
   warmStart: { steps: 1500, batch: 128, learningRate: 5e-3, finalLearningRate: 1, beta2: 0.98, lossTarget: 0.25 },
-  training: { steps: 150, tasksPerStep: 16, groupSize: 8 },
-  evaluation: { every: 30, tasks: 256, samples: 4, samplesDuring: 1 },
+  training: { steps: 200, tasksPerStep: 16, groupSize: 8 },
+  evaluation: { every: 40, tasks: 256, samples: 4, samplesDuring: 1 },
 });
