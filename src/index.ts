@@ -1,6 +1,7 @@
 /** What `import ... from 'drmas'` offers. */
 export { estimateAdvantages } from './advantage/estimate.js';
 export type { Estimator } from './advantage/estimator.js';
+export { filterGroups } from './advantage/filter.js';
 export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';
 export type { TurnRecord } from './core/advantage.js';
 export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
@@ -20,7 +21,11 @@ export type { LossSpec } from './core/loss.js';
 export { assistant, type Message, system, user } from './core/message.js';
 export { RandomStream } from './core/random.js';
 export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
+export { entropyBonus } from './loss/entropy.js';
+export { klPenalty } from './loss/kl.js';
 export { policyLoss } from './loss/policy-loss.js';
+export { valueLoss } from './loss/value.js';
+export { whiten } from './loss/whiten.js';
 export { checkpoint, lora, tinyDecoder } from './model/spec.js';
 export { defineRecipe } from './recipe/define.js';
 export { arithmetic, arithmeticSymbols } from './tasks/arithmetic.js';
