@@ -8,20 +8,8 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
-import { generate } from './decoder.js';
+import { generate, plain, randomSequence, shake } from './decoder.js';
 
-const plain: DecoderConfig = {
-  vocabSize: 13,
-  width: 24,
-  layers: 2,
-  heads: 4,
-  kvHeads: 2,
-  headDim: 6,
-  feedForward: 20,
-  context: 40,
-  ropeBase: 10_000,
-  normEpsilon: 1e-6,
-};
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
 
 const cases: Readonly<Record<string, { config: DecoderConfig; adapter: AdapterSettings }>> = {
@@ -41,22 +29,14 @@ export function adapterContract(name: string, create: () => Kernels): void {
     const base = new DecoderWeights(kernels, config);
     initialise(config, base.tensors, 3);
     const random = new RandomStream('adapter test');
-    for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of base.tensors.layers)
-      for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm])
-        for (let i = 0; i < tensor.length; i++) tensor[i] = (tensor[i] as number) + random.normal() / 2;
+    shake(base.tensors, random);
     const whole = () => {
       const model = new PolicyModel(kernels, config);
       model.trained.set(base.tensors.flat);
       model.weightsChanged();
       return model;
     };
-    const sequences = [17, 2, 33, 9].map(
-      (length, i): Sequence => ({
-        tokens: Int32Array.from({ length }, () => random.integer(0, config.vocabSize - 1)),
-        mask: Uint8Array.from({ length }, (_, t) => (t > 0 && random.chance(0.6) ? 1 : 0)),
-        temperature: i % 2 === 0 ? 1 : 0.7,
-      }),
-    );
+    const sequences = [17, 2, 33, 9].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
     const fresh = (seed = 1) => {
       const model = new PolicyModel(kernels, { base, adapter });
       model.initialise(seed);

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../../src/core/backend.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';
+import type { DecoderTensors } from '../../src/model/decoder/parameters.js';
 import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 
-const plain: DecoderConfig = {
+/** A small decoder without any feature of its own. */
+export const plain: DecoderConfig = {
   vocabSize: 13,
   width: 24,
   layers: 2,
@@ -38,17 +40,20 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
   },
 };
 
-/** Random weights in which biases and gains differ from 0 and 1, so that leaving one out shows. */
-function randomise(model: PolicyModel): void {
-  model.initialise(3);
-  const random = new RandomStream('decoder weights');
-  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of model.tensors.layers)
+/** Moves biases and gains away from 0 and 1, so that leaving one out shows. */
+export function shake({ layers }: DecoderTensors, random: RandomStream): void {
+  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of layers)
     for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm])
       for (let i = 0; i < tensor.length; i++) tensor[i] = (tensor[i] as number) + random.normal() / 2;
+}
+
+function randomise(model: PolicyModel): void {
+  model.initialise(3);
+  shake(model.tensors, new RandomStream('decoder weights'));
   model.weightsChanged();
 }
 
-function randomSequence(random: RandomStream, length: number, temperature = 1): Sequence {
+export function randomSequence(random: RandomStream, length: number, temperature = 1): Sequence {
   return {
     tokens: Int32Array.from({ length }, () => random.integer(0, plain.vocabSize - 1)),
     mask: Uint8Array.from({ length }, (_, t) => (t > 0 && random.chance(0.6) ? 1 : 0)),

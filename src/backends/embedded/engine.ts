@@ -245,12 +245,6 @@ export class Engine {
     return [...this.#samplers.values()].some((sampler) => sampler.busy);
   }
 
-  get counts(): { running: number; waiting: number } {
-    const counts = [...this.#samplers.values()].map((sampler) => sampler.counts);
-    const sum = (key: 'running' | 'waiting') => counts.reduce((total, count) => total + count[key], 0);
-    return { running: sum('running'), waiting: sum('waiting') };
-  }
-
   /** One token for every running request of every policy. */
   tick(): SamplerResult[] {
     return [...this.#samplers.values()].flatMap((sampler) => (sampler.busy ? sampler.step() : []));

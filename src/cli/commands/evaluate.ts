@@ -33,7 +33,6 @@ export async function evaluateCommand(context: CommandContext, path: string, fla
   });
   const checkpoint = await run.latestCheckpoint();
   if (checkpoint === undefined) throw new RunError(`${path} has no checkpoint to evaluate`);
-  await context.work.prepareTasks(recipe);
   const { signal } = context;
   const onNotice = (message: string) => void context.stderr.write(`${message}\n`);
   try {

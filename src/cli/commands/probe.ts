@@ -30,7 +30,6 @@ export async function probeCommand(context: CommandContext, source: string, flag
   const overrides = [...flags.set, ...(flags.seed === undefined ? [] : [`seed=${flags.seed}`])];
   const recipe = resolveRecipe(loaded.definition, { overrides, name: loaded.name });
   const checkpoint = flags.from === undefined ? undefined : await latestCheckpoint(flags.from);
-  await context.work.prepareTasks(recipe);
   const { width } = screenOf(context.stdout, context.environment);
   const tell = (...lines: string[]) => {
     for (const line of lines) context.stderr.write(`${line}\n`);

@@ -134,10 +134,6 @@ export class Sampler {
     return [...this.#running.map(({ request }) => request), ...this.#waiting].some((each) => each.policy === policy);
   }
 
-  get counts(): { running: number; waiting: number } {
-    return { running: this.#running.length, waiting: this.#waiting.length };
-  }
-
   /** @throws ArgumentError when the prompt is empty, leaves no room for a token or holds an id outside the vocabulary. */
   submit(request: SamplerRequest): void {
     const { prompt } = request;
