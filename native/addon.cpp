@@ -2,6 +2,7 @@
 // (src/tensor/kernels.ts). Every call checks the kinds and lengths of its buffers before a kernel touches memory.
 #include <node_api.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -66,9 +67,14 @@ void pack(Arguments& a) {
   const long inputs = a.size(2), outputs = a.size(3);
   const bool transpose = a.flag(4);
   const Instance& k = a.instance();
-  float* packed = a.floats(0, static_cast<double>(k.table->packedSize(inputs, outputs)));
-  const float* weight = a.floats(1, double(inputs) * outputs);
-  if (a.ok()) k.table->pack(*k.pool, packed, weight, inputs, outputs, transpose);
+  const double packedSize = static_cast<double>(k.table->packedSize(inputs, outputs)), size = double(inputs) * outputs;
+  const auto run = [&](auto kernel, auto packed, auto weight) {
+    if (a.ok()) kernel(*k.pool, packed, weight, inputs, outputs, transpose);
+  };
+  if (a.isBfloat16(0))
+    run(k.table->packBfloat16, a.bfloat16(0, packedSize), a.bfloat16(1, size));
+  else
+    run(k.table->pack, a.floats(0, packedSize), a.floats(1, size));
 }
 
 void linear(Arguments& a) {
@@ -77,8 +83,14 @@ void linear(Arguments& a) {
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * outputs);
   const float* x = a.floats(1, double(rows) * inputs);
-  const float* packed = a.floats(2, static_cast<double>(k.table->packedSize(inputs, outputs)));
-  if (a.ok() && rows > 0 && inputs > 0) k.table->linear(*k.pool, out, x, packed, rows, inputs, outputs, accumulate);
+  const double size = static_cast<double>(k.table->packedSize(inputs, outputs));
+  const auto run = [&](auto kernel, auto packed) {
+    if (a.ok() && rows > 0 && inputs > 0) kernel(*k.pool, out, x, packed, rows, inputs, outputs, accumulate);
+  };
+  if (a.isBfloat16(2))
+    run(k.table->linearBfloat16, a.bfloat16(2, size));
+  else
+    run(k.table->linear, a.floats(2, size));
 }
 
 void linearWeightGradient(Arguments& a) {
@@ -187,6 +199,13 @@ double cacheSlotSize(Arguments& a) {
       a.instance().table->cacheSlotSize(capacity, static_cast<int>(kvHeads), static_cast<int>(headDim)));
 }
 
+/// One more than the largest of the first `count` indices.
+double rowsIndexed(const Arguments& a, const int32_t* indices, long count) {
+  long most = 0;
+  for (long r = 0; a.ok() && r < count; r++) most = std::max(most, long{indices[r]} + 1);
+  return double(most);
+}
+
 void attentionCached(Arguments& a) {
   const long rows = a.size(6), capacity = a.size(7);
   const Heads h = a.heads(8);
@@ -194,12 +213,10 @@ void attentionCached(Arguments& a) {
   const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, h.kvHeads, h.headDim)) : 0;
   float* out = a.floats(0, double(rows) * h.heads * h.headDim);
   const float* qkv = a.floats(3, double(rows) * h.stride());
-  const int32_t* slots = a.integers(4, double(rows));
-  long largest = 0;
-  for (long r = 0; a.ok() && r < rows; r++) largest = slots[r] > largest ? slots[r] : largest;
-  float* keys = a.floats(1, rows > 0 ? (double(largest) + 1) * slot : 0);
-  float* values = a.floats(2, rows > 0 ? (double(largest) + 1) * slot : 0);
-  a.indices(4, rows, 2147483647.0);
+  const int32_t* slots = a.indices(4, rows);
+  const double room = rowsIndexed(a, slots, rows) * slot;
+  float* keys = a.floats(1, room);
+  float* values = a.floats(2, room);
   const int32_t* positions = a.indices(5, rows, double(capacity));
   if (a.ok()) k.table->attentionCached(*k.pool, out, keys, values, qkv, slots, positions, rows, capacity, h);
 }
@@ -234,30 +251,27 @@ void swigluBackward(Arguments& a) {
   if (a.ok()) k.table->swigluBackward(*k.pool, dGateUp, dOut, gateUp, rows, feedForward);
 }
 
-/// Token ids are checked against the table they index.
-const int32_t* tokensOf(Arguments& a, size_t i, const float* table, size_t tableArgument, long rows, long width) {
-  const int32_t* tokens = a.indices(i, rows, 2147483647.0);
-  long largest = -1;
-  for (long r = 0; a.ok() && r < rows; r++) largest = tokens[r] > largest ? tokens[r] : largest;
-  if (table) a.floats(tableArgument, (double(largest) + 1) * width);
-  return tokens;
-}
-
 void embed(Arguments& a) {
   const long rows = a.size(3), width = a.size(4);
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * width);
-  const float* table = a.floats(1, 0);
-  const int32_t* tokens = tokensOf(a, 2, table, 1, rows, width);
-  if (a.ok()) k.table->embed(*k.pool, out, table, tokens, rows, width);
+  const int32_t* tokens = a.indices(2, rows);
+  const double size = rowsIndexed(a, tokens, rows) * width;
+  const auto run = [&](auto kernel, auto table) {
+    if (a.ok()) kernel(*k.pool, out, table, tokens, rows, width);
+  };
+  if (a.isBfloat16(1))
+    run(k.table->embedBfloat16, a.bfloat16(1, size));
+  else
+    run(k.table->embed, a.floats(1, size));
 }
 
 void embedBackward(Arguments& a) {
   const long rows = a.size(3), width = a.size(4);
   const Instance& k = a.instance();
-  float* dTable = a.floats(0, 0);
   const float* dOut = a.floats(1, double(rows) * width);
-  const int32_t* tokens = tokensOf(a, 2, dTable, 0, rows, width);
+  const int32_t* tokens = a.indices(2, rows);
+  float* dTable = a.floats(0, rowsIndexed(a, tokens, rows) * width);
   if (a.ok()) k.table->embedBackward(*k.pool, dTable, dOut, tokens, rows, width);
 }
 
@@ -350,14 +364,15 @@ void dispose(Arguments& a) {
 }
 
 /// A zeroed typed array on memory aligned to 64 bytes at least.
-napi_value allocateArray(napi_env env, napi_callback_info info, napi_typedarray_type type) {
+template <napi_typedarray_type type, class Element>
+napi_value allocateArray(napi_env env, napi_callback_info info) {
   Arguments a(env, info);
   const long length = a.size(0);
   if (!a.ok()) {
     napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
     return nullptr;
   }
-  const size_t bytes = static_cast<size_t>(length) * 4;
+  const size_t bytes = static_cast<size_t>(length) * sizeof(Element);
   Region* region = Region::zeroed(bytes);
   if (!region) {
     napi_throw_range_error(env, "ERR_DRMAS_MEMORY", "out of memory");
@@ -372,8 +387,6 @@ napi_value allocateArray(napi_env env, napi_callback_info info, napi_typedarray_
   if (napi_create_typedarray(env, type, static_cast<size_t>(length), buffer, 0, &array) != napi_ok) return nullptr;
   return array;
 }
-napi_value allocate(napi_env env, napi_callback_info info) { return allocateArray(env, info, napi_float32_array); }
-napi_value allocateIntegers(napi_env env, napi_callback_info info) { return allocateArray(env, info, napi_int32_array); }
 
 /// create(threads: number, isa?: string): Kernels, or undefined when this processor cannot run the wanted set.
 napi_value create(napi_env env, napi_callback_info info) {
@@ -398,8 +411,9 @@ napi_value create(napi_env env, napi_callback_info info) {
     const char* name;
     napi_callback callback;
   } methods[] = {
-      {"allocate", allocate},
-      {"allocateIntegers", allocateIntegers},
+      {"allocate", allocateArray<napi_float32_array, float>},
+      {"allocateBfloat16", allocateArray<napi_uint16_array, Bfloat16>},
+      {"allocateIntegers", allocateArray<napi_int32_array, int32_t>},
       {"dispose", method<dispose>},
       {"packedSize", method<packedSize>},
       {"pack", method<pack>},

@@ -48,10 +48,16 @@ class Arguments {
     return value;
   }
   float* floats(size_t i, double least) { return static_cast<float*>(buffer(i, napi_float32_array, least)); }
+  Bfloat16* bfloat16(size_t i, double least) { return static_cast<Bfloat16*>(buffer(i, napi_uint16_array, least)); }
+  bool isBfloat16(size_t i) {
+    napi_typedarray_type type;
+    return i < count_ && napi_get_typedarray_info(env_, values_[i], &type, nullptr, nullptr, nullptr, nullptr) == napi_ok &&
+           type == napi_uint16_array;
+  }
   int32_t* integers(size_t i, double least) { return static_cast<int32_t*>(buffer(i, napi_int32_array, least)); }
 
   /// All of the first `count` integers must lie in [0, limit).
-  const int32_t* indices(size_t i, long count, double limit) {
+  const int32_t* indices(size_t i, long count, double limit = 2147483647.0) {
     const int32_t* values = integers(i, static_cast<double>(count));
     for (long k = 0; ok() && k < count; k++)
       if (values[k] < 0 || values[k] >= limit) fail("argument %zu: an index is out of range", i);
@@ -78,7 +84,9 @@ class Arguments {
     void* data = nullptr;
     if (i >= count_ || napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr, nullptr) != napi_ok ||
         type != wanted)
-      fail(wanted == napi_float32_array ? "argument %zu: expected a Float32Array" : "argument %zu: expected an Int32Array",
+      fail(wanted == napi_float32_array  ? "argument %zu: expected a Float32Array"
+           : wanted == napi_uint16_array ? "argument %zu: expected a Uint16Array"
+                                         : "argument %zu: expected an Int32Array",
            i);
     else if (static_cast<double>(length) < least)
       fail("argument %zu: the buffer is too short", i);

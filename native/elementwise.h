@@ -88,8 +88,16 @@ inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const 
   });
 }
 
-inline void embed(Pool& pool, float* out, const float* table, const int32_t* tokens, long rows, long width) {
-  forRows(pool, rows, [&](long r) { std::copy_n(table + tokens[r] * width, width, out + r * width); });
+/// Element: float or Bfloat16.
+template <class Element>
+inline void embed(Pool& pool, float* out, const Element* table, const int32_t* tokens, long rows, long width) {
+  forRows(pool, rows, [&](long r) {
+    const Element* from = table + tokens[r] * width;
+    float* to = out + r * width;
+    forVectors(
+        width, [&](long i) { store(to + i, load(from + i)); },
+        [&](long i, int rest) { storePartial(to + i, loadPartial(from + i, rest), rest); });
+  });
 }
 
 /// dTable[token] += dOut[r], rows in order; threads share the columns, never a row's order.

@@ -6,6 +6,9 @@
 //
 // Blocking: W is packed once per optimiser step into panels of kPanel columns, so that the innermost loop reads it with
 // unit stride; a tile keeps kTileRows x kPanel sums in registers; a task is a block of rows times a range of panels.
+//
+// W may be of floats or of Bfloat16, which become floats as they are loaded: exactly, and nothing else differs, so that both
+// give the same bits.
 #pragma once
 #include <algorithm>
 
@@ -37,12 +40,13 @@ inline long panelsOf(long outputs) { return (outputs + kPanel - 1) / kPanel; }
 
 inline size_t packedSize(long inputs, long outputs) { return static_cast<size_t>(panelsOf(outputs)) * kPanel * inputs; }
 
-inline void pack(Pool& pool, float* packed, const float* weight, long inputs, long outputs, bool transpose) {
+template <class Element>
+inline void pack(Pool& pool, Element* packed, const Element* weight, long inputs, long outputs, bool transpose) {
   pool.run(panelsOf(outputs), [&](long panel) {
-    float* to = packed + panel * kPanel * inputs;
+    Element* to = packed + panel * kPanel * inputs;
     const long first = panel * kPanel;
     const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
-    if (width < kPanel) std::fill_n(to, kPanel * inputs, 0.f);
+    if (width < kPanel) std::fill_n(to, kPanel * inputs, Element{0});
     if (transpose) {
       // Sixteen inputs at a time: a cache line of each row of the weight is read once, a cache line of the panel written.
       for (long k = 0; k < inputs; k += kLanes)
@@ -58,8 +62,8 @@ enum class Write { Overwrite, AddSum, Continue };
 
 /// kRows x kPanel tile of out: the sum over k of a[r * rowStride + k * stepStride] times b[k * kPanel + lane].
 /// Continue starts from what `out` holds, AddSum adds the finished sum to it.
-template <int kRows>
-inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride, const float* b,
+template <int kRows, class Element>
+inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride, const Element* b,
                  long steps, Write write) {
   F16 sum[kRows][kVectors];
   const auto at = [&](int r, int v) { return out + r * outStride + v * kLanes; };
@@ -107,16 +111,20 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
     }
 }
 
-using Tile = void (*)(float*, long, int, const float*, long, long, const float*, long, Write);
+template <class Element>
+using Tile = void (*)(float*, long, int, const float*, long, long, const Element*, long, Write);
 
-template <int... kRows>
-constexpr Tile tileFor(int rows, std::integer_sequence<int, kRows...>) {
-  constexpr Tile tiles[] = {tile<kRows + 1>...};
+template <class Element, int... kRows>
+constexpr Tile<Element> tileFor(int rows, std::integer_sequence<int, kRows...>) {
+  constexpr Tile<Element> tiles[] = {tile<kRows + 1, Element>...};
   return tiles[rows - 1];
 }
 
 /// The tile for 1..kTileRows rows.
-inline Tile tileOf(int rows) { return tileFor(rows, std::make_integer_sequence<int, kTileRows>{}); }
+template <class Element>
+inline Tile<Element> tileOf(int rows) {
+  return tileFor<Element>(rows, std::make_integer_sequence<int, kTileRows>{});
+}
 
 /// Tiles of rows that a task takes: as many as `most`, fewer where the threads would then finish further apart.
 inline long tilesPerBlock(long rows, long most, long threads) {
@@ -132,7 +140,8 @@ inline long tilesPerBlock(long rows, long most, long threads) {
   return best;
 }
 
-inline void linear(Pool& pool, float* out, const float* x, const float* packed, long rows, long inputs, long outputs,
+template <class Element>
+inline void linear(Pool& pool, float* out, const float* x, const Element* packed, long rows, long inputs, long outputs,
                    bool accumulate) {
   const Write write = accumulate ? Write::AddSum : Write::Overwrite;
   const long panels = panelsOf(outputs);
@@ -153,7 +162,7 @@ inline void linear(Pool& pool, float* out, const float* x, const float* packed, 
       const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
       for (long r = firstRow; r < lastRow; r += kTileRows) {
         const int count = static_cast<int>(std::min<long>(kTileRows, lastRow - r));
-        tileOf(count)(out + r * outputs + panel * kPanel, outputs, width, x + r * inputs, inputs, 1,
+        tileOf<Element>(count)(out + r * outputs + panel * kPanel, outputs, width, x + r * inputs, inputs, 1,
                       packed + panel * kPanel * inputs, inputs, write);
       }
     }
@@ -195,7 +204,7 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
       }
       for (long i = firstInput; i < lastInput; i += kTileRows) {
         const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
-        tileOf(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
+        tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
                        count, Write::Continue);
       }
     }

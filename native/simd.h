@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "table.h"
+
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
 #elif defined(__wasm_simd128__)
@@ -28,6 +30,11 @@ struct F16 {
 inline F16 zero() { return {_mm512_setzero_ps()}; }
 inline F16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
 inline F16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+/// 16 bfloat16 numbers, each the upper half of the bits of a float: the lower one is 0, so that no value changes.
+inline F16 load(const Bfloat16* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
 inline void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
 inline __mmask16 maskOf(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
 /// Lanes >= n (0 < n < 16) are `fill` and their memory is not touched.
@@ -67,6 +74,11 @@ struct F16 {
 inline F16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline F16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 inline F16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+inline __m256 loadHalf(const Bfloat16* p) {
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+inline F16 load(const Bfloat16* p) { return {loadHalf(p), loadHalf(p + 8)}; }
 inline void store(float* p, F16 x) {
   _mm256_storeu_ps(p, x.a);
   _mm256_storeu_ps(p + 8, x.b);
@@ -122,6 +134,13 @@ inline F16 broadcast(float x) {
 inline F16 zero() { return broadcast(0.f); }
 inline F16 load(const float* p) {
   return {wasm_v128_load(p), wasm_v128_load(p + 4), wasm_v128_load(p + 8), wasm_v128_load(p + 12)};
+}
+inline F16 load(const Bfloat16* p) {
+  const v128_t low = wasm_v128_load(p), high = wasm_v128_load(p + 8), none = wasm_i16x8_const_splat(0);
+  return {wasm_i16x8_shuffle(none, low, 0, 8, 1, 9, 2, 10, 3, 11),
+          wasm_i16x8_shuffle(none, low, 4, 12, 5, 13, 6, 14, 7, 15),
+          wasm_i16x8_shuffle(none, high, 0, 8, 1, 9, 2, 10, 3, 11),
+          wasm_i16x8_shuffle(none, high, 4, 12, 5, 13, 6, 14, 7, 15)};
 }
 inline void store(float* p, F16 x) {
   wasm_v128_store(p, x.a);
@@ -201,6 +220,7 @@ inline void lanes(F16 x, float* out) { store(out, x); }
 // Vectors of the compiler's own, which it turns into those of the target: SSE2, NEON.
 typedef float Quad __attribute__((vector_size(16)));
 typedef uint32_t QuadBits __attribute__((vector_size(16)));
+typedef Bfloat16 QuadBfloat16 __attribute__((vector_size(8)));
 
 struct F16 {
   Quad a, b, c, d;
@@ -215,6 +235,12 @@ inline F16 load(const float* p) {
   std::memcpy(&x, p, sizeof x);
   return x;
 }
+inline Quad loadQuad(const Bfloat16* p) {
+  QuadBfloat16 x;
+  std::memcpy(&x, p, sizeof x);
+  return (Quad)(__builtin_convertvector(x, QuadBits) << 16);
+}
+inline F16 load(const Bfloat16* p) { return {loadQuad(p), loadQuad(p + 4), loadQuad(p + 8), loadQuad(p + 12)}; }
 inline void store(float* p, F16 x) { std::memcpy(p, &x, sizeof x); }
 inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
   alignas(64) float t[kLanes];
@@ -273,6 +299,11 @@ inline F16 zeroBelow(F16 y, F16 x, F16 limit) {
 
 #endif
 
+inline F16 loadPartial(const Bfloat16* p, int n) {
+  Bfloat16 t[kLanes] = {0};
+  for (int i = 0; i < n; i++) t[i] = p[i];
+  return load(t);
+}
 /// The first n lanes, or all where n >= 16.
 inline F16 loadUpTo(const float* p, int n) { return n >= kLanes ? load(p) : loadPartial(p, n); }
 inline void storeUpTo(float* p, F16 x, int n) {

@@ -8,6 +8,9 @@
 
 namespace drmas {
 
+/// The upper half of the bits of a float.
+using Bfloat16 = uint16_t;
+
 struct AdamW {
   double learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale;
 };
@@ -22,8 +25,11 @@ struct KernelTable {
   const char* isa;
   size_t (*packedSize)(long inputs, long outputs);
   void (*pack)(Pool&, float* packed, const float* weight, long inputs, long outputs, bool transpose);
+  void (*packBfloat16)(Pool&, Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose);
   void (*linear)(Pool&, float* out, const float* x, const float* packed, long rows, long inputs, long outputs,
                  bool accumulate);
+  void (*linearBfloat16)(Pool&, float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
+                         bool accumulate);
   void (*linearWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
                                long outputs);
   void (*rmsNorm)(Pool&, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
@@ -47,6 +53,7 @@ struct KernelTable {
   void (*swiglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
   void (*swigluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
   void (*embed)(Pool&, float* out, const float* table, const int32_t* tokens, long rows, long width);
+  void (*embedBfloat16)(Pool&, float* out, const Bfloat16* table, const int32_t* tokens, long rows, long width);
   void (*embedBackward)(Pool&, float* dTable, const float* dOut, const int32_t* tokens, long rows, long width);
   void (*tokenLogprobs)(Pool&, float* logprobs, float* logSumExp, float* entropy, const float* logits,
                         const int32_t* targets, const float* inverseTemperature, long rows, long vocabSize);

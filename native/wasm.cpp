@@ -23,8 +23,19 @@ DRMAS_EXPORT(pack) void pack(float* packed, const float* weight, long inputs, lo
   kernels::pack(pool, packed, weight, inputs, outputs, transpose);
 }
 
+DRMAS_EXPORT(packBfloat16)
+void packBfloat16(Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose) {
+  kernels::pack(pool, packed, weight, inputs, outputs, transpose);
+}
+
 DRMAS_EXPORT(linear)
 void linear(float* out, const float* x, const float* packed, long rows, long inputs, long outputs, bool accumulate) {
+  kernels::linear(pool, out, x, packed, rows, inputs, outputs, accumulate);
+}
+
+DRMAS_EXPORT(linearBfloat16)
+void linearBfloat16(float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
+                    bool accumulate) {
   kernels::linear(pool, out, x, packed, rows, inputs, outputs, accumulate);
 }
 
@@ -99,6 +110,11 @@ void swigluBackward(float* dGateUp, const float* dOut, const float* gateUp, long
 }
 
 DRMAS_EXPORT(embed) void embed(float* out, const float* table, const int32_t* tokens, long rows, long width) {
+  kernels::embed(pool, out, table, tokens, rows, width);
+}
+
+DRMAS_EXPORT(embedBfloat16)
+void embedBfloat16(float* out, const Bfloat16* table, const int32_t* tokens, long rows, long width) {
   kernels::embed(pool, out, table, tokens, rows, width);
 }
 

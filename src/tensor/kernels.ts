@@ -1,4 +1,10 @@
 /**
+ * A matrix that is only read: numbers in float32, or in bfloat16, each the upper half of a float32's bits. Widening puts
+ * zeros below, so it changes no value, and both give the same bits wherever they hold the same numbers.
+ */
+export type WeightArray = Float32Array | Uint16Array;
+
+/**
  * The engine's operations on float32 buffers: one contract, several implementations (plain TypeScript, native C++, later
  * WebAssembly and GPUs), one contract suite (test/contracts/kernels.ts).
  *
@@ -20,24 +26,27 @@ export interface Kernels {
 
   /** A zeroed buffer this implementation can work on. Callers pass only buffers obtained here (or views of them). */
   allocate(length: number): Float32Array;
+  allocateBfloat16(length: number): Uint16Array;
   allocateIntegers(length: number): Int32Array;
   /** Stops the thread pool; the kernels must not be used afterwards. */
   dispose(): void;
 
   // ---- linear layers: weight [inputs, outputs], y = x W --------------------------------------------------------------
 
-  /** Number of floats that `pack` writes for a matrix with these sizes. */
+  /** Number of elements that `pack` writes for a matrix with these sizes. */
   packedSize(inputs: number, outputs: number): number;
   /**
    * Rearranges a matrix for `linear`. With `transpose` false, `weight` is [inputs, outputs]; with `transpose` true it is
-   * stored as [outputs, inputs] and used as its transpose. The packed form is private to the implementation.
+   * stored as [outputs, inputs] and used as its transpose. The packed form is private to the implementation, and of the
+   * matrix's kind.
+   * @throws RangeError when one is in bfloat16 and the other is not.
    */
-  pack(packed: Float32Array, weight: Float32Array, inputs: number, outputs: number, transpose: boolean): void;
+  pack<W extends WeightArray>(packed: W, weight: W, inputs: number, outputs: number, transpose: boolean): void;
   /** out [rows, outputs] = x [rows, inputs] W, or added to `out` (sum first, then one addition) when `accumulate`. */
   linear(
     out: Float32Array,
     x: Float32Array,
-    packed: Float32Array,
+    packed: WeightArray,
     rows: number,
     inputs: number,
     outputs: number,
@@ -205,7 +214,7 @@ export interface Kernels {
   // ---- embedding ---------------------------------------------------------------------------------------------------------
 
   /** out [rows, width] = table[tokens[r]]. */
-  embed(out: Float32Array, table: Float32Array, tokens: Int32Array, rows: number, width: number): void;
+  embed(out: Float32Array, table: WeightArray, tokens: Int32Array, rows: number, width: number): void;
   /** dTable [vocabSize, width] is added to, row by row in order. */
   embedBackward(dTable: Float32Array, dOut: Float32Array, tokens: Int32Array, rows: number, width: number): void;
 

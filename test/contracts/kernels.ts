@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { attentionContract, cacheContract } from './kernels/attention.js';
+import { bfloat16Contract } from './kernels/bfloat16.js';
 import { logprobContract } from './kernels/head.js';
 import { linearContract } from './kernels/linear.js';
 import { everyOperation } from './kernels/operations.js';
@@ -25,6 +26,7 @@ export function kernelsContract(name: string, create: () => Kernels): void {
     const subject = () => kernels;
 
     linearContract(subject);
+    bfloat16Contract(subject);
     normContract(subject);
     headNormContract(subject);
     ropeContract(subject);

@@ -38,6 +38,17 @@ Floats noise(long length, float spread = 1.f) {
   return values;
 }
 
+/// Rounded towards zero.
+std::vector<Bfloat16> coarseNoise(long length) {
+  std::vector<Bfloat16> values;
+  for (const float value : noise(length)) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    values.push_back(static_cast<Bfloat16>(bits >> 16));
+  }
+  return values;
+}
+
 Integers below(long length, int32_t limit) {
   Integers values(static_cast<size_t>(length));
   for (int32_t& value : values) {
@@ -76,6 +87,11 @@ void run(const KernelTable& k, Pool& pool, const Sizes& s) {
     Floats hidden = noise(rows * feedForward);
     k.linear(pool, hidden.data(), x.data(), packed.data(), rows, width, feedForward, transpose);
     keep("linear", hidden);
+    std::vector<Bfloat16> packedCoarse(packed.size());
+    k.packBfloat16(pool, packedCoarse.data(), coarseNoise(width * feedForward).data(), width, feedForward, transpose);
+    Floats coarse = noise(rows * feedForward);
+    k.linearBfloat16(pool, coarse.data(), x.data(), packedCoarse.data(), rows, width, feedForward, transpose);
+    keep("linearBfloat16", coarse);
     Floats gradient = noise(width * feedForward);
     k.linearWeightGradient(pool, gradient.data(), x.data(), hidden.data(), rows, width, feedForward);
     keep("linearWeightGradient", gradient);
@@ -135,6 +151,8 @@ void run(const KernelTable& k, Pool& pool, const Sizes& s) {
   k.embed(pool, embedded.data(), embeddings.data(), tokens.data(), rows, width);
   k.embedBackward(pool, embeddings.data(), x.data(), tokens.data(), rows, width);
   keep("embed", embedded);
+  k.embedBfloat16(pool, embedded.data(), coarseNoise(vocab * width).data(), tokens.data(), rows, width);
+  keep("embedBfloat16", embedded);
   keep("embedBackward", embeddings);
 
   Floats logits = noise(rows * vocab, 6.f), temperature = noise(rows, 0.5f), uniforms = noise(rows, 0.5f);

@@ -1,11 +1,15 @@
 import type { Kernels } from '../../src/tensor/kernels.js';
 
-/** The kernels, and what a piece of work allocated: the length of every buffer of floats. */
+/** The kernels, and what a piece of work allocated: the length of every buffer. */
 export function countAllocations(all: Kernels): { kernels: Kernels; during(work: () => void): number[] } {
   let sizes: number[] = [];
   const allocate = (length: number) => {
     sizes.push(length);
     return all.allocate(length);
+  };
+  const allocateBfloat16 = (length: number) => {
+    sizes.push(length);
+    return all.allocateBfloat16(length);
   };
   const allocateIntegers = (length: number) => {
     sizes.push(length);
@@ -14,6 +18,7 @@ export function countAllocations(all: Kernels): { kernels: Kernels; during(work:
   const kernels = new Proxy(all, {
     get(target, key) {
       if (key === 'allocate') return allocate;
+      if (key === 'allocateBfloat16') return allocateBfloat16;
       if (key === 'allocateIntegers') return allocateIntegers;
       const value: unknown = Reflect.get(target, key);
       return typeof value === 'function' ? value.bind(target) : value;

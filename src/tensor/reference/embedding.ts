@@ -1,9 +1,12 @@
+import { isBfloat16, widen } from '../bfloat16.js';
 import type { Kernels } from '../kernels.js';
 
 export const embed: Kernels['embed'] = (out, table, tokens, rows, width) => {
   for (let row = 0; row < rows; row++) {
     const from = (tokens[row] as number) * width;
-    for (let i = 0; i < width; i++) out[row * width + i] = table[from + i] as number;
+    const to = out.subarray(row * width, (row + 1) * width);
+    if (isBfloat16(table)) widen(to, table.subarray(from, from + width));
+    else to.set(table.subarray(from, from + width));
   }
 };
 

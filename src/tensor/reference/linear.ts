@@ -1,3 +1,4 @@
+import { isBfloat16, widen } from '../bfloat16.js';
 import type { Kernels } from '../kernels.js';
 
 /**
@@ -9,6 +10,8 @@ const PANEL = 4;
 export const packedSize: Kernels['packedSize'] = (inputs, outputs) => Math.ceil(outputs / PANEL) * PANEL * inputs;
 
 export const pack: Kernels['pack'] = (packed, weight, inputs, outputs, transpose) => {
+  if (isBfloat16(packed) !== isBfloat16(weight))
+    throw new RangeError('pack: one matrix is in bfloat16, the other is not');
   const alongInput = transpose ? 1 : outputs;
   const alongOutput = transpose ? inputs : 1;
   let to = 0;
@@ -22,17 +25,17 @@ export const pack: Kernels['pack'] = (packed, weight, inputs, outputs, transpose
 };
 
 /** Sums of one row and one panel: sums[0..3]. */
-function oneRow(sums: Float64Array, x: Float32Array, at: number, packed: Float32Array, panel: number, inputs: number) {
+function oneRow(sums: Float64Array, x: Float32Array, at: number, panel: Float32Array, inputs: number) {
   let s0 = 0;
   let s1 = 0;
   let s2 = 0;
   let s3 = 0;
-  for (let i = 0, p = panel; i < inputs; i++, p += PANEL) {
+  for (let i = 0, p = 0; i < inputs; i++, p += PANEL) {
     const a = x[at + i] as number;
-    s0 += a * (packed[p] as number);
-    s1 += a * (packed[p + 1] as number);
-    s2 += a * (packed[p + 2] as number);
-    s3 += a * (packed[p + 3] as number);
+    s0 += a * (panel[p] as number);
+    s1 += a * (panel[p + 1] as number);
+    s2 += a * (panel[p + 2] as number);
+    s3 += a * (panel[p + 3] as number);
   }
   sums[0] = s0;
   sums[1] = s1;
@@ -41,7 +44,7 @@ function oneRow(sums: Float64Array, x: Float32Array, at: number, packed: Float32
 }
 
 /** Sums of two neighbouring rows and one panel, each in the order of `oneRow`: sums[0..3] and sums[4..7]. */
-function twoRows(sums: Float64Array, x: Float32Array, at: number, packed: Float32Array, panel: number, inputs: number) {
+function twoRows(sums: Float64Array, x: Float32Array, at: number, panel: Float32Array, inputs: number) {
   let s0 = 0;
   let s1 = 0;
   let s2 = 0;
@@ -50,13 +53,13 @@ function twoRows(sums: Float64Array, x: Float32Array, at: number, packed: Float3
   let t1 = 0;
   let t2 = 0;
   let t3 = 0;
-  for (let i = 0, p = panel; i < inputs; i++, p += PANEL) {
+  for (let i = 0, p = 0; i < inputs; i++, p += PANEL) {
     const a = x[at + i] as number;
     const b = x[at + inputs + i] as number;
-    const p0 = packed[p] as number;
-    const p1 = packed[p + 1] as number;
-    const p2 = packed[p + 2] as number;
-    const p3 = packed[p + 3] as number;
+    const p0 = panel[p] as number;
+    const p1 = panel[p + 1] as number;
+    const p2 = panel[p + 2] as number;
+    const p3 = panel[p + 3] as number;
     s0 += a * p0;
     s1 += a * p1;
     s2 += a * p2;
@@ -78,11 +81,15 @@ function twoRows(sums: Float64Array, x: Float32Array, at: number, packed: Float3
 
 export const linear: Kernels['linear'] = (out, x, packed, rows, inputs, outputs, accumulate) => {
   const sums = new Float64Array(2 * PANEL);
-  for (let row = 0; row < rows; row += 2) {
-    const together = Math.min(2, rows - row);
-    for (let column = 0; column < outputs; column += PANEL) {
-      (together === 2 ? twoRows : oneRow)(sums, x, row * inputs, packed, column * inputs, inputs);
-      const width = Math.min(PANEL, outputs - column);
+  const widened = new Float32Array(isBfloat16(packed) ? PANEL * inputs : 0);
+  for (let column = 0; column < outputs; column += PANEL) {
+    const width = Math.min(PANEL, outputs - column);
+    const panel = packed.subarray(column * inputs, (column + PANEL) * inputs);
+    if (isBfloat16(panel)) widen(widened, panel);
+    const weights = isBfloat16(panel) ? widened : panel;
+    for (let row = 0; row < rows; row += 2) {
+      const together = Math.min(2, rows - row);
+      (together === 2 ? twoRows : oneRow)(sums, x, row * inputs, weights, inputs);
       for (let r = 0; r < together; r++) {
         const at = (row + r) * outputs + column;
         for (let o = 0; o < width; o++) {

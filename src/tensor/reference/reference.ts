@@ -18,6 +18,7 @@ export function createReferenceKernels(): Kernels {
     isa: 'typescript',
     threads: 1,
     allocate: (length) => new Float32Array(length),
+    allocateBfloat16: (length) => new Uint16Array(length),
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
     packedSize,

@@ -1,3 +1,4 @@
+import type { WeightArray } from '../kernels.js';
 import type { LinearMemory } from './memory.js';
 
 /**
@@ -25,6 +26,13 @@ export class Arguments {
 
   floats(i: number, view: Float32Array, least: number): number {
     if (!(view instanceof Float32Array)) throw wrong(i, 'expected a Float32Array');
+    return this.#address(i, view, least);
+  }
+
+  /** In float32 or in bfloat16, as `like` is. */
+  weights(i: number, view: WeightArray, least: number, like: WeightArray = view): number {
+    const kind = like instanceof Uint16Array ? Uint16Array : Float32Array;
+    if (!(view instanceof kind)) throw wrong(i, `expected a ${kind.name}`);
     return this.#address(i, view, least);
   }
 
@@ -69,7 +77,7 @@ export class Arguments {
     if (heads * headDim > stride) throw wrong(i, 'the heads are wider than their rows');
   }
 
-  #address(i: number, view: Float32Array | Int32Array, least: number): number {
+  #address(i: number, view: WeightArray | Int32Array, least: number): number {
     if (this.#disposed) throw wrong(i, 'the kernels were disposed of');
     if (!this.#memory.holds(view)) throw wrong(i, 'the buffer was not allocated by these kernels');
     if (view.length < least) throw wrong(i, 'the buffer is too short');

@@ -1,3 +1,4 @@
+import type { WeightArray } from '../kernels.js';
 import { type Memory, webAssembly } from './webassembly.js';
 
 const PAGE = 65_536;
@@ -7,6 +8,11 @@ const ALIGNMENT = 64;
 const GROWTH_PAGES = 16;
 /** What 32-bit addresses reach: 4 GiB; less where so many addresses cannot be reserved. */
 const MOST_PAGES = [65_536, 49_152, 32_768, 16_384, 8_192];
+
+interface ViewKind<View> {
+  readonly BYTES_PER_ELEMENT: number;
+  new (buffer: SharedArrayBuffer, byteOffset: number, length: number): View;
+}
 
 interface Free {
   start: number;
@@ -44,17 +50,19 @@ export class LinearMemory {
   }
 
   floats(length: number): Float32Array {
-    const address = this.take(length * 4);
-    return new Float32Array(this.#bufferFor(address), address, length).fill(0);
+    return this.#view(Float32Array, length);
+  }
+
+  bfloat16(length: number): Uint16Array {
+    return this.#view(Uint16Array, length);
   }
 
   integers(length: number): Int32Array {
-    const address = this.take(length * 4);
-    return new Int32Array(this.#bufferFor(address), address, length).fill(0);
+    return this.#view(Int32Array, length);
   }
 
   /** Whether it is a view of a buffer that was allocated here. */
-  holds(view: Float32Array | Int32Array): boolean {
+  holds(view: WeightArray | Int32Array): boolean {
     return this.#buffers.has(view.buffer);
   }
 
@@ -115,6 +123,14 @@ export class LinearMemory {
     this.#put(this.#end, end);
     this.#end = end;
     return true;
+  }
+
+  /** Zeroed. */
+  #view<View extends WeightArray | Int32Array>(Kind: ViewKind<View>, length: number): View {
+    const address = this.take(length * Kind.BYTES_PER_ELEMENT);
+    const view = new Kind(this.#bufferFor(address), address, length);
+    view.fill(0);
+    return view;
   }
 
   #bufferFor(address: number): SharedArrayBuffer {

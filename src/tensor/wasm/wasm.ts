@@ -1,13 +1,15 @@
+import { isBfloat16 } from '../bfloat16.js';
 import type { Kernels } from '../kernels.js';
 import { Arguments, rowsIndexed } from './arguments.js';
 import { LinearMemory } from './memory.js';
 import { webAssembly } from './webassembly.js';
 
 /** What native/wasm.cpp exports: addresses and numbers in; booleans as 0 and 1. */
-type Exports = { readonly [name in Exclude<keyof Kernels, Own>]: (...values: (number | boolean)[]) => number } & {
+type Exports = { readonly [name in Operation]: (...values: (number | boolean)[]) => number } & {
   readonly __heap_base: { readonly value: number };
 };
-type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateIntegers' | 'dispose';
+type Operation = Exclude<keyof Kernels, Own> | 'packBfloat16' | 'linearBfloat16' | 'embedBfloat16';
+type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateBfloat16' | 'allocateIntegers' | 'dispose';
 
 /**
  * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread. Needs no Node: `bytes` is the content of
@@ -43,20 +45,24 @@ export function createWasmKernels(bytes: Uint8Array): Kernels {
     isa: 'simd128',
     threads: 1,
     allocate: (length) => memory.floats(a.size(0, length)),
+    allocateBfloat16: (length) => memory.bfloat16(a.size(0, length)),
     allocateIntegers: (length) => memory.integers(a.size(0, length)),
     dispose: () => a.dispose(),
 
     packedSize,
     pack: (packed, weight, inputs, outputs, transpose) => {
-      const to = a.floats(0, packed, packedSize(inputs, outputs));
-      wasm.pack(to, a.floats(1, weight, inputs * outputs), inputs, outputs, transpose);
+      const to = a.weights(0, packed, packedSize(inputs, outputs));
+      const from = a.weights(1, weight, inputs * outputs, packed);
+      const run = isBfloat16(packed) ? wasm.packBfloat16 : wasm.pack;
+      run(to, from, inputs, outputs, transpose);
     },
     linear: (out, x, packed, rows, inputs, outputs, accumulate) => {
       a.size(3, rows);
       const to = a.floats(0, out, rows * outputs);
       const from = a.floats(1, x, rows * inputs);
-      const weight = a.floats(2, packed, packedSize(inputs, outputs));
-      if (rows > 0 && inputs > 0) wasm.linear(to, from, weight, rows, inputs, outputs, accumulate);
+      const weight = a.weights(2, packed, packedSize(inputs, outputs));
+      const run = isBfloat16(packed) ? wasm.linearBfloat16 : wasm.linear;
+      if (rows > 0 && inputs > 0) run(to, from, weight, rows, inputs, outputs, accumulate);
     },
     linearWeightGradient: (dWeight, x, dOut, rows, inputs, outputs) => {
       for (const [k, size] of [rows, inputs, outputs].entries()) a.size(3 + k, size);
@@ -144,7 +150,8 @@ export function createWasmKernels(bytes: Uint8Array): Kernels {
     embed: (out, table, tokens, rows, width) => {
       const to = a.floats(0, out, a.size(3, rows) * a.size(4, width));
       const ids = a.indices(2, tokens, rows);
-      wasm.embed(to, a.floats(1, table, rowsIndexed(tokens, rows) * width), ids, rows, width);
+      const run = isBfloat16(table) ? wasm.embedBfloat16 : wasm.embed;
+      run(to, a.weights(1, table, rowsIndexed(tokens, rows) * width), ids, rows, width);
     },
     embedBackward: (dTable, dOut, tokens, rows, width) => {
       const upstream = a.floats(1, dOut, a.size(3, rows) * a.size(4, width));

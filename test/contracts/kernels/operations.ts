@@ -1,4 +1,5 @@
 import type { Kernels } from '../../../src/tensor/kernels.js';
+import { coarseNoise } from './bfloat16.js';
 import { noise, randomIntegers } from './support.js';
 
 /** Every operation once, at sizes of a small decoder, on inputs that depend on nothing: what it wrote, by name. */
@@ -31,6 +32,17 @@ export function everyOperation(kernels: Kernels): Map<string, Float32Array | Int
   const dWeight = random(width * feedForward, 'dWeight');
   kernels.linearWeightGradient(dWeight, x, hidden, rows, width, feedForward);
   keep('linear', hidden, dWeight);
+
+  const coarse = (length: number, key: string) => {
+    const buffer = kernels.allocateBfloat16(length);
+    buffer.set(coarseNoise(length, key));
+    return buffer;
+  };
+  const packedCoarse = kernels.allocateBfloat16(kernels.packedSize(width, feedForward));
+  kernels.pack(packedCoarse, coarse(width * feedForward, 'weight'), width, feedForward, true);
+  const hiddenCoarse = random(rows * feedForward, 'hidden');
+  kernels.linear(hiddenCoarse, x, packedCoarse, rows, width, feedForward, true);
+  keep('linear in bfloat16', hiddenCoarse);
 
   const gain = random(width, 'gain');
   const [normed, inverse] = [zeros(rows * width), zeros(rows)];
@@ -78,7 +90,9 @@ export function everyOperation(kernels: Kernels): Map<string, Float32Array | Int
   const embedded = zeros(rows * width);
   kernels.embed(embedded, embeddings, tokens, rows, width);
   kernels.embedBackward(embeddings, x, tokens, rows, width);
-  keep('embedding', embedded, embeddings);
+  const embeddedCoarse = zeros(rows * width);
+  kernels.embed(embeddedCoarse, coarse(vocabSize * width, 'embeddings'), tokens, rows, width);
+  keep('embedding', embedded, embeddings, embeddedCoarse);
 
   const logits = random(rows * vocabSize, 'logits', 6);
   const scales = random(rows, 'temperature', 0.5);

@@ -21,7 +21,7 @@ export function floats(kernels: Kernels, values: ArrayLike<number>): Float32Arra
   return buffer;
 }
 /** None under the address sanitizer (scripts/sanitizers.ts), which sees any touch beyond a buffer's own end. */
-const TAIL = process.env.ASAN_OPTIONS === undefined ? 19 : 0;
+export const TAIL = process.env.ASAN_OPTIONS === undefined ? 19 : 0;
 
 export const tailIsIntact = (buffer: Float32Array): boolean =>
   buffer.subarray(buffer.length - TAIL).every(Number.isNaN);
