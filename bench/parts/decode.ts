@@ -1,7 +1,9 @@
 /** Decoding: useful tokens a second over requests of uneven lengths. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readModelDirectory } from '../../src/model/formats/directory.js';
+import { openModelDirectory } from '../../src/model/formats/directory.js';
+import { readTensor } from '../../src/model/formats/safetensors.js';
+import type { NamedTensor } from '../../src/model/formats/tensor.js';
 import { nodeFiles } from '../../src/runs/node-files.js';
 import {
   attempt,
@@ -117,8 +119,10 @@ async function llamaPeers(
 ): Promise<Peer[]> {
   const model = join(directory, 'model.gguf');
   await engine.save(join(directory, 'model'));
-  const stored = await readModelDirectory(nodeFiles, join(directory, 'model'));
-  await writeFile(model, ggufOf(stored.model.config, stored.tensors));
+  const stored = await openModelDirectory(nodeFiles, join(directory, 'model'));
+  const tensors: NamedTensor[] = [];
+  for (const tensor of stored.tensors.values()) tensors.push({ ...tensor, data: await readTensor(tensor) });
+  await writeFile(model, ggufOf(stored.model.config, tensors));
   const check = { prompt: requests[0]?.prompt ?? [], length: CHECKED_TOKENS };
   const [expected] = await engine.decode([check], 0);
   const commands = PARALLEL_SEQUENCES.flatMap((sequences) =>

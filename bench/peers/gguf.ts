@@ -4,7 +4,7 @@
  */
 import type { DecoderConfig } from '../../src/core/backend.js';
 import { projections } from '../../src/model/formats/names.js';
-import type { NamedTensor } from '../../src/model/formats/safetensors.js';
+import type { NamedTensor } from '../../src/model/formats/tensor.js';
 
 const VERSION = 3;
 const ALIGNMENT = 32;
@@ -119,13 +119,10 @@ export function encodeGguf(metadata: Readonly<Record<string, Value>>, tensors: r
 }
 
 /** The same weights under llama.cpp's names. Its Qwen2 rotates as we do and adds biases, which are zero here. */
-export function ggufOf(
-  config: DecoderConfig,
-  tensors: ReadonlyMap<string, { shape: readonly number[]; data: Float32Array }>,
-): Uint8Array {
+export function ggufOf(config: DecoderConfig, tensors: readonly NamedTensor[]): Uint8Array {
   const { width, heads, kvHeads, headDim, layers, feedForward, context, vocabSize, normEpsilon, ropeBase } = config;
   const renamed: NamedTensor[] = [];
-  for (const [name, { shape, data }] of tensors) renamed.push({ name: ggufName(name), shape, data });
+  for (const { name, shape, data } of tensors) renamed.push({ name: ggufName(name), shape, data });
   for (let layer = 0; layer < layers; layer++) {
     for (const { name, outputs } of projections(config, layer).qkv)
       renamed.push({ name: ggufName(`${name}.bias`), shape: [outputs], data: new Float32Array(outputs) });

@@ -4,7 +4,10 @@
  */
 export interface Files {
   readText(path: string): Promise<string>;
-  readBytes(path: string): Promise<Uint8Array>;
+  /** Bytes in a file. */
+  size(path: string): Promise<number>;
+  /** `length` bytes from byte `from` on, in a buffer of their own; fewer only where the file ends. */
+  readBytes(path: string, from: number, length: number): Promise<Uint8Array>;
   /** Writes and flushes to disk. */
   write(path: string, content: string | Uint8Array): Promise<void>;
   append(path: string, content: string): void;

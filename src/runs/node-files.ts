@@ -6,6 +6,7 @@ import type { Files } from '../core/files.js';
 /** The file system of this machine. What `write` and `append` return from is on disk, not only in the system's cache. */
 export const nodeFiles: Files = {
   readText: (path) => readFile(path, 'utf8'),
+  size: async (path) => (await stat(path)).size,
   readBytes,
   async write(path, content) {
     const file = await open(path, 'w');
@@ -37,16 +38,16 @@ export const nodeFiles: Files = {
   truncate: (path, bytes) => truncate(path, bytes),
 };
 
-/** What the system reads at once; `readFile` refuses files of more than 2 GiB. */
+/** What the system reads at once. */
 const MOST_AT_ONCE = 2 ** 30;
 
-async function readBytes(path: string): Promise<Uint8Array> {
+async function readBytes(path: string, from: number, length: number): Promise<Uint8Array> {
   const file = await open(path, 'r');
   try {
-    const bytes = new Uint8Array((await file.stat()).size);
-    for (let at = 0; at < bytes.length; ) {
-      const { bytesRead } = await file.read(bytes, at, Math.min(MOST_AT_ONCE, bytes.length - at), at);
-      if (bytesRead === 0) return bytes.subarray(0, at); // cut short meanwhile
+    const bytes = new Uint8Array(length);
+    for (let at = 0; at < length; ) {
+      const { bytesRead } = await file.read(bytes, at, Math.min(MOST_AT_ONCE, length - at), from + at);
+      if (bytesRead === 0) return bytes.subarray(0, at);
       at += bytesRead;
     }
     return bytes;

@@ -137,9 +137,9 @@ export class RunDirectory {
       ? await this.#checkpoints.cursor(checkpoint)
       : { events: { bytes: 0, lines: 0 }, interrupted: false };
     if (await this.#files.exists(this.#eventsPath)) {
-      const { byteLength } = await this.#files.readBytes(this.#eventsPath);
-      if (byteLength < cursor.bytes) {
-        throw new RunError(`${this.#eventsPath} has ${byteLength} bytes, its checkpoint needs ${cursor.bytes}`);
+      const bytes = await this.#files.size(this.#eventsPath);
+      if (bytes < cursor.bytes) {
+        throw new RunError(`${this.#eventsPath} has ${bytes} bytes, its checkpoint needs ${cursor.bytes}`);
       }
       await this.#files.truncate(this.#eventsPath, cursor.bytes);
     } else if (cursor.bytes > 0) throw new RunError(`${this.#eventsPath} is missing`);

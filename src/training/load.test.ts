@@ -1,6 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { golden, goldenPath, goldensMissing } from '../../test/goldens.js';
 import type { LoadedPolicy } from '../backends/embedded/loaded-policy.js';
@@ -10,6 +13,7 @@ import { user } from '../core/message.js';
 import { decoderTensors, initialise, parameterCount } from '../model/decoder/parameters.js';
 import { writeModelDirectory } from '../model/formats/directory.js';
 import { toHuggingFace } from '../model/formats/layout.js';
+import { expectedTensors } from '../model/formats/names.js';
 import { createTokenizer } from '../model/tokenizers/create.js';
 import { nodeFiles } from '../runs/node-files.js';
 import { loadPolicy, loadTokenizer } from './load.js';
@@ -189,4 +193,39 @@ describe.skipIf(goldensMissing)('checkpoints of Hugging Face (needs ../shared/go
     expect(await again.logits(greedy.prompt)).toEqual(await policy.logits(greedy.prompt));
     await Promise.all([policy.dispose(), again.dispose()]);
   });
+});
+
+/** A model whose weights are zeros, in bfloat16: a file that takes no room. */
+async function writeZeros(path: string, sizes: DecoderConfig): Promise<string> {
+  await nodeFiles.makeDirectory(path);
+  await writeModelDirectory(nodeFiles, path, { config: sizes, tokenizer, tensors: [] });
+  let end = 0;
+  const header: Record<string, unknown> = {};
+  for (const { name, shape } of expectedTensors(sizes)) {
+    const start = end;
+    end += 2 * shape.reduce((a, b) => a * b, 1);
+    header[name] = { dtype: 'BF16', shape, data_offsets: [start, end] };
+  }
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  const file = join(path, 'model.safetensors');
+  await writeFile(file, Buffer.concat([length, json]));
+  await truncate(file, length.length + json.length + end);
+  return path;
+}
+
+const large = { ...config, vocabSize: 65_536, width: 512, layers: 16, headDim: 128, feedForward: 2048 };
+
+describe.skipIf(process.platform !== 'linux')('loading a model (measured in /proc)', () => {
+  it('takes the memory of its weights, and of a few pieces of its file', async () => {
+    const path = await writeZeros(join(directory, 'large'), large);
+    const script = fileURLToPath(new URL('../../test/support/load-memory.ts', import.meta.url));
+    const { stdout } = await promisify(execFile)('node', ['--import', 'tsx', script, path]);
+    const { before, most } = JSON.parse(stdout) as Record<'before' | 'most', number>;
+    const weights = 4 * parameterCount(large);
+    expect(weights).toBeGreaterThan(400e6);
+    expect(most - before).toBeGreaterThan(0.9 * weights);
+    expect(most - before).toBeLessThan(weights + 250e6);
+  }, 60_000);
 });

@@ -127,19 +127,21 @@ describe('a policy that is an adapter', () => {
 describe('adapters on a checkpoint', () => {
   it('read it once, name it, and train without a warm start', async () => {
     const base = join(policyAt(2, 'solver'), 'base');
-    const reads: string[] = [];
+    const reads: { path: string; from: number; length: number }[] = [];
     const files: Files = {
       ...nodeFiles,
-      readBytes: (path) => {
-        if (path.startsWith(base)) reads.push(path);
-        return nodeFiles.readBytes(path);
+      readBytes: (path, from, length) => {
+        if (path.startsWith(base)) reads.push({ path, from, length });
+        return nodeFiles.readBytes(path, from, length);
       },
     };
     const model = lora(checkpoint(base), { rank: 1, alpha: 2, targets: ['q', 'v'] });
     const training = { steps: 1, tasksPerStep: 2, groupSize: 4 };
     const adapted = tinyRecipe({ model, training }, ['warmStart=null']);
     const run = await trainTiny(root, adapted, { threads: 1, files });
-    expect(reads).toEqual([join(base, 'model.safetensors')]);
+    const file = join(base, 'model.safetensors');
+    expect(new Set(reads.map(({ path }) => path))).toEqual(new Set([file]));
+    expect(reads.reduce((sum, { length }) => sum + length, 0)).toBe(await nodeFiles.size(file));
     const directory = join(run.path, 'checkpoints', 'step-000001', 'verifier');
     const config = JSON.parse(await readFile(join(directory, 'adapter_config.json'), 'utf8'));
     expect(config).toMatchObject({ base_model_name_or_path: base, r: 1, lora_alpha: 2 });

@@ -1,14 +1,13 @@
 /** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Sequence } from '../../src/model/decoder/batch.js';
 import { decoderTensors } from '../../src/model/decoder/parameters.js';
 import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
-import { readModelDirectory } from '../../src/model/formats/directory.js';
+import { openModelDirectory } from '../../src/model/formats/directory.js';
 import { fromHuggingFace, toHuggingFace } from '../../src/model/formats/layout.js';
-import { decodeSafetensors } from '../../src/model/formats/safetensors.js';
+import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
 import { nodeFiles } from '../../src/runs/node-files.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { golden, goldenPath, goldensMissing } from '../goldens.js';
@@ -48,16 +47,18 @@ const furthest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
 
 async function load(kernels: Kernels, name: string) {
   const directory = goldenPath(`models/${name}`);
-  const { model, tensors } = await readModelDirectory(nodeFiles, directory);
+  const { model, tensors } = await openModelDirectory(nodeFiles, directory);
   const policy = new PolicyModel(kernels, model.config);
-  fromHuggingFace(policy.tensors, tensors, model.config);
+  await fromHuggingFace(policy.tensors, tensors, model.config);
   policy.weightsChanged();
-  const numbers = decodeSafetensors(readFileSync(`${directory}/golden_tensors.safetensors`));
+  const golds = await openSafetensors(nodeFiles, `${directory}/golden_tensors.safetensors`);
+  const numbers = new Map<string, Float32Array>();
+  for (const [key, tensor] of golds.tensors) numbers.set(key, await readTensor(tensor));
   return {
     policy,
     config: model.config,
     expected: golden<GoldenModel>(`models/${name}/golden_model.json`),
-    tensor: (key: string) => numbers.get(key)?.data ?? new Float32Array(),
+    tensor: (key: string) => numbers.get(key) ?? new Float32Array(),
     /** A flat buffer's parts by Hugging Face's names. */
     named: (flat: Float32Array) => toHuggingFace(decoderTensors(model.config, Float32Array.from(flat)), model.config),
   };

@@ -21,19 +21,21 @@ import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { lossTypes } from '../../loss/table.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';
-import { saysIdentity, weightsHash, writeIdentity } from './base-identity.js';
+import type { Owner } from './arrivals.js';
+import { saysIdentity, writeIdentity } from './base-identity.js';
 import { EmbeddedCritics } from './critics.js';
+import type { PolicyShape, RandomStart } from './engine.js';
 import type { PolicyState } from './policy-state.js';
-import type { EngineArguments } from './protocol.js';
 import { packSamples, transferables } from './sample-batch.js';
 import {
-  readAdapter,
-  readPolicy,
+  openAdapter,
+  openPolicy,
   type StoredAdapter,
   type StoredPolicy,
   writeAdapter,
   writePolicy,
 } from './state-files.js';
+import type { StoredState } from './stored-state.js';
 import { type EngineHardware, EngineThread } from './thread.js';
 
 export interface EmbeddedOptions {
@@ -54,7 +56,7 @@ interface Base {
   readonly tokenizer: Tokenizer;
   /** Undefined where its weights came from a seed. */
   readonly directory: string | undefined;
-  /** `weightsHash`; of weights from a seed when it is asked for. */
+  /** `weightsHash`, computed when it is first asked for. */
   readonly hash: () => Promise<string>;
 }
 
@@ -104,6 +106,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   readonly #files: Files;
   readonly #policies = new Map<string, Known>();
   readonly #bases = new Map<string, Promise<Base>>();
+  #nextBase = 0;
   readonly #waiting = new Map<number, Waiting>();
   /** Requests and cancellations of this event-loop turn, sent together. */
   #requests: { id: number; request: GenerateRequest }[] = [];
@@ -116,7 +119,10 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     this.critics = new EmbeddedCritics(thread, files, {
       width: (policy) => this.#known(policy).config.width,
       write: (...args) => this.#write(...args),
-      read: (...args) => this.#read(...args),
+      read: async (policy, directory, critic) => {
+        const state = await this.#open(policy, directory, { optimizer: true });
+        await this.#fill({ kind: 'critic', name: critic }, state);
+      },
     });
     thread.onMessage = (message) => {
       if (message.type === 'generated') for (const result of message.results) this.#deliver(result);
@@ -143,13 +149,13 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     }
     if (spec.type === 'saved-adapter') return this.#createSaved(name, spec.directory, await this.#base(spec.base));
     if (spec.type === 'directory') {
-      return this.adoptPolicy(name, await readPolicy(this.#files, spec.directory, { optimizer: false }));
+      return this.adoptPolicy(name, await openPolicy(this.#files, spec.directory, { optimizer: false }));
     }
     return this.#create(name, spec, { seed: spec.seed, embeddingDeviation: spec.embeddingDeviation });
   }
 
   async #createSaved(name: string, directory: string, base: Base): Promise<EmbeddedPolicyInfo> {
-    const { settings, state } = await readAdapter(this.#files, directory, base.config, { optimizer: false });
+    const { settings, state } = await openAdapter(this.#files, directory, base.config, { optimizer: false });
     const on = base.directory ?? 'a model from a seed';
     const known = await saysIdentity(this.#files, directory, await base.hash(), on);
     const info = await this.#adapt(name, base, settings, state);
@@ -157,12 +163,12 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     return { ...info, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
   }
 
-  /** A policy from what `readPolicy` read. */
+  /** A policy from what `openPolicy` opened. */
   adoptPolicy(name: string, stored: StoredPolicy): Promise<EmbeddedPolicyInfo> {
     return this.#create(name, stored, stored.state);
   }
 
-  /** An adapter from what `readAdapter` read, on what `readPolicy` read from a directory. */
+  /** An adapter from what `openAdapter` opened, on what `openPolicy` opened from a directory. */
   async adoptAdapter(
     name: string,
     { settings, state }: StoredAdapter,
@@ -175,9 +181,9 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   async #create(
     name: string,
     { config, tokenizer }: Omit<StoredPolicy, 'state'>,
-    first: EngineArguments<'createPolicy'>[2],
+    first: RandomStart | StoredState,
   ): Promise<EmbeddedPolicyInfo> {
-    const parameters = await this.#thread.call('createPolicy', name, config, first);
+    const parameters = await this.#createIn(name, config, first);
     this.#policies.set(name, { config, tokenizer, adapted: undefined });
     return { parameters, context: config.context, config, tokenizer };
   }
@@ -186,13 +192,45 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     name: string,
     base: Base,
     settings: AdapterSettings,
-    first: EngineArguments<'createPolicy'>[2],
+    first: RandomStart | StoredState,
   ): Promise<EmbeddedPolicyInfo> {
     const { config, tokenizer } = base;
-    const shape = { base: base.name, adapter: settings };
-    const parameters = await this.#thread.call('createPolicy', name, shape, first);
+    const parameters = await this.#createIn(name, { base: base.name, adapter: settings }, first);
     this.#policies.set(name, { config, tokenizer, adapted: { base, settings } });
     return { parameters, context: config.context, config, tokenizer };
+  }
+
+  /** In the engine: the number of trained parameters. */
+  async #createIn(name: string, shape: PolicyShape, first: RandomStart | StoredState): Promise<number> {
+    if ('seed' in first) return this.#thread.call('createPolicy', name, shape, first);
+    const parameters = await this.#thread.call('createPolicy', name, shape);
+    try {
+      await this.#fill({ kind: 'policy', name }, first);
+    } catch (error) {
+      await this.#thread.call('dropPolicy', name);
+      throw error;
+    }
+    return parameters;
+  }
+
+  /** Feeds the engine with what files hold: while it puts one piece into its place, the next is read. */
+  async #fill(owner: Owner, { tensors, optimizer }: StoredState): Promise<void> {
+    const buffers = optimizer?.buffers ?? [];
+    const state = optimizer && { ...optimizer, buffers: buffers.map(({ name }) => name) };
+    await this.#thread.call('beginState', owner, state);
+    try {
+      let last: Promise<void> = Promise.resolve();
+      for (const tensor of [...tensors, ...buffers]) {
+        for await (const piece of tensor.pieces()) {
+          await last;
+          last = this.#thread.callWith([piece.bytes.buffer], 'fillState', owner, piece);
+          last.catch(() => {}); // whoever awaits it hears of it; that may be nobody, if reading fails meanwhile
+        }
+      }
+      await last;
+    } finally {
+      await this.#thread.call('endState', owner);
+    }
   }
 
   /** The base of this description: read or drawn when the first adapter asks for it. */
@@ -200,25 +238,25 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     const key = JSON.stringify(spec);
     const found = this.#bases.get(key);
     if (found !== undefined) return found;
-    const opened = this.#openBase(`base ${this.#bases.size}`, spec, stored);
+    const opened = this.#openBase(`base ${this.#nextBase++}`, spec, stored);
     this.#bases.set(key, opened);
     opened.catch(() => this.#bases.delete(key));
     return opened;
   }
 
   async #openBase(name: string, spec: BaseSpec, stored: StoredPolicy | undefined): Promise<Base> {
+    let hash: Promise<string> | undefined;
+    const compute = () => (hash ??= this.#thread.call('baseHash', name));
     if (spec.type === 'random') {
       const { config, tokenizer, seed, embeddingDeviation } = spec;
       await this.#thread.call('createBase', name, config, { seed, embeddingDeviation });
-      let hash: Promise<string> | undefined;
-      const compute = async () => weightsHash(await this.#thread.call('exportBase', name));
-      return { name, config, tokenizer, directory: undefined, hash: () => (hash ??= compute()) };
+      return { name, config, tokenizer, directory: undefined, hash: compute };
     }
     const { directory } = spec;
-    const { config, tokenizer, state } = stored ?? (await readPolicy(this.#files, directory, { optimizer: false }));
-    await this.#thread.call('createBase', name, config, state);
-    const hash = weightsHash(state.weights);
-    return { name, config, tokenizer, directory, hash: async () => hash };
+    const { config, tokenizer, state } = stored ?? (await openPolicy(this.#files, directory, { optimizer: false }));
+    await this.#thread.call('createBase', name, config);
+    await this.#fill({ kind: 'base', name }, state);
+    return { name, config, tokenizer, directory, hash: compute };
   }
 
   /** Logits after every token of one sequence: [T, vocabSize]. */
@@ -283,19 +321,19 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   }
 
   async load(policy: string, directory: string, options: { optimizer: boolean }): Promise<void> {
-    await this.#thread.call('importState', policy, await this.#read(policy, directory, options));
+    await this.#fill({ kind: 'policy', name: policy }, await this.#open(policy, directory, options));
   }
 
-  /** Reads a state of this policy's shape. @throws CheckpointError */
-  async #read(policy: string, directory: string, options: { readonly optimizer: boolean }): Promise<PolicyState> {
+  /** Opens a state of this policy's shape. @throws CheckpointError */
+  async #open(policy: string, directory: string, options: { readonly optimizer: boolean }): Promise<StoredState> {
     const { config, adapted } = this.#known(policy);
     if (adapted === undefined) {
-      const stored = await readPolicy(this.#files, directory, options);
+      const stored = await openPolicy(this.#files, directory, options);
       requireEqual(policy, directory, config, stored.config);
       return stored.state;
     }
     const { base, settings } = adapted;
-    const stored = await readAdapter(this.#files, directory, config, options);
+    const stored = await openAdapter(this.#files, directory, config, options);
     requireEqual(policy, directory, settings, stored.settings);
     await saysIdentity(this.#files, directory, await base.hash(), base.directory ?? 'the model of this seed');
     return stored.state;

@@ -1,18 +1,10 @@
-/** Which weights an adapter was trained on: their hash, kept beside it, so that it is not put on others unnoticed. */
-import { createHash } from 'node:crypto';
+/** Which weights an adapter was trained on: their hash (`weightsHash`), kept beside it, so that it is not put on others unnoticed. */
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 
 const FILE = 'drmas_adapter.json';
 const identity = z.object({ base: z.object({ sha256: z.string() }) });
-
-/** SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them. */
-export function weightsHash(weights: Float32Array): string {
-  return createHash('sha256')
-    .update(new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength))
-    .digest('hex');
-}
 
 export async function writeIdentity(files: Files, directory: string, sha256: string): Promise<void> {
   await files.write(`${directory}/${FILE}`, `${JSON.stringify({ base: { sha256 } }, null, 2)}\n`);

@@ -12,7 +12,8 @@ export interface TrunkFiles {
   /** Of the stream that a head reads. */
   width(policy: string): number;
   write(policy: string, directory: string, state: PolicyState): Promise<void>;
-  read(policy: string, directory: string, options: { readonly optimizer: boolean }): Promise<PolicyState>;
+  /** Reads a state of this policy's shape into a critic. */
+  read(policy: string, directory: string, critic: string): Promise<void>;
 }
 
 /** The critics of the embedded engine, seen from the main thread. */
@@ -54,9 +55,9 @@ export class EmbeddedCritics implements CriticBackend {
   }
 
   async load(critic: string, directory: string): Promise<void> {
-    const trunk = await this.#trunks.read(this.#policyOf(critic), directory, { optimizer: true });
     const head = await readValueHead(this.#files, directory, this.#trunks.width(this.#policyOf(critic)));
-    await this.#thread.call('importCritic', critic, { trunk, head });
+    await this.#trunks.read(this.#policyOf(critic), directory, critic);
+    await this.#thread.call('importHead', critic, head);
   }
 
   #policyOf(critic: string): string {

@@ -16,16 +16,19 @@ import { decoderTensors, initialise } from '../../model/decoder/parameters.js';
 import { PolicyModel } from '../../model/decoder/policy.js';
 import { Sampler, type SamplerResult } from '../../model/decoder/sampler.js';
 import { DecoderWeights, type ModelSource } from '../../model/decoder/weights.js';
+import type { TensorPiece } from '../../model/formats/tensor.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import { Arrivals, type ArrivingOptimizer, type Owner } from './arrivals.js';
 import type { PolicyState } from './policy-state.js';
 import { type CriticState, ResidentCritics } from './resident-critics.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
+import { weightsHash } from './weights-hash.js';
 
 /** What a policy is: a decoder of its own, or an adapter on a base that was created before. */
 export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter: AdapterSettings };
 
 /** How random first weights are drawn. */
-interface RandomStart {
+export interface RandomStart {
   readonly seed: number;
   /** Of a whole decoder; an adapter has no embedding. */
   readonly embeddingDeviation?: number | undefined;
@@ -61,6 +64,7 @@ export class Engine {
   readonly #samplers = new Map<DecoderWeights, Sampler>();
 
   readonly #critics: ResidentCritics;
+  readonly #arrivals = new Arrivals();
 
   constructor(kernels: Kernels, options: DecoderOptions = {}) {
     this.#kernels = kernels;
@@ -68,16 +72,15 @@ export class Engine {
     this.#critics = new ResidentCritics(kernels, options);
   }
 
-  /** A model for adapters to adapt, of random weights from a seed or of given ones. */
-  createBase(name: string, config: DecoderConfig, first: RandomStart | PolicyState): void {
+  /** A model for adapters to adapt, of random weights from a seed, or of zeros, to be filled. */
+  createBase(name: string, config: DecoderConfig, first?: RandomStart): void {
     const base = new DecoderWeights(this.#kernels, config);
-    if ('seed' in first) initialise(config, base.tensors, first.seed, first.embeddingDeviation);
-    else base.tensors.flat.set(first.weights);
+    if (first !== undefined) initialise(config, base.tensors, first.seed, first.embeddingDeviation);
     this.#bases.set(name, base);
   }
 
-  /** Random first weights from a seed, or given ones. Returns the number of trained parameters. */
-  createPolicy(name: string, shape: PolicyShape, first: RandomStart | PolicyState): number {
+  /** Random first weights from a seed, or zeros, to be filled. Returns the number of trained parameters. */
+  createPolicy(name: string, shape: PolicyShape, first?: RandomStart): number {
     if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
     const model = new PolicyModel(this.#kernels, source, this.#options);
@@ -90,9 +93,13 @@ export class Engine {
       shared: false,
       nextVersion: 0,
     });
-    if ('seed' in first) model.initialise(first.seed, first.embeddingDeviation);
-    else this.importState(name, first);
+    if (first !== undefined) model.initialise(first.seed, first.embeddingDeviation);
     return model.parameters;
+  }
+
+  /** Forgets a policy whose weights could not be read. */
+  dropPolicy(name: string): void {
+    this.#policies.delete(name);
   }
 
   /** After every token: [T, vocabSize]. */
@@ -209,17 +216,37 @@ export class Engine {
     return weights;
   }
 
-  importState(name: string, { weights, optimizer }: PolicyState): void {
-    const resident = this.#resident(name);
-    const { model } = resident;
-    this.#beforeChange(resident);
-    model.trained.set(weights);
-    if (optimizer === undefined) model.optimizer.reset();
-    else {
-      resident.nextVersion = optimizer.version;
-      model.optimizer.restore(optimizer);
+  /** `weightsHash` of a base. */
+  baseHash(name: string): string {
+    return weightsHash(this.#base(name).tensors.flat);
+  }
+
+  /** Begins to fill weights, and what an optimiser remembers, with what files hold. */
+  beginState(owner: Owner, state?: ArrivingOptimizer): void {
+    const { kind, name } = owner;
+    if (kind === 'base') {
+      const base = this.#base(name);
+      this.#arrivals.begin(owner, { decoder: base, adapter: undefined, trained: base }, undefined);
+      return;
     }
-    model.weightsChanged();
+    if (kind === 'critic') {
+      const { weights, optimizers } = this.#critics.model(name);
+      this.#arrivals.begin(owner, weights, { own: optimizers.trunk, state });
+      return;
+    }
+    const resident = this.#resident(name);
+    this.#beforeChange(resident);
+    if (state !== undefined) resident.nextVersion = state.version;
+    const { weights, optimizer } = resident.model;
+    this.#arrivals.begin(owner, weights, { own: optimizer, state });
+  }
+
+  fillState(owner: Owner, piece: TensorPiece): void {
+    this.#arrivals.take(owner, piece);
+  }
+
+  endState(owner: Owner): void {
+    this.#arrivals.end(owner);
   }
 
   /** A critic of a policy's shape and present weights. */
@@ -244,8 +271,8 @@ export class Engine {
     return this.#critics.export(name);
   }
 
-  importCritic(name: string, state: CriticState): void {
-    this.#critics.import(name, state);
+  importHead(name: string, head: CriticState['head']): void {
+    this.#critics.importHead(name, head);
   }
 
   submit(id: number, request: GenerateRequest): void {

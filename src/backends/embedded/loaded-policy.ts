@@ -5,7 +5,7 @@ import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { EmbeddedBackend, type EmbeddedOptions, type EmbeddedPolicyInfo } from './backend.js';
-import { holdsAdapter, locateBase, readAdapter, readPolicy } from './state-files.js';
+import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
 
 /** Token ids, in the vocabulary of the policy. */
 export type TokenIds = readonly number[] | Int32Array;
@@ -64,8 +64,8 @@ export class LoadedPolicy {
     if (base !== undefined && !adapted)
       throw new CheckpointError(`${directory}: holds no adapter, so it has no base (${base})`);
     const from = adapted ? (base ?? (await locateBase(files, directory))) : directory;
-    const model = { directory: from, ...(await readPolicy(files, from, { optimizer: false })) };
-    const adapter = adapted ? await readAdapter(files, directory, model.config, { optimizer: false }) : undefined;
+    const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false })) };
+    const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const backend = await EmbeddedBackend.start(options);
     try {
       const info = adapter

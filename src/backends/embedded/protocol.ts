@@ -8,6 +8,7 @@ import type { Engine } from './engine.js';
 export type EngineMethod =
   | 'createBase'
   | 'createPolicy'
+  | 'dropPolicy'
   | 'logits'
   | 'forward'
   | 'forwardBackward'
@@ -19,13 +20,16 @@ export type EngineMethod =
   | 'exportState'
   | 'exportBase'
   | 'exportMerged'
-  | 'importState'
+  | 'baseHash'
+  | 'beginState'
+  | 'fillState'
+  | 'endState'
   | 'createCritic'
   | 'criticValues'
   | 'criticForwardBackward'
   | 'criticOptimStep'
   | 'exportCritic'
-  | 'importCritic';
+  | 'importHead';
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;
 export type EngineResult<M extends EngineMethod> = ReturnType<Engine[M]>;

@@ -11,7 +11,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import type { PolicyState } from './policy-state.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 
-/** A critic on its way to or from a checkpoint. */
+/** A critic on its way to a checkpoint. */
 export interface CriticState {
   /** Without a version: nobody plays a critic. */
   readonly trunk: PolicyState;
@@ -37,7 +37,7 @@ export class ResidentCritics {
   }
 
   values(name: string, batch: SampleBatch): Float32Array[] {
-    return this.#model(name).values(unpackSamples(batch));
+    return this.model(name).values(unpackSamples(batch));
   }
 
   forwardBackward(
@@ -48,7 +48,7 @@ export class ResidentCritics {
     const sequences = samples.map(({ tokens, mask }) => ({ tokens, mask, temperature: 1 }));
     let loss = 0;
     let clipped = 0;
-    this.#model(name).accumulate(sequences, (index, row) => {
+    this.model(name).accumulate(sequences, (index, row) => {
       const { oldValues, returns, mask } = samples[index] as ValueSample;
       const input = { values: [row], oldValues: [oldValues], returns: [returns], mask: [mask] };
       const own = valueLoss(input, { ...settings, aggregate: 'token-mean' });
@@ -61,27 +61,25 @@ export class ResidentCritics {
   }
 
   optimStep(name: string, settings: OptimStepSettings): OptimStepResult {
-    return this.#model(name).optimStep(settings);
+    return this.model(name).optimStep(settings);
   }
 
   export(name: string): CriticState {
-    const { trunk, head, optimizers } = this.#model(name);
+    const { trunk, head, optimizers } = this.model(name);
     return {
       trunk: { weights: Float32Array.from(trunk), optimizer: { ...optimizers.trunk.copyState(), version: 0 } },
       head: { weights: Float32Array.from(head), optimizer: optimizers.head.copyState() },
     };
   }
 
-  import(name: string, { trunk, head }: CriticState): void {
-    const model = this.#model(name);
-    model.trunk.set(trunk.weights);
-    model.trunkChanged();
+  /** The trunk arrives in pieces (`Engine.beginState`). */
+  importHead(name: string, head: CriticState['head']): void {
+    const model = this.model(name);
     model.head.set(head.weights);
-    if (trunk.optimizer !== undefined) model.optimizers.trunk.restore(trunk.optimizer);
     model.optimizers.head.restore(head.optimizer);
   }
 
-  #model(name: string): CriticModel {
+  model(name: string): CriticModel {
     const model = this.#models.get(name);
     if (model === undefined) throw new BackendError(`there is no critic '${name}'`);
     return model;

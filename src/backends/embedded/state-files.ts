@@ -7,25 +7,21 @@ import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { adapterTensors } from '../../model/decoder/adapter.js';
+import { adapterParameterCount, adapterTensors } from '../../model/decoder/adapter.js';
 import { OPTIMIZER_BUFFERS } from '../../model/decoder/optimizer.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/parameters.js';
-import { readModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
-import { fromHuggingFace, toHuggingFace } from '../../model/formats/layout.js';
+import { openModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
+import { toHuggingFace } from '../../model/formats/layout.js';
 import {
   ADAPTER_CONFIG,
+  openAdapterWeights,
   readAdapterDescription,
-  readAdapterWeights,
   writeAdapterDirectory,
 } from '../../model/formats/peft.js';
-import {
-  decodeSafetensors,
-  encodeSafetensors,
-  requireTensor,
-  safetensorsMetadata,
-} from '../../model/formats/safetensors.js';
+import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
 import type { PolicyState } from './policy-state.js';
 import type { CriticState } from './resident-critics.js';
+import type { StoredState } from './stored-state.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
 const VALUE_HEAD = 'value_head.safetensors';
@@ -35,14 +31,15 @@ const optimizerType = z.enum(['adamw', 'sgd']).default('adamw');
 /** Where an adapter's base lies that exists nowhere else: a directory in the adapter's own. */
 const OWN_BASE = 'base';
 
-export interface StoredPolicy {
+/** A whole model: with its state in memory, to be written, or in files, to be read. */
+export interface StoredPolicy<State = StoredState> {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
-  readonly state: PolicyState;
+  readonly state: State;
 }
 
 /** Writes a whole model, into an existing directory. */
-export async function writePolicy(files: Files, directory: string, policy: StoredPolicy): Promise<void> {
+export async function writePolicy(files: Files, directory: string, policy: StoredPolicy<PolicyState>): Promise<void> {
   const { config, tokenizer, state } = policy;
   const tensors = toHuggingFace(decoderTensors(config, state.weights), config);
   await writeModelDirectory(files, directory, { config, tensors, tokenizer });
@@ -50,18 +47,18 @@ export async function writePolicy(files: Files, directory: string, policy: Store
 }
 
 /** An adapter, without its base. */
-export interface StoredAdapter {
+export interface StoredAdapter<State = StoredState> {
   readonly settings: AdapterSettings;
-  readonly state: PolicyState;
+  readonly state: State;
 }
 
 /** Writes an adapter on `base`, the directory it was read from, or a model that is written along. */
 export async function writeAdapter(
   files: Files,
   directory: string,
-  { settings, state }: StoredAdapter,
+  { settings, state }: StoredAdapter<PolicyState>,
   config: DecoderConfig,
-  base: string | StoredPolicy,
+  base: string | StoredPolicy<PolicyState>,
 ): Promise<void> {
   const tensors = adapterTensors(config, settings, state.weights);
   const name = typeof base === 'string' ? base : OWN_BASE;
@@ -86,8 +83,8 @@ async function writeOptimizerFile(
   await files.write(file, encodeSafetensors(flat, metadata));
 }
 
-/** Reads a whole model. @throws CheckpointError naming file, tensor and expectation */
-export async function readPolicy(
+/** Opens a whole model: all is checked, no weight read. @throws CheckpointError naming file, tensor and expectation */
+export async function openPolicy(
   files: Files,
   directory: string,
   { optimizer }: { readonly optimizer: boolean },
@@ -96,12 +93,12 @@ export async function readPolicy(
     throw new CheckpointError(
       `${directory}: holds an adapter, expected a whole model; lora(base, { from: '${directory}' }) begins with an adapter`,
     );
-  const { model, tensors, tokenizer } = await readModelDirectory(files, directory);
+  const { model, tensors, tokenizer } = await openModelDirectory(files, directory);
   const { config } = model;
-  const weights = new Float32Array(parameterCount(config));
-  fromHuggingFace(decoderTensors(config, weights), tensors, config, directory);
-  if (!optimizer) return { config, tokenizer, state: { weights } };
-  return { config, tokenizer, state: { weights, optimizer: await readOptimizer(files, directory, weights.length) } };
+  const state = { tensors: [...tensors.values()] };
+  if (!optimizer) return { config, tokenizer, state };
+  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameterCount(config));
+  return { config, tokenizer, state: { ...state, optimizer: opened } };
 }
 
 /** Whether a directory is one of PEFT's. */
@@ -109,17 +106,19 @@ export function holdsAdapter(files: Files, directory: string): Promise<boolean> 
   return files.exists(`${directory}/${ADAPTER_CONFIG}`);
 }
 
-/** Reads an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
-export async function readAdapter(
+/** The same for an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
+export async function openAdapter(
   files: Files,
   directory: string,
   config: DecoderConfig,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<StoredAdapter> {
   const { settings } = await readAdapterDescription(files, directory);
-  const weights = await readAdapterWeights(files, directory, config, settings);
-  if (!optimizer) return { settings, state: { weights } };
-  return { settings, state: { weights, optimizer: await readOptimizer(files, directory, weights.length) } };
+  const state = { tensors: [...(await openAdapterWeights(files, directory, config, settings)).values()] };
+  if (!optimizer) return { settings, state };
+  const parameters = adapterParameterCount(config, settings);
+  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameters);
+  return { settings, state: { ...state, optimizer: opened } };
 }
 
 /**
@@ -149,31 +148,21 @@ export async function writeValueHead(files: Files, directory: string, head: Crit
 /** @throws CheckpointError naming file, tensor and expectation */
 export async function readValueHead(files: Files, directory: string, width: number): Promise<CriticState['head']> {
   const file = `${directory}/${VALUE_HEAD}`;
-  const tensors = decodeSafetensors(await readBytes(files, file), file);
+  const { tensors } = await openSafetensors(files, file);
   const weights = new Float32Array(width + 1);
-  weights.set(requireTensor(tensors, { name: 'weight', shape: [1, width] }, file).data);
-  weights.set(requireTensor(tensors, { name: 'bias', shape: [1] }, file).data, width);
-  return { weights, optimizer: await readOptimizerFile(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length) };
+  weights.set(await readTensor(requireTensor(tensors, { name: 'weight', shape: [1, width] }, file)));
+  weights.set(await readTensor(requireTensor(tensors, { name: 'bias', shape: [1] }, file)), width);
+  const { type, step, buffers } = await openOptimizer(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length);
+  const read = await Promise.all(buffers.map(async (buffer) => [buffer.name, await readTensor(buffer)] as const));
+  return { weights, optimizer: { type, step, buffers: Object.fromEntries(read) } };
 }
 
-function readBytes(files: Files, file: string): Promise<Uint8Array> {
-  return files.readBytes(file).catch((error: unknown) => {
-    throw new CheckpointError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  });
-}
-
-function readOptimizer(files: Files, directory: string, length: number): ReturnType<typeof readOptimizerFile> {
-  return readOptimizerFile(files, `${directory}/${OPTIMIZER}`, length);
-}
-
-async function readOptimizerFile(
+async function openOptimizer(
   files: Files,
   file: string,
   length: number,
-): Promise<NonNullable<PolicyState['optimizer']>> {
-  const bytes = await readBytes(files, file);
-  const tensors = decodeSafetensors(bytes, file);
-  const metadata = safetensorsMetadata(bytes, file);
+): Promise<NonNullable<StoredState['optimizer']>> {
+  const { tensors, metadata } = await openSafetensors(files, file);
   const count = (key: 'step' | 'version') => {
     const value = Number(metadata[key]);
     if (!Number.isSafeInteger(value) || value < 0) {
@@ -183,7 +172,6 @@ async function readOptimizerFile(
   };
   const type = optimizerType.safeParse(metadata.type);
   if (!type.success) throw new CheckpointError(`${file}: metadata "type" names no optimiser: ${metadata.type}`);
-  const read = (name: string) => Float32Array.from(requireTensor(tensors, { name, shape: [length] }, file).data);
   const step = count('step');
   // Before the first step, and without momentum, there is nothing to remember; AdamW always has both of its moments.
   const names = OPTIMIZER_BUFFERS[type.data].filter((name) => tensors.has(name) || (type.data === 'adamw' && step > 0));
@@ -191,6 +179,6 @@ async function readOptimizerFile(
     type: type.data,
     step,
     version: count('version'),
-    buffers: Object.fromEntries(names.map((name) => [name, read(name)])),
+    buffers: names.map((name) => requireTensor(tensors, { name, shape: [length] }, file)),
   };
 }

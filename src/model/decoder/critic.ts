@@ -15,15 +15,15 @@ export class CriticModel {
   readonly head: Float32Array;
   readonly optimizers: { readonly trunk: Optimizer; readonly head: Optimizer };
   readonly #kernels: Kernels;
-  readonly #weights: ModelWeights;
+  readonly weights: ModelWeights;
   readonly #decoder: Decoder;
   readonly #headGradient: Float32Array; // [width + 1]
   #trunkGradient: Gradient | undefined;
 
   constructor(kernels: Kernels, source: ModelSource, options: DecoderOptions = {}) {
     this.#kernels = kernels;
-    this.#weights = modelWeights(kernels, source);
-    this.#decoder = new Decoder(kernels, this.#weights, options);
+    this.weights = modelWeights(kernels, source);
+    this.#decoder = new Decoder(kernels, this.weights, options);
     const size = this.#decoder.config.width + 1;
     this.head = kernels.allocate(size);
     this.#headGradient = kernels.allocate(size);
@@ -32,12 +32,12 @@ export class CriticModel {
 
   /** What is trained beside the head, in one buffer. */
   get trunk(): Float32Array {
-    return this.#weights.trained.tensors.flat;
+    return this.weights.trained.tensors.flat;
   }
 
   /** To be called after writing to `trunk`. */
   trunkChanged(): void {
-    this.#weights.trained.changed();
+    this.weights.trained.changed();
   }
 
   /** The gradients accumulated so far, before clipping. */
@@ -124,7 +124,7 @@ export class CriticModel {
   }
 
   get #gradient(): Gradient {
-    this.#trunkGradient ??= zeroGradient(this.#kernels, this.#weights);
+    this.#trunkGradient ??= zeroGradient(this.#kernels, this.weights);
     return this.#trunkGradient;
   }
 }

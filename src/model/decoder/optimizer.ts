@@ -58,14 +58,25 @@ export class Optimizer {
 
   /** Takes over a copy of `state`. */
   restore({ type, step, buffers }: OptimizerState): void {
-    if (type !== this.#type) this.#buffers = {};
-    this.#type = type;
-    this.#step = step;
+    this.#begin(type, step);
     for (const name of OPTIMIZER_BUFFERS[type]) {
       const saved = buffers[name];
       if (saved !== undefined) this.#buffer(name).set(saved);
-      else this.#buffers[name]?.fill(0);
     }
+  }
+
+  /** The same, piece by piece: the buffers of these names, [parameters] each and all 0, are the caller's to fill. */
+  restoreInto(type: OptimizerType, step: number, names: readonly string[]): Map<string, Float32Array> {
+    this.#begin(type, step);
+    const wanted = OPTIMIZER_BUFFERS[type].filter((name) => names.includes(name));
+    return new Map(wanted.map((name) => [name, this.#buffer(name)]));
+  }
+
+  #begin(type: OptimizerType, step: number): void {
+    if (type !== this.#type) this.#buffers = {};
+    this.#type = type;
+    this.#step = step;
+    for (const buffer of Object.values(this.#buffers)) buffer.fill(0);
   }
 
   reset(): void {

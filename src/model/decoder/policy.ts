@@ -15,7 +15,7 @@ import { type DecoderWeights, type ModelSource, type ModelWeights, modelWeights,
 export class PolicyModel {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
-  readonly #weights: ModelWeights;
+  readonly weights: ModelWeights;
   readonly #decoder: Decoder;
   readonly optimizer: Optimizer;
   #gradientTensors: Gradient | undefined;
@@ -24,25 +24,25 @@ export class PolicyModel {
 
   constructor(kernels: Kernels, source: ModelSource, options: DecoderOptions = {}) {
     this.#kernels = kernels;
-    this.#weights = modelWeights(kernels, source);
-    this.#decoder = new Decoder(kernels, this.#weights, options);
+    this.weights = modelWeights(kernels, source);
+    this.#decoder = new Decoder(kernels, this.weights, options);
     this.config = this.#decoder.config;
     this.optimizer = new Optimizer(kernels, this.parameters);
   }
 
   /** The decoder's tensors: of an adapter, its base's. */
   get tensors(): DecoderTensors {
-    return this.#weights.decoder.tensors;
+    return this.weights.decoder.tensors;
   }
 
   /** What is computed with, apart from an adapter. */
   get decoder(): DecoderWeights {
-    return this.#weights.decoder;
+    return this.weights.decoder;
   }
 
   /** What is trained, in one buffer. */
   get trained(): Float32Array {
-    return this.#weights.trained.tensors.flat;
+    return this.weights.trained.tensors.flat;
   }
 
   get parameters(): number {
@@ -50,7 +50,7 @@ export class PolicyModel {
   }
 
   get #gradient(): Gradient {
-    this.#gradientTensors ??= zeroGradient(this.#kernels, this.#weights);
+    this.#gradientTensors ??= zeroGradient(this.#kernels, this.weights);
     return this.#gradientTensors;
   }
 
@@ -61,7 +61,7 @@ export class PolicyModel {
 
   /** Random first weights of what is trained. */
   initialise(seed: number, embeddingDeviation?: number): void {
-    const { adapter } = this.#weights;
+    const { adapter } = this.weights;
     if (adapter === undefined) initialise(this.config, this.tensors, seed, embeddingDeviation);
     else initialiseAdapter(this.config, adapter.settings, adapter.tensors, seed);
     this.weightsChanged();
@@ -69,7 +69,7 @@ export class PolicyModel {
 
   /** To be called after writing to `trained` or views of it. */
   weightsChanged(): void {
-    this.#weights.trained.changed();
+    this.weights.trained.changed();
   }
 
   score(sequences: readonly Sequence[]): Scores {
@@ -111,7 +111,7 @@ export class PolicyModel {
   }
 
   #emptyShare(): Gradient {
-    this.#share ??= zeroGradient(this.#kernels, this.#weights);
+    this.#share ??= zeroGradient(this.#kernels, this.weights);
     this.#share.flat.fill(0);
     return this.#share;
   }

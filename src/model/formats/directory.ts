@@ -6,22 +6,16 @@ import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type ModelDescription, readConfig, writeConfig } from './config.js';
 import { expectedTensors, OUTPUT } from './names.js';
-import {
-  decodeSafetensors,
-  encodeSafetensors,
-  type NamedTensor,
-  requireTensor,
-  type StoredTensor,
-} from './safetensors.js';
-import { readHeader } from './safetensors-header.js';
+import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { parseWith } from './schema.js';
-import { formatJson, readJson, readOrRefuse, readTokenizer, writeTokenizer } from './tokenizer-files.js';
+import type { NamedTensor } from './tensor.js';
+import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
 const CONFIG = 'config.json';
 const WEIGHTS = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
 
-/** A model as read from its directory; the tensors have Hugging Face's names and layout. */
+/** A model in its directory, checked; the tensors, of Hugging Face's names and layout, are read when they are asked for. */
 export interface ModelDirectory {
   readonly model: ModelDescription;
   readonly tensors: ReadonlyMap<string, StoredTensor>;
@@ -29,7 +23,7 @@ export interface ModelDirectory {
 }
 
 /**
- * Writes a decoder into an existing directory so that `transformers` and `readModelDirectory` load it.
+ * Writes a decoder into an existing directory so that `transformers` and `openModelDirectory` load it.
  * `tensors` have Hugging Face's names and layout (`toHuggingFace`).
  */
 export async function writeModelDirectory(
@@ -49,11 +43,11 @@ export async function writeModelDirectory(
 }
 
 /**
- * Reads a model's directory. Whether the engine can compute it, the tokenizer, the list of shards and each file's shapes are
- * checked before the file's weights are converted.
+ * Opens a model's directory: reads its description and tokenizer, and checks whether the engine can compute it, the list of
+ * shards, and of each file the size and the shapes of its tensors. No weights are read.
  * @throws CheckpointError naming file, tensor and expectation; TokenizerError when the tokenizer cannot be used.
  */
-export async function readModelDirectory(files: Files, directory: string): Promise<ModelDirectory> {
+export async function openModelDirectory(files: Files, directory: string): Promise<ModelDirectory> {
   const configFile = `${directory}/${CONFIG}`;
   const model = readConfig(await readJson(files, configFile), configFile);
   const tokenizer = await readTokenizer(files, directory);
@@ -62,10 +56,11 @@ export async function readModelDirectory(files: Files, directory: string): Promi
       `${directory}: the tokenizer has ${tokenizer.vocabSize} tokens, but vocab_size in ${CONFIG} is ${model.config.vocabSize}`,
     );
   }
-  return { model, tensors: await readWeights(files, directory, model), tokenizer };
+  return { model, tensors: await openWeights(files, directory, model), tokenizer };
 }
 
-async function readWeights(
+/** The tensors, in the order in which they stand in their files. */
+async function openWeights(
   files: Files,
   directory: string,
   model: ModelDescription,
@@ -73,17 +68,15 @@ async function readWeights(
   const expected = new Map(expectedTensors(model.config).map((tensor) => [tensor.name, tensor]));
   const tensors = new Map<string, StoredTensor>();
   for (const [path, names] of await locate(files, directory, [...expected.keys()])) {
-    const bytes = await readOrRefuse(path, () => files.readBytes(path));
-    const entries = new Map(readHeader(bytes, path).tensors.map((entry) => [entry.name, entry]));
-    for (const name of entries.keys()) {
+    const { tensors: stored } = await openSafetensors(files, path);
+    for (const name of stored.keys()) {
       if (!expected.has(name) && !isLeftOver(name, model)) {
         throw new CheckpointError(`${path}: tensor "${name}" has no place in this ${model.architecture} model`);
       }
     }
-    const wanted = names.flatMap((name) => expected.get(name) ?? []);
-    for (const tensor of wanted) requireTensor(entries, tensor, path);
-    const stored = decodeSafetensors(bytes, path);
-    for (const tensor of wanted) tensors.set(tensor.name, requireTensor(stored, tensor, path));
+    for (const tensor of names.flatMap((name) => expected.get(name) ?? [])) requireTensor(stored, tensor, path);
+    const wanted = new Set(names);
+    for (const [name, tensor] of stored) if (wanted.has(name)) tensors.set(name, tensor);
   }
   return tensors;
 }

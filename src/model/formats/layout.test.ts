@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { memoryFiles } from '../../../test/support/memory-files.js';
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/parameters.js';
-import { fromHuggingFace, toHuggingFace } from './layout.js';
+import { decoderPlaces, fromHuggingFace, toHuggingFace } from './layout.js';
 import { expectedTensors } from './names.js';
-import type { StoredTensor } from './safetensors.js';
+import { encodeSafetensors, openSafetensors, type StoredTensor } from './safetensors.js';
+import type { NamedTensor } from './tensor.js';
 
 /** A decoder whose every weight is another whole number. */
 const numbered = (config: DecoderConfig) =>
@@ -15,8 +17,11 @@ const numbered = (config: DecoderConfig) =>
   );
 const zero = (config: DecoderConfig) => decoderTensors(config, new Float32Array(parameterCount(config)));
 
-const stored = (tensors: ReturnType<typeof toHuggingFace>): Map<string, StoredTensor> =>
-  new Map(tensors.map(({ name, shape, data }) => [name, { dtype: 'F32', shape, data }]));
+const stored = async (tensors: readonly NamedTensor[]): Promise<Map<string, StoredTensor>> => {
+  const files = memoryFiles(new Map([['f', encodeSafetensors(tensors)]]));
+  return new Map((await openSafetensors(files, 'f')).tensors);
+};
+const byName = (tensors: readonly NamedTensor[]) => new Map(tensors.map((tensor) => [tensor.name, tensor]));
 
 const size = fc.integer({ min: 1, max: 5 });
 const sizes = { vocabSize: size, width: size, layers: size, kvHeads: size, group: size, half: size, feedForward: size };
@@ -47,12 +52,12 @@ const small: DecoderConfig = {
 };
 
 describe('the layout', () => {
-  it('goes to Hugging Face and back without a change', () => {
-    fc.assert(
-      fc.property(config, (sizes) => {
+  it('goes to Hugging Face and back without a change', async () => {
+    await fc.assert(
+      fc.asyncProperty(config, async (sizes) => {
         const tensors = numbered(sizes);
         const target = zero(sizes);
-        fromHuggingFace(target, stored(toHuggingFace(tensors, sizes)), sizes);
+        await fromHuggingFace(target, await stored(toHuggingFace(tensors, sizes)), sizes);
         expect(target).toEqual(tensors);
       }),
       { numRuns: 40 },
@@ -72,7 +77,7 @@ describe('the layout', () => {
 
   it('splits and transposes: y = x W in the engine is y = W x there', () => {
     const tensors = numbered(small);
-    const theirs = stored(toHuggingFace(tensors, small));
+    const theirs = byName(toHuggingFace(tensors, small));
     const x = [1, -2, 5];
     const ours = Array.from({ length: 8 }, (_, o) =>
       x.reduce((sum, xi, i) => sum + xi * (layerOf(tensors).qkv[i * 8 + o] ?? 0), 0),
@@ -89,19 +94,20 @@ describe('the layout', () => {
     );
   });
 
-  it('refuses tensors that are missing, of another shape, or a target of other sizes', () => {
+  it('refuses tensors that are missing, of another shape, or a target of other sizes', async () => {
     const tensors = numbered(small);
-    const source = stored(toHuggingFace(tensors, small));
+    const theirs = toHuggingFace(tensors, small);
+    const source = await stored(theirs);
     const name = 'model.layers.0.self_attn.k_proj.weight';
-    const wrong = new Map(source).set(name, { dtype: 'F32', shape: [3, 2], data: new Float32Array(6) });
-    expect(() => fromHuggingFace(tensors, wrong, small, 'f')).toThrow(CheckpointError);
-    expect(() => fromHuggingFace(tensors, wrong, small, 'f')).toThrow(
+    const wrong = await stored(theirs.map((tensor) => (tensor.name === name ? { ...tensor, shape: [3, 2] } : tensor)));
+    await expect(fromHuggingFace(tensors, wrong, small, 'f')).rejects.toThrow(CheckpointError);
+    await expect(fromHuggingFace(tensors, wrong, small, 'f')).rejects.toThrow(
       `f: tensor "${name}" has shape [3, 2], expected [2, 3]`,
     );
     source.delete(name);
-    expect(() => fromHuggingFace(tensors, source, small, 'f')).toThrow(`f: tensor "${name}" [2, 3] is missing`);
+    await expect(fromHuggingFace(tensors, source, small, 'f')).rejects.toThrow(`f: tensor "${name}" [2, 3] is missing`);
     expect(() => toHuggingFace(tensors, { ...small, feedForward: 3 })).toThrow(ArgumentError);
-    expect(() => fromHuggingFace(tensors, source, { ...small, layers: 2 })).toThrow(ArgumentError);
+    expect(() => decoderPlaces(tensors, { ...small, layers: 2 })).toThrow(ArgumentError);
   });
 });
 

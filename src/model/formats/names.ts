@@ -1,7 +1,7 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
 import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
 import { MATRICES, type Matrix, matrixShapes } from '../decoder/parameters.js';
-import type { TensorShape } from './safetensors.js';
+import type { TensorShape } from './tensor.js';
 
 export const EMBEDDING = 'model.embed_tokens.weight'; // [V, d]
 export const FINAL_NORM = 'model.norm.weight'; // [d]

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { memoryFiles } from '../../../test/support/memory-files.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import { adapterParameterCount, adapterTensors } from '../decoder/adapter.js';
-import { fromPeft, readAdapterConfig, toPeft, writeAdapterConfig } from './peft.js';
+import { adapterPlaces, toPeft } from './adapter-layout.js';
+import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from './peft.js';
+import { encodeSafetensors, readInto, requireTensor } from './safetensors.js';
 
 const config: DecoderConfig = {
   vocabSize: 7,
@@ -25,6 +28,15 @@ function counting(settings: AdapterSettings) {
 }
 const stored = (settings: AdapterSettings) =>
   new Map(toPeft(counting(settings), config, settings).map((tensor) => [tensor.name, tensor]));
+
+/** The tensors as they come from a file that is read as `settings` says. */
+const open = (tensors: ReturnType<typeof stored>, settings: AdapterSettings) =>
+  openAdapterWeights(
+    memoryFiles(new Map([['a/adapter_model.safetensors', encodeSafetensors([...tensors.values()])]])),
+    'a',
+    config,
+    settings,
+  );
 
 describe("an adapter's tensors under PEFT's names", () => {
   it('have its shapes: A [rank, inputs], B [outputs, rank]', () => {
@@ -55,22 +67,23 @@ describe("an adapter's tensors under PEFT's names", () => {
     [PROJECTIONS, 1],
     [['q'], 5],
     [['v', 'up'], 2],
-  ] as const)('come back as they were: %s, rank %i', (targets, rank) => {
+  ] as const)('come back as they were: %s, rank %i', async (targets, rank) => {
     const settings = { rank, alpha: 1, targets };
     const back = adapterTensors(config, settings, new Float32Array(adapterParameterCount(config, settings)));
-    fromPeft(back, stored(settings), config, settings);
+    const read = await open(stored(settings), settings);
+    for (const place of adapterPlaces(back, config, settings)) await readInto(place, requireTensor(read, place, 'f'));
     expect(back.flat).toEqual(counting(settings).flat);
   });
 
-  it('are refused when one is missing, of another rank, or has no place', () => {
-    const target = counting(adapter);
+  it('are refused when one is missing, of another rank, or has no place', async () => {
     const missing = stored(adapter);
     missing.delete('base_model.model.model.layers.1.mlp.gate_proj.lora_B.weight');
-    expect(() => fromPeft(target, missing, config, adapter)).toThrow(/layers\.1\.mlp\.gate_proj\.lora_B.*is missing/);
+    await expect(open(missing, adapter)).rejects.toThrow(CheckpointError);
+    await expect(open(missing, adapter)).rejects.toThrow(/layers\.1\.mlp\.gate_proj\.lora_B.*is missing/);
     const smaller = stored({ ...adapter, rank: 2 });
-    expect(() => fromPeft(target, smaller, config, adapter)).toThrow(/has shape \[2, 6\], expected \[3, 6\]/);
+    await expect(open(smaller, adapter)).rejects.toThrow(/has shape \[2, 6\], expected \[3, 6\]/);
     const more = stored({ ...adapter, targets: PROJECTIONS });
-    expect(() => fromPeft(target, more, config, adapter)).toThrow(/q_proj\.lora_A\.weight" has no place/);
+    await expect(open(more, adapter)).rejects.toThrow(/up_proj\.lora_A\.weight" has no place/);
   });
 });
 

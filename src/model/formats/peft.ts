@@ -6,17 +6,12 @@ import { z } from 'zod';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import {
-  type AdapterTensors,
-  adaptedMatrices,
-  adapterPair,
-  adapterParameterCount,
-  adapterTensors,
-} from '../decoder/adapter.js';
-import { moduleName, projectionName } from './names.js';
-import { decodeSafetensors, encodeSafetensors, type NamedTensor, requireTensor } from './safetensors.js';
+import type { AdapterTensors } from '../decoder/adapter.js';
+import { expectedAdapterTensors, toPeft } from './adapter-layout.js';
+import { moduleName } from './names.js';
+import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { parseWith } from './schema.js';
-import { formatJson, readJson, readOrRefuse } from './tokenizer-files.js';
+import { formatJson, readJson } from './tokenizer-files.js';
 
 export const ADAPTER_CONFIG = 'adapter_config.json';
 const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
@@ -119,53 +114,7 @@ export function writeAdapterConfig({ settings, base }: AdapterDescription): Reco
   };
 }
 
-/** Where an adapter's parts lie in its tensors: for every target in every layer the two tensors of PEFT. */
-function* places(config: DecoderConfig, settings: AdapterSettings, tensors: AdapterTensors) {
-  const { rank } = settings;
-  for (let layer = 0; layer < config.layers; layer++) {
-    for (const { matrix, inputs, width, parts } of adaptedMatrices(config, settings)) {
-      const { A, B } = adapterPair(tensors, layer, matrix);
-      let first = 0;
-      for (const [n, { projection, outputs }] of parts.entries()) {
-        const name = `base_model.model.${projectionName(projection, layer)}`;
-        // Both stand here as [inputs, outputs] and there as [outputs, inputs].
-        yield { name: `${name}.lora_A.weight`, rows: rank, columns: inputs, data: A, first: n * rank, stride: width };
-        yield { name: `${name}.lora_B.weight`, rows: outputs, columns: rank, data: B, first, stride: outputs };
-        first += rank * outputs;
-      }
-    }
-  }
-}
-
-/** Copies of an adapter's tensors under PEFT's names, as `peft` loads them. */
-export function toPeft(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): NamedTensor[] {
-  return Array.from(places(config, settings, tensors), ({ name, rows, columns, data, first, stride }) => {
-    const own = new Float32Array(rows * columns);
-    for (let r = 0; r < rows; r++)
-      for (let c = 0; c < columns; c++) own[r * columns + c] = data[first + c * stride + r] as number;
-    return { name, shape: [rows, columns], data: own };
-  });
-}
-
-/** Fills an adapter's tensors from PEFT's. @throws CheckpointError when one is missing, of another shape, or has no place */
-export function fromPeft(
-  target: AdapterTensors,
-  source: ReadonlyMap<string, { readonly shape: readonly number[]; readonly data: Float32Array }>,
-  config: DecoderConfig,
-  settings: AdapterSettings,
-  file = ADAPTER_WEIGHTS,
-): void {
-  const left = new Set(source.keys());
-  for (const { name, rows, columns, data, first, stride } of places(config, settings, target)) {
-    const own = requireTensor(source, { name, shape: [rows, columns] }, file).data;
-    for (let r = 0; r < rows; r++)
-      for (let c = 0; c < columns; c++) data[first + c * stride + r] = own[r * columns + c] as number;
-    left.delete(name);
-  }
-  for (const name of left) throw new CheckpointError(`${file}: tensor "${name}" has no place in this adapter`);
-}
-
-/** Writes an adapter into an existing directory so that `peft` and `readAdapterDirectory` load it. */
+/** Writes an adapter into an existing directory so that `peft` and `openAdapterWeights` load it. */
 export async function writeAdapterDirectory(
   files: Files,
   directory: string,
@@ -182,16 +131,23 @@ export async function readAdapterDescription(files: Files, directory: string): P
   return readAdapterConfig(await readJson(files, file), file);
 }
 
-/** An adapter's weights, flat in the engine's order. @throws CheckpointError naming file, tensor and expectation */
-export async function readAdapterWeights(
+/**
+ * An adapter's tensors, whose shapes have been checked.
+ * @throws CheckpointError when one is missing, of another shape, or has no place
+ */
+export async function openAdapterWeights(
   files: Files,
   directory: string,
   config: DecoderConfig,
   settings: AdapterSettings,
-): Promise<Float32Array> {
+): Promise<ReadonlyMap<string, StoredTensor>> {
   const file = `${directory}/${ADAPTER_WEIGHTS}`;
-  const stored = decodeSafetensors(await readOrRefuse(file, () => files.readBytes(file)), file);
-  const flat = new Float32Array(adapterParameterCount(config, settings));
-  fromPeft(adapterTensors(config, settings, flat), stored, config, settings, file);
-  return flat;
+  const { tensors } = await openSafetensors(files, file);
+  const left = new Set(tensors.keys());
+  for (const expected of expectedAdapterTensors(config, settings)) {
+    requireTensor(tensors, expected, file);
+    left.delete(expected.name);
+  }
+  for (const name of left) throw new CheckpointError(`${file}: tensor "${name}" has no place in this adapter`);
+  return tensors;
 }

@@ -1,12 +1,13 @@
 import { CheckpointError, messageOf } from '../../core/errors.js';
 
-const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;
+/** Bytes of a number. */
+export const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;
 
 /** Storage types that can be read. */
 export type TensorDtype = keyof typeof bytesOf;
 
 /** Where a tensor's bytes lie, counted from the end of the header. */
-interface TensorEntry {
+export interface TensorEntry {
   readonly name: string;
   readonly dtype: TensorDtype;
   readonly shape: readonly number[];
@@ -22,39 +23,57 @@ interface Header {
   readonly dataStart: number;
 }
 
+/** The length of the header in bytes stands before it in so many. */
+export const LENGTH_BYTES = 8;
+/** The format's own limit. */
+const LONGEST_HEADER = 100_000_000;
+
+/**
+ * The length of the header in bytes, from the first bytes of a file of `size` bytes.
+ * @throws CheckpointError when the file is too short for it
+ */
+export function headerLength(first: Uint8Array, size: number, file: string): number {
+  if (first.length < LENGTH_BYTES) {
+    throw new CheckpointError(`${file}: expected at least 8 bytes of header length, found ${first.length}`);
+  }
+  const length = new DataView(first.buffer, first.byteOffset).getBigUint64(0, true);
+  if (length > BigInt(size - LENGTH_BYTES)) {
+    throw new CheckpointError(
+      `${file}: the header is said to have ${length} bytes, but only ${size - LENGTH_BYTES} follow (truncated?)`,
+    );
+  }
+  if (length > LONGEST_HEADER) {
+    throw new CheckpointError(
+      `${file}: the header is said to have ${length} bytes, expected ${LONGEST_HEADER} at most`,
+    );
+  }
+  return Number(length);
+}
+
 /**
  * Reads and checks a whole header: every tensor has a known dtype and the bytes that its shape needs, and the tensors fill
- * the rest of the file without gap or overlap.
+ * the rest of a file of `size` bytes without gap or overlap.
  * @throws CheckpointError
  */
-export function readHeader(bytes: Uint8Array, file: string): Header {
-  const { fields, dataStart } = readFields(bytes, file);
+export function readHeader(header: Uint8Array, size: number, file: string): Header {
+  const fields = readFields(header, file);
   const metadata = readMetadata(fields.get('__metadata__'), file);
   fields.delete('__metadata__');
   const tensors = [...fields].map(([name, value]) => readEntry(name, value, file));
   tensors.sort((a, b) => a.start - b.start || a.end - b.end);
-  requireContiguous(tensors, bytes.length - dataStart, file);
+  const dataStart = LENGTH_BYTES + header.length;
+  requireContiguous(tensors, size - dataStart, file);
   return { tensors, metadata, dataStart };
 }
 
-function readFields(bytes: Uint8Array, file: string): { fields: Map<string, unknown>; dataStart: number } {
-  if (bytes.length < 8) {
-    throw new CheckpointError(`${file}: expected at least 8 bytes of header length, found ${bytes.length}`);
-  }
-  const length = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0, true);
-  if (length > BigInt(bytes.length - 8)) {
-    throw new CheckpointError(
-      `${file}: the header is said to have ${length} bytes, but only ${bytes.length - 8} follow (truncated?)`,
-    );
-  }
-  const dataStart = 8 + Number(length);
+function readFields(bytes: Uint8Array, file: string): Map<string, unknown> {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(8, dataStart));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     const header: unknown = JSON.parse(text);
     if (!isObject(header)) throw new Error('it is not an object');
     const duplicate = duplicateKey(text);
     if (duplicate !== undefined) throw new Error(`the name "${duplicate}" comes twice`);
-    return { fields: new Map(Object.entries(header)), dataStart };
+    return new Map(Object.entries(header));
   } catch (error) {
     throw new CheckpointError(`${file}: expected a JSON object as header: ${messageOf(error)}`);
   }

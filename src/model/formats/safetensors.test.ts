@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { memoryFiles } from '../../../test/support/memory-files.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
-import { decodeSafetensors, encodeSafetensors, requireTensor, safetensorsMetadata } from './safetensors.js';
+import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from './safetensors.js';
 
 const shape = fc.array(fc.nat(4), { maxLength: 3 });
 const tensors = fc.uniqueArray(
@@ -32,20 +33,77 @@ const f32 = (start: number, end: number, ...size: number[]) => ({
   data_offsets: [start, end],
 });
 
+const open = (bytes: Uint8Array) => openSafetensors(memoryFiles(new Map([['f', bytes]])), 'f');
+
 describe('safetensors', () => {
-  it('gives back what was written, in any order and at any alignment', () => {
-    fc.assert(
-      fc.property(tensors, metadata, fc.nat(3), (entries, notes, offset) => {
+  it('gives back what was written, in any order', async () => {
+    await fc.assert(
+      fc.asyncProperty(tensors, metadata, async (entries, notes) => {
         const written = encodeSafetensors(entries, notes);
         expect(encodeSafetensors([...entries].reverse(), notes)).toEqual(written);
-        const bytes = new Uint8Array(offset + written.length).subarray(offset);
-        bytes.set(written);
-        const read = decodeSafetensors(bytes);
-        expect(read.size).toBe(entries.length);
-        for (const { name, shape, data } of entries) expect(read.get(name)).toEqual({ dtype: 'F32', shape, data });
-        expect(safetensorsMetadata(bytes)).toEqual(notes);
+        const read = await open(written);
+        expect(read.tensors.size).toBe(entries.length);
+        for (const { name, shape, data } of entries) {
+          const tensor = read.tensors.get(name);
+          expect(tensor).toMatchObject({ name, dtype: 'F32', shape });
+          expect(tensor && (await readTensor(tensor))).toEqual(data);
+        }
+        expect(read.metadata).toEqual(notes);
       }),
     );
+  });
+
+  it('comes in pieces of whole rows that cover each tensor once, whatever their size', async () => {
+    await fc.assert(
+      fc.asyncProperty(tensors, fc.integer({ min: 1, max: 40 }), async (entries, pieceBytes) => {
+        const { tensors: stored } = await open(encodeSafetensors(entries));
+        for (const { name, shape, data } of entries) {
+          const row = shape.slice(1).reduce((a, b) => a * b, 1);
+          const bytes: number[] = [];
+          for await (const piece of stored.get(name)?.pieces(pieceBytes) ?? []) {
+            expect(piece).toMatchObject({ name, dtype: 'F32', first: bytes.length / 4 });
+            expect(piece.bytes.length % (4 * row)).toBe(0);
+            expect(piece.bytes.length).toBeLessThanOrEqual(Math.max(pieceBytes, 4 * row));
+            bytes.push(...piece.bytes);
+          }
+          expect(bytes).toEqual([...new Uint8Array(data.buffer)]);
+        }
+      }),
+    );
+  });
+
+  it('is read only where it is asked for', async () => {
+    const bytes = encodeSafetensors([
+      { name: 'a', shape: [2], data: Float32Array.of(1, 2) },
+      { name: 'b', shape: [3], data: Float32Array.of(3, 4, 5) },
+    ]);
+    const files = memoryFiles(new Map([['f', bytes]]));
+    const reads: [number, number][] = [];
+    const readBytes: typeof files.readBytes = (path, from, length) => {
+      reads.push([from, length]);
+      return files.readBytes(path, from, length);
+    };
+    const { tensors: stored } = await openSafetensors({ ...files, readBytes }, 'f');
+    const header = bytes.length - 20 - 8;
+    expect(reads).toEqual([
+      [0, 8],
+      [8, header],
+    ]);
+    const b = stored.get('b');
+    expect(b && (await readTensor(b))).toEqual(Float32Array.of(3, 4, 5));
+    expect(reads[2]).toEqual([8 + header + 8, 12]);
+  });
+
+  it('says which tensor a file lost after it was opened', async () => {
+    const content = new Map([['f', encodeSafetensors([{ name: 'a', shape: [2], data: Float32Array.of(1, 2) }])]]);
+    const { tensors: stored } = await openSafetensors(memoryFiles(content), 'f');
+    const a = requireTensor(stored, { name: 'a', shape: [2] }, 'f');
+    content.set('f', (content.get('f') ?? new Uint8Array()).slice(0, -1));
+    await expect(readTensor(a)).rejects.toThrow(
+      new CheckpointError('f: tensor "a": expected 8 bytes, found 7 (truncated?)'),
+    );
+    content.delete('f');
+    await expect(readTensor(a)).rejects.toThrow(new CheckpointError('f: cannot be read: ENOENT: f'));
   });
 
   it('lays out the bytes as the format says', () => {
@@ -58,14 +116,14 @@ describe('safetensors', () => {
     expect([...bytes.subarray(8 + padded.length)]).toEqual([0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
   });
 
-  it.each(['F16', 'BF16'] as const)('widens every %s number exactly', (dtype) => {
+  it.each(['F16', 'BF16'] as const)('widens every %s number exactly', async (dtype) => {
     const exponentBits = dtype === 'F16' ? 5 : 8;
     const fractionBits = 15 - exponentBits;
     const bias = 2 ** (exponentBits - 1) - 1;
     const bytes = fileWith({ all: { dtype, shape: [65536], data_offsets: [0, 131072] } }, 131072);
     const data = new DataView(bytes.buffer, bytes.length - 131072);
     for (let bits = 0; bits < 65536; bits++) data.setUint16(2 * bits, bits, true);
-    const values = decodeSafetensors(bytes).get('all')?.data ?? [];
+    const values = await readTensor(requireTensor((await open(bytes)).tensors, { name: 'all', shape: [65536] }, 'f'));
     let wrong = 0;
     for (let bits = 0; bits < 65536; bits++) {
       const exponent = (bits & 0x7fff) >>> fractionBits;
@@ -112,22 +170,31 @@ describe('safetensors', () => {
     ['missing data', fileWith({ a: f32(0, 8, 2) }, 4), 'tensor "a": its data ends at byte 8, the file at 4'],
     ['data left over', fileWith({ a: f32(0, 4, 1) }, 8), 'expected the data to end at byte 4, found 8'],
     ['metadata that is no text', fileWith({ __metadata__: { step: 3 } }, 0), '__metadata__ "step": expected a string'],
-  ])('refuses %s', (_, bytes, message) => {
-    expect(() => decodeSafetensors(bytes, 'model.safetensors')).toThrow(CheckpointError);
-    expect(() => decodeSafetensors(bytes, 'model.safetensors')).toThrow(message);
-    expect(() => decodeSafetensors(bytes, 'model.safetensors')).toThrow('model.safetensors: ');
+  ])('refuses %s', async (_, bytes, message) => {
+    await expect(open(bytes)).rejects.toThrow(CheckpointError);
+    await expect(open(bytes)).rejects.toThrow(message);
+    await expect(open(bytes)).rejects.toThrow(/^f: /);
   });
 
-  it('answers every damaged file with tensors or a CheckpointError', () => {
+  it('refuses a header of more than 100 MB before reading it', async () => {
+    const first = new Uint8Array(8);
+    new DataView(first.buffer).setUint32(0, 100_000_001, true);
+    const files = { ...memoryFiles(new Map([['f', first]])), size: async () => 2 ** 33 };
+    await expect(openSafetensors(files, 'f')).rejects.toThrow(
+      'f: the header is said to have 100000001 bytes, expected',
+    );
+  });
+
+  it('answers every damaged file with tensors or a CheckpointError', async () => {
     const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 });
-    fc.assert(
-      fc.property(tensors, damage, fc.nat(), (entries, changes, cut) => {
+    await fc.assert(
+      fc.asyncProperty(tensors, damage, fc.nat(), async (entries, changes, cut) => {
         const intact = encodeSafetensors(entries);
         const bytes = intact.slice(0, intact.length - (cut % 3 === 0 ? cut % intact.length : 0));
         for (const [at, value] of changes) bytes[at % bytes.length] = value;
         try {
-          for (const { shape, data } of decodeSafetensors(bytes).values()) {
-            expect(data.length).toBe(shape.reduce((a, b) => a * b, 1));
+          for (const tensor of (await open(bytes)).tensors.values()) {
+            expect((await readTensor(tensor)).length).toBe(tensor.shape.reduce((a, b) => a * b, 1));
           }
         } catch (error) {
           expect(error).toBeInstanceOf(CheckpointError);
@@ -137,13 +204,13 @@ describe('safetensors', () => {
     );
   });
 
-  it('refuses every truncation', () => {
+  it('refuses every truncation', async () => {
     const bytes = encodeSafetensors([
       { name: 'a', shape: [2], data: Float32Array.of(1, 2) },
       { name: 'b', shape: [], data: Float32Array.of(3) },
     ]);
     for (let length = 0; length < bytes.length; length++) {
-      expect(() => decodeSafetensors(bytes.subarray(0, length))).toThrow(CheckpointError);
+      await expect(open(bytes.subarray(0, length))).rejects.toThrow(CheckpointError);
     }
   });
 
@@ -154,10 +221,11 @@ describe('safetensors', () => {
     expect(() => encodeSafetensors([{ ...a, shape: [2] }])).toThrow('shape [2] does not fit 1 values');
   });
 
-  it('hands out a tensor only with the expected shape', () => {
-    const read = decodeSafetensors(encodeSafetensors([{ name: 'a', shape: [2, 1], data: Float32Array.of(1, 2) }]));
-    const get = (name: string, ...shape: number[]) => requireTensor(read, { name, shape }, 'f').data;
-    expect(get('a', 2, 1)).toEqual(Float32Array.of(1, 2));
+  it('hands out a tensor only with the expected shape', async () => {
+    const bytes = encodeSafetensors([{ name: 'a', shape: [2, 1], data: Float32Array.of(1, 2) }]);
+    const { tensors: stored } = await open(bytes);
+    const get = (name: string, ...shape: number[]) => requireTensor(stored, { name, shape }, 'f');
+    expect(await readTensor(get('a', 2, 1))).toEqual(Float32Array.of(1, 2));
     expect(() => get('b', 1)).toThrow(new CheckpointError('f: tensor "b" [1] is missing'));
     expect(() => get('a', 2)).toThrow('f: tensor "a" has shape [2, 1], expected [2]');
     expect(() => get('a', 1, 2)).toThrow('f: tensor "a" has shape [2, 1], expected [1, 2]');

@@ -3,24 +3,34 @@
  * the tensors' bytes without gaps. https://huggingface.co/docs/safetensors
  */
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
-import { readHeader, type TensorDtype } from './safetensors-header.js';
+import type { Files } from '../../core/files.js';
+import { type Place, putPiece } from './place.js';
+import {
+  bytesOf,
+  headerLength,
+  LENGTH_BYTES,
+  readHeader,
+  type TensorDtype,
+  type TensorEntry,
+} from './safetensors-header.js';
+import { readOrRefuse } from './schema.js';
+import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 
-/** What a tensor is called and how large it is. */
-export interface TensorShape {
-  readonly name: string;
-  readonly shape: readonly number[];
-}
-
-/** A float32 tensor with its name, row-major. */
-export interface NamedTensor extends TensorShape {
-  readonly data: Float32Array;
-}
-
-/** A tensor as read: `dtype` is how the file stores it, `data` its values as float32. */
-export interface StoredTensor {
+/** A tensor of a file whose header has been checked; its numbers are still there. */
+export interface StoredTensor extends TensorShape {
   readonly dtype: TensorDtype;
-  readonly shape: readonly number[];
-  readonly data: Float32Array;
+  /**
+   * The numbers as the file has them, about `pieceBytes` at a time, each piece in a buffer of its own.
+   * @throws CheckpointError when the file cannot be read, or has become shorter than it was
+   */
+  pieces(pieceBytes?: number): AsyncIterable<TensorPiece>;
+}
+
+export interface SafetensorsFile {
+  /** By name, in the order of their bytes. */
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
+  /** Free text; empty where the file has none. */
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
@@ -60,28 +70,52 @@ export function encodeSafetensors(
   return bytes;
 }
 
-/**
- * The tensors of a safetensors file by name, in the order of their bytes. Bfloat16 and float16 are widened, which is exact;
- * float32 data is a view of `bytes` where its alignment allows. The whole header is checked before anything is converted.
- * @param file names the file in errors.
- * @throws CheckpointError naming file, tensor and expectation when the file is malformed or holds another dtype.
- */
-export function decodeSafetensors(bytes: Uint8Array, file = 'safetensors'): Map<string, StoredTensor> {
-  const { tensors, dataStart } = readHeader(bytes, file);
-  return new Map(
-    tensors.map(({ name, dtype, shape, start, end }) => {
-      const data = toFloat32(bytes.subarray(dataStart + start, dataStart + end), dtype);
-      return [name, { dtype, shape, data }];
-    }),
-  );
-}
+/** Enough that asking for them costs nothing beside reading them, and little beside any model. */
+const PIECE_BYTES = 2 ** 22;
 
 /**
- * The free-text metadata of a safetensors file; empty when it has none.
- * @throws CheckpointError as `decodeSafetensors`.
+ * Reads and checks a file's whole header, against the file's size too. Its tensors are read when they are asked for, so a file
+ * may be larger than what memory has room for.
+ * @throws CheckpointError naming file, tensor and expectation when the file is malformed or holds another dtype.
  */
-export function safetensorsMetadata(bytes: Uint8Array, file = 'safetensors'): Readonly<Record<string, string>> {
-  return readHeader(bytes, file).metadata;
+export async function openSafetensors(files: Files, path: string): Promise<SafetensorsFile> {
+  const read = (from: number, length: number) => readOrRefuse(path, () => files.readBytes(path, from, length));
+  const size = await readOrRefuse(path, () => files.size(path));
+  const length = headerLength(await read(0, LENGTH_BYTES), size, path);
+  const { tensors, metadata, dataStart } = readHeader(await read(LENGTH_BYTES, length), size, path);
+
+  async function* pieces({ name, dtype, shape, start, end }: TensorEntry, pieceBytes = PIECE_BYTES) {
+    const numberBytes = bytesOf[dtype];
+    const rowBytes = rowLength(shape) * numberBytes;
+    const most = Math.max(1, Math.floor(pieceBytes / rowBytes)) * rowBytes;
+    for (let at = start; at < end; at += most) {
+      const wanted = Math.min(most, end - at);
+      const bytes = await read(dataStart + at, wanted);
+      if (bytes.length < wanted)
+        throw new CheckpointError(
+          `${path}: tensor "${name}": expected ${wanted} bytes, found ${bytes.length} (truncated?)`,
+        );
+      yield { name, dtype, first: (at - start) / numberBytes, bytes };
+    }
+  }
+
+  const stored = tensors.map((entry): [string, StoredTensor] => {
+    const { name, dtype, shape } = entry;
+    return [name, { name, dtype, shape, pieces: (pieceBytes) => pieces(entry, pieceBytes) }];
+  });
+  return { tensors: new Map(stored), metadata };
+}
+
+/** All of a tensor's numbers at once, as float32. @throws CheckpointError as `pieces` does */
+export async function readTensor(tensor: StoredTensor): Promise<Float32Array> {
+  const data = new Float32Array(tensor.shape.reduce((a, b) => a * b, 1));
+  await readInto({ ...tensor, data }, tensor);
+  return data;
+}
+
+/** Reads a tensor to where it belongs. @throws CheckpointError as `pieces` does */
+export async function readInto(place: Place, tensor: StoredTensor): Promise<void> {
+  for await (const piece of tensor.pieces()) putPiece(place, piece);
 }
 
 /** The tensor with this name. @throws CheckpointError when it is missing or has another shape. */
@@ -96,33 +130,6 @@ export function requireTensor<T extends { readonly shape: readonly number[] }>(
   const found = `[${tensor.shape.join(', ')}]`;
   if (found === expected) return tensor;
   throw new CheckpointError(`${file}: tensor "${name}" has shape ${found}, expected ${expected}`);
-}
-
-function toFloat32(bytes: Uint8Array, dtype: TensorDtype): Float32Array {
-  if (dtype === 'F32') {
-    const aligned = bytes.byteOffset % 4 === 0 ? bytes : Uint8Array.from(bytes);
-    return new Float32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 4);
-  }
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const bits = new Uint32Array(bytes.byteLength / 2);
-  for (let i = 0; i < bits.length; i++) {
-    const half = view.getUint16(2 * i, true);
-    bits[i] = dtype === 'BF16' ? half << 16 : float16Bits(half);
-  }
-  return new Float32Array(bits.buffer);
-}
-
-/** The float32 bits of a float16 (IEEE 754: 1 sign, 5 exponent, 10 fraction bits). */
-function float16Bits(half: number): number {
-  const sign = (half & 0x8000) << 16;
-  const exponent = (half >>> 10) & 0x1f;
-  const fraction = half & 0x3ff;
-  if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13);
-  if (exponent > 0) return sign | ((exponent + 127 - 15) << 23) | (fraction << 13);
-  if (fraction === 0) return sign;
-  // Subnormal: move the leading one to the hidden bit.
-  const shift = Math.clz32(fraction) - 21;
-  return sign | ((113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13);
 }
 
 function compare(a: string, b: string): number {

@@ -24,3 +24,12 @@ export function parseJson(text: string, file: string): unknown {
     throw new CheckpointError(`${file}: not valid JSON: ${messageOf(error)}`);
   }
 }
+
+/** The result of reading `path`. @throws CheckpointError naming the file when that fails. */
+export async function readOrRefuse<T>(path: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw new CheckpointError(`${path}: cannot be read: ${messageOf(error)}`);
+  }
+}

@@ -1,11 +1,10 @@
 /** A tokenizer in a model's directory: Hugging Face's files, or the description of one of our own. */
-import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create.js';
 import { parseTokenizerSpec } from '../tokenizers/spec.js';
 import { readStopTokens } from './config.js';
-import { parseJson } from './schema.js';
+import { parseJson, readOrRefuse } from './schema.js';
 
 /** Holds a description that `createTokenizer` understands, for tokenizers that Hugging Face's files cannot express. */
 const OWN = 'drmas_tokenizer.json';
@@ -47,15 +46,6 @@ export async function writeTokenizer(files: Files, directory: string, tokenizer:
 /** @throws CheckpointError when the file cannot be read or is not JSON. */
 export async function readJson(files: Files, path: string): Promise<unknown> {
   return parseJson(await readOrRefuse(path, () => files.readText(path)), path);
-}
-
-/** The result of reading `path`. @throws CheckpointError naming the file when that fails. */
-export async function readOrRefuse<T>(path: string, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    throw new CheckpointError(`${path}: cannot be read: ${messageOf(error)}`);
-  }
 }
 
 export function formatJson(value: unknown): string {

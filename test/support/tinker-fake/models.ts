@@ -2,11 +2,10 @@
 import type { AdapterSettings, GenerateRequest } from '../../../src/core/backend.js';
 import type { RandomKey } from '../../../src/core/random.js';
 import type { OptimizerState } from '../../../src/model/decoder/optimizer.js';
-import { decoderTensors, parameterCount } from '../../../src/model/decoder/parameters.js';
 import { PolicyModel } from '../../../src/model/decoder/policy.js';
 import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../../src/model/decoder/weights.js';
-import { readModelDirectory } from '../../../src/model/formats/directory.js';
+import { openModelDirectory } from '../../../src/model/formats/directory.js';
 import { fromHuggingFace } from '../../../src/model/formats/layout.js';
 import { nodeFiles } from '../../../src/runs/node-files.js';
 import type { Kernels } from '../../../src/tensor/kernels.js';
@@ -60,11 +59,9 @@ export class FakeModels {
 
   static async open(directory: string, behaviour: FakeBehaviour): Promise<FakeModels> {
     const { kernels } = await selectKernels({ threads: 1 });
-    const { model, tensors } = await readModelDirectory(nodeFiles, directory);
+    const { model, tensors } = await openModelDirectory(nodeFiles, directory);
     const base = new DecoderWeights(kernels, model.config);
-    const weights = new Float32Array(parameterCount(model.config));
-    fromHuggingFace(decoderTensors(model.config, weights), tensors, model.config, directory);
-    base.tensors.flat.set(weights);
+    await fromHuggingFace(base.tensors, tensors, model.config, directory);
     return new FakeModels(kernels, base, behaviour);
   }
 

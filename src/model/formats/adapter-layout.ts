@@ -1,0 +1,51 @@
+/**
+ * Between an adapter's tensors and PEFT's: the engine keeps the A's of the projections that read the same input side by side,
+ * and every matrix as [inputs, outputs]; PEFT keeps each as [outputs, inputs].
+ */
+import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/adapter.js';
+import { projectionName } from './names.js';
+import { type Place, takeTensor } from './place.js';
+import type { NamedTensor, TensorShape } from './tensor.js';
+
+/** The adapted projections, layer by layer, each with PEFT's name for what adapts it. */
+function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
+  for (let layer = 0; layer < config.layers; layer++) {
+    for (const adapted of adaptedMatrices(config, settings)) {
+      let before = 0;
+      for (const [n, { projection, outputs }] of adapted.parts.entries()) {
+        const name = `base_model.model.${projectionName(projection, layer)}`;
+        yield { name, layer, ...adapted, n, outputs, before };
+        before += outputs;
+      }
+    }
+  }
+}
+
+/** Every tensor that an adapter's file has to hold: for every target in every layer two, [outputs, inputs]. */
+export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterSettings): TensorShape[] {
+  const { rank } = settings;
+  return [...adaptedProjections(config, settings)].flatMap(({ name, inputs, outputs }) => [
+    { name: `${name}.lora_A.weight`, shape: [rank, inputs] },
+    { name: `${name}.lora_B.weight`, shape: [outputs, rank] },
+  ]);
+}
+
+/** Where an adapter file's tensors stand in the engine's. */
+export function adapterPlaces(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): Place[] {
+  const { rank } = settings;
+  const shapes = expectedAdapterTensors(config, settings);
+  const buffers = [...adaptedProjections(config, settings)].flatMap(({ layer, matrix, n, width, outputs, before }) => {
+    const { A, B } = adapterPair(tensors, layer, matrix);
+    return [
+      { data: A.subarray(n * rank), stride: width },
+      { data: B.subarray(before * rank), stride: outputs },
+    ];
+  });
+  return shapes.map((shape, i) => ({ ...shape, ...(buffers[i] as (typeof buffers)[number]) }));
+}
+
+/** Copies of an adapter's tensors under PEFT's names, as `peft` loads them. */
+export function toPeft(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): NamedTensor[] {
+  return adapterPlaces(tensors, config, settings).map(takeTensor);
+}

@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Place, putPiece, takeTensor } from './place.js';
+import type { TensorPiece } from './tensor.js';
+
+const name = 'w';
+const sizes = { rows: fc.integer({ min: 1, max: 70 }), columns: fc.integer({ min: 1, max: 9 }) };
+
+/** Where a [rows, columns] matrix stands as columns `before` and on of a matrix with `after` more columns. */
+function among(rows: number, columns: number, before: number, after: number) {
+  const stride = before + rows + after;
+  const matrix = new Float32Array(columns * stride).fill(-1);
+  const place: Place = { name, shape: [rows, columns], data: matrix.subarray(before), stride };
+  return { matrix, stride, place };
+}
+
+/** The numbers 1, 2, 3 ... as float32 in pieces of so many rows. */
+function pieces(rows: number, columns: number, most: number): TensorPiece[] {
+  const all = Float32Array.from({ length: rows * columns }, (_, i) => i + 1);
+  const found: TensorPiece[] = [];
+  for (let first = 0; first < all.length; first += most * columns) {
+    const bytes = new Uint8Array(all.slice(first, first + most * columns).buffer);
+    found.push({ name, dtype: 'F32', first, bytes });
+  }
+  return found;
+}
+
+describe('a place', () => {
+  it('takes a transposed matrix in pieces, gives it back, and leaves its neighbours alone', () => {
+    const neighbours = { before: fc.nat(3), after: fc.nat(3), most: fc.integer({ min: 1, max: 70 }) };
+    fc.assert(
+      fc.property(fc.record({ ...sizes, ...neighbours }), ({ rows, columns, before, after, most }) => {
+        const { matrix, stride, place } = among(rows, columns, before, after);
+        for (const piece of pieces(rows, columns, most)) putPiece(place, piece);
+        const expected = Float32Array.from({ length: matrix.length }, (_, at) => {
+          const [column, row] = [Math.floor(at / stride), (at % stride) - before];
+          return row >= 0 && row < rows ? row * columns + column + 1 : -1;
+        });
+        expect(matrix).toEqual(expected);
+        const back = Float32Array.from({ length: rows * columns }, (_, i) => i + 1);
+        expect(takeTensor(place)).toEqual({ name, shape: [rows, columns], data: back });
+      }),
+    );
+  });
+
+  it('takes a tensor of its own order in pieces, and gives a copy', () => {
+    const data = new Float32Array(14).fill(-1);
+    const place = { name, shape: [7], data: data.subarray(3, 10) };
+    for (const piece of pieces(7, 1, 3)) putPiece(place, piece);
+    expect([...data]).toEqual([-1, -1, -1, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1]);
+    takeTensor(place).data.fill(0);
+    expect(data[3]).toBe(1);
+  });
+
+  it.each(['F32', 'BF16'] as const)('keeps the bits of %s numbers that are none', (dtype) => {
+    const signalling = dtype === 'F32' ? [0x01, 0, 0xa0, 0x7f] : [0xa0, 0x7f];
+    for (const own of [{}, { stride: 1 }]) {
+      const data = new Float32Array(1);
+      putPiece({ name, shape: [1, 1], data, ...own }, { name, dtype, first: 0, bytes: Uint8Array.from(signalling) });
+      expect([...new Uint8Array(data.buffer)].slice(-signalling.length)).toEqual(signalling);
+    }
+  });
+
+  it('takes bytes that begin anywhere', () => {
+    const bytes = Uint8Array.of(0, 0, 0, 0x80, 0x3f).subarray(1);
+    const data = new Float32Array(1);
+    putPiece({ name, shape: [1], data }, { name, dtype: 'F32', first: 0, bytes });
+    expect(data[0]).toBe(1);
+  });
+});

@@ -1,0 +1,42 @@
+import type { TensorDtype } from './safetensors-header.js';
+
+/** The bits of a file's numbers (little-endian) as float32: [numbers]. Widening bfloat16 and float16 is exact. */
+export function widen(target: Uint32Array, bytes: Uint8Array, dtype: TensorDtype): void {
+  if (dtype === 'F32') {
+    target.set(view(Uint32Array, bytes));
+    return;
+  }
+  const halves = view(Uint16Array, bytes);
+  if (dtype === 'BF16') {
+    for (let i = 0; i < halves.length; i++) target[i] = (halves[i] as number) << 16;
+    return;
+  }
+  float16 ??= Uint32Array.from({ length: 2 ** 16 }, (_, half) => float16Bits(half));
+  for (let i = 0; i < halves.length; i++) target[i] = float16[halves[i] as number] as number;
+}
+
+/** The float32 bits of every float16. */
+let float16: Uint32Array | undefined;
+
+/** The float32 bits of a float16 (IEEE 754: 1 sign, 5 exponent, 10 fraction bits). */
+function float16Bits(half: number): number {
+  const sign = (half & 0x8000) << 16;
+  const exponent = (half >>> 10) & 0x1f;
+  const fraction = half & 0x3ff;
+  if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13);
+  if (exponent > 0) return sign | ((exponent + 127 - 15) << 23) | (fraction << 13);
+  if (fraction === 0) return sign;
+  // Subnormal: move the leading one to the hidden bit.
+  const shift = Math.clz32(fraction) - 21;
+  return sign | ((113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13);
+}
+
+/** The bytes as numbers; copied where they do not begin at a multiple of a number's size. */
+function view<T>(
+  Numbers: { readonly BYTES_PER_ELEMENT: number; new (buffer: ArrayBufferLike, offset: number, length: number): T },
+  bytes: Uint8Array,
+): T {
+  const size = Numbers.BYTES_PER_ELEMENT;
+  const { buffer, byteOffset, length } = bytes.byteOffset % size === 0 ? bytes : Uint8Array.from(bytes);
+  return new Numbers(buffer, byteOffset, length / size);
+}

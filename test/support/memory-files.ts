@@ -1,0 +1,26 @@
+import type { Files } from '../../src/core/files.js';
+
+/** Files in memory, for what models and their formats read and write. */
+export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
+  const get = (path: string) => {
+    const found = content.get(path);
+    if (found === undefined) throw new Error(`ENOENT: ${path}`);
+    return Buffer.from(found);
+  };
+  const unused = () => Promise.reject(new Error('not needed here'));
+  return {
+    readText: async (path) => get(path).toString(),
+    size: async (path) => get(path).length,
+    readBytes: async (path, from, length) => Uint8Array.from(get(path).subarray(from, from + length)),
+    write: async (path, value) => {
+      content.set(path, value);
+    },
+    exists: async (path) => content.has(path),
+    append: () => undefined,
+    makeDirectory: unused,
+    rename: unused,
+    remove: unused,
+    list: unused,
+    truncate: unused,
+  };
+}
