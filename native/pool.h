@@ -5,53 +5,31 @@
 #include <cstdint>
 #include <vector>
 
+#include "sleep.h"
+
 #if !defined(__wasm__)
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #endif
 
 namespace drmas {
 
-#if defined(__wasm__)
-
-/// WebAssembly: the caller works alone.
-class Pool {
- public:
-  int threads() const { return 1; }
-
-  template <class Body>
-  void run(long tasks, const Body& body) {
-    for (long i = 0; i < tasks; i++) body(i);
-  }
-};
-
-#else
-
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 class Pool {
  public:
   using Task = void (*)(void* context, long index);
 
+#if defined(__wasm__)
+  /// Threads are JavaScript's, which calls work() on them.
+  constexpr Pool() = default;
+  void setThreads(int threads) { threads_ = threads; }
+#else
   explicit Pool(int threads) : threads_(threads < 1 ? 1 : threads) {
     for (int i = 1; i < threads_; i++) workers_.emplace_back([this] { work(); });
   }
   ~Pool() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
+    stop();
     for (auto& worker : workers_) worker.join();
   }
+#endif
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -68,21 +46,49 @@ class Pool {
     context_ = const_cast<Body*>(&body);
     tasks_ = tasks;
     next_.store(0, std::memory_order_relaxed);
-    {
-      // The lock pairs with a worker that is about to sleep: it sees the open round or is woken.
-      std::lock_guard<std::mutex> lock(mutex_);
-      round_.fetch_add(1);
-    }
-    if (sleeping_.load() > 0) wake_.notify_all();
+    round_.advanceAndWake(1);
     drain();
-    // Closing before counting: a worker joins by counting itself in and then finding the round still open.
-    round_.fetch_add(1);
-    for (int spins = 0; joined_.load() > 0; spins++) spins < kSpins ? relax() : std::this_thread::yield();
+    close();
   }
 
+  /// A worker: takes tasks of every round until the pool stops.
+  void work() {
+    uint64_t seen = 0;
+    for (;;) {
+      uint64_t round;
+      for (int spins = 0; !open(round = round_.load()) || round == seen; spins++) {
+        if (stopping_.load()) return;
+        if (spins < kSpins)
+          relax();
+        else
+          round_.sleepWhile(round);
+      }
+      seen = round;
+      joined_.fetch_add(1);
+      if (round_.load() == round) drain();
+      joined_.fetch_sub(1);
+    }
+  }
+
+  /// Workers return, those that come up later too.
+  void stop() {
+    stopping_.store(true);
+    round_.advanceAndWake(2);
+  }
+
+#if defined(__wasm__)
+  /// After an exception has left a task of a worker.
+  void leave() { joined_.fetch_sub(1); }
+  /// After an exception has left `run`: no task is begun any more, and those that were are waited for.
+  void abandon() {
+    if (!open(round_.load())) return;
+    next_.store(tasks_);
+    close();
+  }
+#endif
+
  private:
-  // Long enough to bridge the gap between two kernels of one pass, short enough to leave the core to others when idle.
-  static constexpr int kSpins = 4000;
+  static bool open(uint64_t round) { return round % 2 == 1; }
 
   void drain() {
     for (;;) {
@@ -92,45 +98,26 @@ class Pool {
     }
   }
 
-  bool open(uint64_t round, uint64_t seen) const { return round % 2 == 1 && round != seen; }
-
-  void work() {
-    uint64_t seen = 0;
-    for (;;) {
-      uint64_t round;
-      for (int spins = 0; !open(round = round_.load(), seen); spins++) {
-        if (spins < kSpins) {
-          relax();
-          continue;
-        }
-        std::unique_lock<std::mutex> lock(mutex_);
-        sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return stopping_ || open(round_.load(), seen); });
-        sleeping_.fetch_sub(1);
-        if (stopping_) return;
-      }
-      seen = round;
-      joined_.fetch_add(1);
-      if (round_.load() == round) drain();
-      joined_.fetch_sub(1);
-    }
+  void close() {
+    // Closing before counting: a worker joins by counting itself in and then finding the round still open.
+    round_.advance();
+    for (int spins = 0; joined_.load() > 0; spins++) spins < kSpins ? relax() : yieldCore();
   }
 
+#if defined(__wasm__)
+  int threads_ = 1;
+#else
   const int threads_;
   std::vector<std::thread> workers_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<uint64_t> round_{0};  // odd while tasks are handed out
-  std::atomic<int> sleeping_{0};
+#endif
+  Round round_;  // odd while tasks are handed out
   std::atomic<int> joined_{0};
   std::atomic<long> next_{0};
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   Task task_ = nullptr;
   void* context_ = nullptr;
   long tasks_ = 0;
 };
-
-#endif
 
 /// Grows to the largest size asked for and stays; one per thread and use.
 class Scratch {

@@ -15,7 +15,15 @@ namespace {
 
 namespace kernels = DRMAS_ISA;
 
-Pool pool;
+/// Nobody runs constructors.
+[[clang::require_constant_initialization]] Pool pool;
+
+// The threads: one calls the kernels, every other one is in `work` (src/tensor/wasm/threads.ts).
+DRMAS_EXPORT(setThreads) void setThreads(int threads) { pool.setThreads(threads); }
+DRMAS_EXPORT(work) void work() { pool.work(); }
+DRMAS_EXPORT(leave) void leave() { pool.leave(); }
+DRMAS_EXPORT(abandon) void abandon() { pool.abandon(); }
+DRMAS_EXPORT(stop) void stop() { pool.stop(); }
 
 DRMAS_EXPORT(packedSize) size_t packedSize(long inputs, long outputs) { return kernels::packedSize(inputs, outputs); }
 

@@ -16,15 +16,17 @@ const NOTE = join(native, 'drmas.wasm.json');
 
 const COMPILE = [
   ...['--target=wasm32', '-std=c++17', '-O3', '-DDRMAS_ISA=simd128', '-ffp-contract=off', '-fno-math-errno'],
-  // 128-bit vectors, memory.copy and memory.fill; atomics because a shared memory asks for them. All in Node 20 and in
-  // browsers since 2021.
-  ...['-msimd128', '-mbulk-memory', '-matomics', '-ftls-model=local-exec'],
+  // 128-bit vectors, memory.copy and memory.fill, atomics for the threads, and a stack pointer that JavaScript sets. All
+  // in Node 20 and in browsers since 2021.
+  ...['-msimd128', '-mbulk-memory', '-matomics', '-mmutable-globals', '-ftls-model=local-exec'],
   // No operating system, no C++ library but native/wasm; buffers that live as long as the instance are never destroyed.
   ...['-ffreestanding', '-nostdlib', '-nostdinc++', '-isystem', 'wasm', '-fno-exceptions', '-fno-rtti'],
   ...['-fno-threadsafe-statics', '-fno-c++-static-destructors', '-fvisibility=hidden', '-Wall', '-Wextra'],
 ];
 const LINK = [
   ...['--no-entry', '--strip-all', '--import-undefined', '--export=__heap_base'],
+  // What a further thread needs: a stack and variables of its own. Data is initialised by the first instance alone.
+  ...['--export=__stack_pointer', '--export=__wasm_init_tls', '--export=__tls_size', '--export=__tls_align'],
   ...['--import-memory', '--shared-memory', '--max-memory=4294967296', '--stack-first', '-z', 'stack-size=262144'],
 ];
 

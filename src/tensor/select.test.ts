@@ -10,11 +10,12 @@ const noCompiler = { CXX: '/nonexistent', DRMAS_CACHE: join(tmpdir(), 'drmas-nev
 describe('selectKernels', () => {
   it('falls back to WebAssembly with one line that says how to get the fast ones', async () => {
     const { kernels, notice } = await selectKernels({ threads: 2, environment: noCompiler });
-    expect(kernels.name).toBe('wasm');
+    expect(kernels).toMatchObject({ name: 'wasm', threads: 2 });
     expect(notice).toMatch(
-      /^No native kernels: CXX=\/nonexistent .* WebAssembly ones, .* slower.*apt install g\+\+.*dnf.*xcode-select/,
+      /^No native kernels: CXX=\/nonexistent .* WebAssembly ones, .* slower on each core \(threads: 2\)\..*apt install g\+\+.*dnf.*xcode-select/,
     );
     expect(notice).not.toContain('\n');
+    kernels.dispose();
   });
 
   it('falls back to the reference where WebAssembly fails too, and says both', async () => {

@@ -5,6 +5,7 @@ import type { Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
 import { loadNativeKernels, type NativeOptions } from './native/load.js';
 import { createReferenceKernels } from './reference/reference.js';
+import { startNodeThread } from './wasm/node-threads.js';
 import { createWasmKernels } from './wasm/wasm.js';
 
 /** Fastest first. */
@@ -55,9 +56,10 @@ const load: Record<KernelsName, (options: NativeOptions) => Promise<Loaded>> = {
   reference: async () => ({ kernels: createReferenceKernels() }),
 };
 
-async function loadWasmKernels(): Promise<Loaded> {
+async function loadWasmKernels({ threads }: NativeOptions): Promise<Loaded> {
   try {
-    return { kernels: createWasmKernels(await readFile(join(shippedSources(), 'drmas.wasm'))) };
+    const bytes = await readFile(join(shippedSources(), 'drmas.wasm'));
+    return { kernels: createWasmKernels(bytes, { threads, start: startNodeThread }) };
   } catch (error) {
     return { reason: messageOf(error) };
   }
@@ -65,13 +67,13 @@ async function loadWasmKernels(): Promise<Loaded> {
 
 const NAMES: Record<KernelsName, string> = { native: 'native', wasm: 'WebAssembly', reference: 'TypeScript' };
 
-/** Measured at the sizes of the shipped recipes (docs/decisions/010-webassembly-kernels.md); both use one core only. */
-const SLOWER: Record<KernelsName, string> = {
-  native: '',
-  wasm: 'about 3 times slower on each core, and on one core only',
-  reference: 'about 30 times slower on each core, and on one core only',
+/** Measured at the sizes of the shipped recipes (docs/decisions/010-webassembly-kernels.md). */
+const SLOWER: Record<KernelsName, (threads: number) => string> = {
+  native: () => '',
+  wasm: (threads) => `about 3 times slower on each core (threads: ${threads})`,
+  reference: () => 'about 30 times slower on each core, and on one core only',
 };
 
-const slowNotice = (reasons: readonly string[], { name }: Kernels) =>
-  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name]}. For the fast ones install a C++ compiler ` +
+const slowNotice = (reasons: readonly string[], { name, threads }: Kernels) =>
+  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. For the fast ones install a C++ compiler ` +
   '(Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';

@@ -1,7 +1,6 @@
 /** One training step of a small decoder on the WebAssembly kernels, by modules from dist/, for Node and browsers alike. */
 import { RandomStream } from '../../dist/src/core/random.js';
 import { PolicyModel } from '../../dist/src/model/decoder/policy.js';
-import { createWasmKernels } from '../../dist/src/tensor/wasm/wasm.js';
 
 const config = {
   vocabSize: 37,
@@ -16,9 +15,8 @@ const config = {
   normEpsilon: 1e-6,
 };
 
-/** The loss (nats a token) before and after, from the bytes of native/drmas.wasm. */
-export function trainingStep(bytes) {
-  const kernels = createWasmKernels(bytes);
+/** The loss (nats a token) before and after. Disposes of the kernels. */
+export function trainingStep(kernels) {
   const model = new PolicyModel(kernels, config);
   model.initialise(1);
   const random = new RandomStream('browser test');

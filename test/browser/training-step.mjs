@@ -1,6 +1,6 @@
 /**
- * One training step in a worker of headless Chromium, on a page that is not isolated from other origins, must give the
- * losses that it gives in Node. Run after `npm run build`; skipped, and said so, where there is no Chromium (`CHROMIUM`
+ * One training step in a worker of headless Chromium, on a page that is not isolated from other origins and on one that is,
+ * where it has two threads, must give the losses that it gives in Node. Run after `npm run build`; skipped, and said so, where there is no Chromium (`CHROMIUM`
  * names another one).
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -9,6 +9,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createWasmKernels } from '../../dist/src/tensor/wasm/wasm.js';
 import { trainingStep } from './step.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -27,8 +28,11 @@ if (browser === undefined) {
   process.exit(0);
 }
 
+/** What makes a page isolated. */
+const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+
 /** What the page posts. */
-function inBrowser() {
+function inBrowser(headers) {
   return new Promise((resolve, reject) => {
     const server = createServer((request, response) => {
       const path = normalize(new URL(request.url, 'http://localhost').pathname);
@@ -45,7 +49,10 @@ function inBrowser() {
       }
       try {
         const content = path === '/' ? PAGE : readFileSync(join(root, path));
-        response.setHeader('content-type', TYPES[extname(path)] ?? 'text/html').end(content);
+        response.setHeaders(
+          new Map(Object.entries({ ...headers, 'content-type': TYPES[extname(path)] ?? 'text/html' })),
+        );
+        response.end(content);
       } catch {
         response.writeHead(404).end();
       }
@@ -77,17 +84,23 @@ function inBrowser() {
   });
 }
 
-const here = trainingStep(readFileSync(join(root, 'native/drmas.wasm')));
-const there = await inBrowser();
-if (there.error !== undefined) throw new Error(there.error);
-for (const key of ['before', 'after']) {
-  if (!(Math.abs(there[key] - here[key]) <= TOLERANCE * Math.abs(here[key]))) {
-    throw new Error(`the loss ${key} the step is ${there[key]} in the browser, ${here[key]} in Node`);
-  }
-}
+const here = trainingStep(createWasmKernels(readFileSync(join(root, 'native/drmas.wasm'))));
 if (!(here.after < here.before)) throw new Error(`the step did not lower the loss: ${here.before}, ${here.after}`);
-const equal = there.before === here.before && there.after === here.after;
-console.log(
-  `a training step in ${browser} (${there.isolated ? '' : 'not '}isolated): loss ${there.before} -> ${there.after}, ` +
-    `${equal ? 'the very numbers' : `within ${TOLERANCE}`} of Node`,
-);
+for (const [threads, headers] of [
+  [1, {}],
+  [2, ISOLATED],
+]) {
+  const there = await inBrowser(headers);
+  if (there.error !== undefined) throw new Error(there.error);
+  if (there.threads !== threads) throw new Error(`the page worked on ${there.threads} threads, expected ${threads}`);
+  for (const key of ['before', 'after']) {
+    if (!(Math.abs(there[key] - here[key]) <= TOLERANCE * Math.abs(here[key]))) {
+      throw new Error(`the loss ${key} the step is ${there[key]} in the browser, ${here[key]} in Node`);
+    }
+  }
+  const equal = there.before === here.before && there.after === here.after;
+  console.log(
+    `a training step in ${browser} (threads: ${threads}): loss ${there.before} -> ${there.after}, ` +
+      `${equal ? 'the very numbers' : `within ${TOLERANCE}`} of Node`,
+  );
+}

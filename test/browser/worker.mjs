@@ -1,10 +1,17 @@
-/** In a worker of the page: the step, and its result posted to the server. */
+/** In a worker of the page: the step, on two threads where the page is isolated, and its result posted to the server. */
 const post = (result) => fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 try {
   const { trainingStep } = await import('./step.mjs');
+  const { startBrowserThread } = await import('../../dist/src/tensor/wasm/browser-threads.js');
+  const { createWasmKernels } = await import('../../dist/src/tensor/wasm/wasm.js');
   const response = await fetch('/native/drmas.wasm');
-  const losses = trainingStep(new Uint8Array(await response.arrayBuffer()));
-  await post({ ...losses, isolated: globalThis.crossOriginIsolated });
+  const threads = globalThis.crossOriginIsolated ? 2 : 1;
+  const kernels = createWasmKernels(new Uint8Array(await response.arrayBuffer()), {
+    threads,
+    start: startBrowserThread,
+  });
+  while (kernels.working() < threads) await new Promise((resolve) => setTimeout(resolve, 5));
+  await post({ ...trainingStep(kernels), threads });
 } catch (error) {
   await post({ error: String(error?.stack ?? error) });
 }

@@ -2,7 +2,7 @@
  * Trains and samples one policy step after step, as a run does, and prints what that does to memory: a JSON line with the
  * kernels' buffers allocated in the second half of the steps, and the bytes resident before and after those.
  *
- * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS
+ * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */
 
 import { Engine } from '../../src/backends/embedded/engine.js';
@@ -59,8 +59,8 @@ function step(engine: Engine, at: number): void {
   while (engine.busy) engine.tick();
 }
 
-const steps = Number(process.argv[2]);
-const { kernels } = await selectKernels({ threads: 1 });
+const [steps, threads] = process.argv.slice(2).map(Number) as [number, number];
+const { kernels } = await selectKernels({ threads });
 const counted = countAllocations(kernels);
 const engine = new Engine(counted.kernels);
 engine.createPolicy(POLICY, config, { seed: 1 });

@@ -1,5 +1,6 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { ArgumentError, BackendError } from '../../core/errors.js';
+import { startWorker } from '../../tensor/start-worker.js';
 import type {
   EngineArguments,
   EngineMethod,
@@ -27,10 +28,6 @@ interface Pending {
 const errorOf = ({ name, message }: PlainError): Error =>
   name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
 
-/** From the sources (tests, development) the thread needs a loader for TypeScript, which `--import` does not give to workers. */
-const withLoader = (entry: URL): string =>
-  `import('tsx/esm/api').then(({ register }) => (register(), import(${JSON.stringify(entry.href)})))`;
-
 /** The engine's worker seen from the main thread: calls become promises, the thread's death rejects them all. */
 export class EngineThread {
   readonly hardware: EngineHardware;
@@ -54,9 +51,7 @@ export class EngineThread {
    * @throws BackendError or ArgumentError when it cannot start
    */
   static start(settings: WorkerSettings, onProgress?: (message: string) => void): Promise<EngineThread> {
-    const sources = import.meta.url.endsWith('.ts');
-    const entry = new URL(sources ? './worker.ts' : './worker.js', import.meta.url);
-    const worker = new Worker(sources ? withLoader(entry) : entry, { workerData: settings, eval: sources });
+    const worker = startWorker('./worker', import.meta.url, settings);
     return new Promise((resolve, reject) => {
       const onMessage = (message: FromWorker) => {
         if (message.type === 'progress') onProgress?.(message.message);

@@ -19,6 +19,7 @@ interface Diagnosis {
   readonly memoryGiB: number;
   readonly kernels: string;
   readonly isa: string;
+  readonly threads: number;
   /** Why the kernels are not the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
@@ -41,8 +42,8 @@ export async function doctorCommand(context: CommandContext, flags: { readonly j
 async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;
   const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
-  const { kernels, notice } = await selectKernels({ threads: 1, environment, onProgress });
-  const { name, isa } = kernels;
+  const { kernels, notice } = await selectKernels({ threads: availableParallelism(), environment, onProgress });
+  const { name, isa, threads } = kernels;
   kernels.dispose();
   const native = await inspectNative({ environment });
   const cache = cacheDirectory(environment);
@@ -55,6 +56,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
     kernels: name,
     isa,
+    threads,
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
     cache,
@@ -81,7 +83,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['node', `${diagnosis.node} on ${diagnosis.platform}`],
     ['cpu', `${diagnosis.cpu}, ${diagnosis.cores} cores`],
     ['memory', `${diagnosis.memoryGiB} GiB`],
-    ['kernels', `${diagnosis.kernels} (${diagnosis.isa})`],
+    ['kernels', `${diagnosis.kernels} (${diagnosis.isa}), threads: ${diagnosis.threads}`],
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['compiler', diagnosis.compiler],
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],

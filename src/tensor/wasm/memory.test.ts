@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Blocks } from './blocks.js';
 import { LinearMemory } from './memory.js';
 
 function create(): LinearMemory {
@@ -47,6 +48,28 @@ describe('LinearMemory', () => {
         const size = memory.memory.buffer.byteLength;
         expect(memory.take(size - 1024)).toBe(1024);
         expect(memory.memory.buffer.byteLength).toBe(size);
+      }),
+      { seed: 1, numRuns: 50 },
+    );
+  });
+
+  it('never gives two blocks that overlap to the threads that share it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(2), fc.nat(3_000_000), fc.nat(5)), { maxLength: 40 }), (steps) => {
+        const memory = create();
+        const threads = [memory, new Blocks(memory.memory), new Blocks(memory.memory)] as const;
+        const live: { address: number; bytes: number; thread: (typeof threads)[number] }[] = [];
+        for (const [who, bytes, which] of steps) {
+          const thread = threads[who] ?? memory;
+          const address = thread.take(bytes);
+          expect(address).toBeGreaterThanOrEqual(1000);
+          expect(address + bytes).toBeLessThanOrEqual(memory.memory.buffer.byteLength);
+          for (const other of live) {
+            expect(address + bytes <= other.address || other.address + other.bytes <= address).toBe(true);
+          }
+          live.push({ address, bytes: Math.max(1, bytes), thread });
+          if (which < live.length) for (const { address, thread } of live.splice(which, 1)) thread.release(address);
+        }
       }),
       { seed: 1, numRuns: 50 },
     );

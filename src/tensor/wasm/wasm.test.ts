@@ -1,14 +1,35 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import { kernelsAgree, kernelsContract } from '../../../test/contracts/kernels.js';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
 import { loadNativeKernels } from '../native/load.js';
 import { createReferenceKernels } from '../reference/reference.js';
-import { createWasmKernels } from './wasm.js';
+import { LinearMemory } from './memory.js';
+import { startNodeThread } from './node-threads.js';
+import type { StartThread } from './pool.js';
+import { STACK_BYTES } from './thread.js';
+import { createWasmKernels, type WasmKernels } from './wasm.js';
 
 const bytes = readFileSync(new URL('../../../native/drmas.wasm', import.meta.url));
 const create = () => createWasmKernels(bytes);
 
+/** With all of their threads at work. */
+async function onThreads(threads: number, start: StartThread = startNodeThread): Promise<WasmKernels> {
+  const kernels = createWasmKernels(bytes, { threads, start });
+  while (kernels.working() < threads) await setTimeout(5);
+  return kernels;
+}
+
+const [two, three] = await Promise.all([onThreads(2), onThreads(3)]);
+
 kernelsContract('wasm', create);
+for (const kernels of [two, three]) {
+  // Before the contract's own end, which disposes of them.
+  it(`${kernels.threads} threads give the bits of one`, () => {
+    for (let round = 0; round < 3; round++) kernelsEqual(kernels, create());
+  });
+  kernelsContract(`wasm, ${kernels.threads} threads`, () => kernels);
+}
 
 /** On inputs of about unit size and sums of some hundred terms: float32's half unit, 6e-8, times the terms' square root. */
 const TOLERANCE = 2e-5;
@@ -66,5 +87,89 @@ describe('WebAssembly kernels', () => {
     const x = kernels.allocate(4);
     kernels.dispose();
     expect(() => kernels.add(x, x, 4)).toThrow(/disposed of/);
+  });
+});
+
+describe('threads of the WebAssembly kernels', () => {
+  /** A call of 64 tasks, each of which needs its thread's stack and working memory, and what it gives. */
+  function attention(kernels: WasmKernels): () => Float32Array {
+    const [sequences, length, heads, headDim] = [16, 20, 4, 16];
+    const rows = sequences * length;
+    const qkv = kernels.allocate(rows * heads * 3 * headDim).map((_, i) => Math.sin(i));
+    const [own, out] = [kernels.allocate(qkv.length), kernels.allocate(rows * heads * headDim)];
+    own.set(qkv);
+    const logSumExp = kernels.allocate(rows * heads);
+    const starts = kernels.allocateIntegers(sequences + 1);
+    for (let s = 0; s <= sequences; s++) starts[s] = s * length;
+    return () => {
+      kernels.attention(out.fill(0), logSumExp, own, starts, sequences, heads, heads, headDim);
+      return out;
+    };
+  }
+  const expected = attention(create())();
+
+  /** Calls until it throws, or for 20 seconds. */
+  function untilItThrows(call: () => unknown): void {
+    for (const start = performance.now(); performance.now() - start < 20_000; ) call();
+  }
+
+  it('are not waited for: what does not come up holds nobody up', () => {
+    const kernels = createWasmKernels(bytes, { threads: 3, start: () => {} });
+    expect([kernels.threads, kernels.working()]).toEqual([3, 1]);
+    kernelsEqual(kernels, create());
+  });
+
+  it('end when the kernels are disposed of', async () => {
+    const exits: Promise<number>[] = [];
+    const kernels = await onThreads(3, (settings, onFailure) => {
+      const worker = startNodeThread(settings, onFailure);
+      exits.push(new Promise((resolve) => worker.once('exit', resolve)));
+    });
+    kernels.dispose();
+    expect(await Promise.all(exits)).toEqual([0, 0]);
+  });
+
+  it('say what went wrong in one of them, and go on', async () => {
+    // A stack of 64 bytes: whatever it works on fails.
+    const kernels = await onThreads(2, (settings, onFailure) => {
+      startNodeThread({ ...settings, stack: 64 - STACK_BYTES }, onFailure);
+    });
+    const call = attention(kernels);
+    for (let round = 0; round < 3; round++) {
+      expect(() => untilItThrows(call)).toThrow('a thread of the WebAssembly kernels failed: memory access out of');
+    }
+    kernels.dispose();
+  }, 70_000);
+
+  it('say why one cannot start', async () => {
+    const kernels = createWasmKernels(bytes, {
+      threads: 2,
+      start: (settings, onFailure) => void startNodeThread({ ...settings, stack: -STACK_BYTES - 2 ** 16 }, onFailure),
+    });
+    const call = attention(kernels);
+    let failure: unknown;
+    for (let i = 0; i < 4000 && failure === undefined; i++) {
+      await setTimeout(5);
+      try {
+        call();
+      } catch (error) {
+        failure = error;
+      }
+    }
+    expect(String(failure)).toMatch(/^BackendError: a thread of the WebAssembly kernels failed: memory access out of/);
+    expect(call()).toEqual(expected);
+    kernels.dispose();
+  }, 40_000);
+
+  it('have finished when the calling thread fails, and the next call is as good as any', async () => {
+    const kernels = await onThreads(2);
+    const call = attention(kernels);
+    const full = vi.spyOn(LinearMemory.prototype, 'take').mockImplementation(() => {
+      throw new RangeError('full');
+    });
+    for (let round = 0; round < 20; round++) expect(() => untilItThrows(call)).toThrow(new RangeError('full'));
+    full.mockRestore();
+    for (let round = 0; round < 20; round++) expect(call()).toEqual(expected);
+    kernels.dispose();
   });
 });

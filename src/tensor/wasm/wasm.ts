@@ -1,34 +1,41 @@
 import { isBfloat16 } from '../bfloat16.js';
 import type { Kernels } from '../kernels.js';
 import { Arguments, rowsIndexed } from './arguments.js';
+import { type Exports, instantiate, type Kernel, type WasmKernel } from './instance.js';
 import { LinearMemory } from './memory.js';
+import { Pool, type StartThread } from './pool.js';
 import { webAssembly } from './webassembly.js';
 
-/** What native/wasm.cpp exports: addresses and numbers in; booleans as 0 and 1. */
-type Exports = { readonly [name in Operation]: (...values: (number | boolean)[]) => number } & {
-  readonly __heap_base: { readonly value: number };
-};
-type Operation = Exclude<keyof Kernels, Own> | 'packBfloat16' | 'linearBfloat16' | 'embedBfloat16';
-type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateBfloat16' | 'allocateIntegers' | 'dispose';
+export interface WasmKernels extends Kernels {
+  /** Threads that work by now. Others are still coming up; nobody waits for them. */
+  working(): number;
+}
+
+export interface WasmThreads {
+  /** At least 1; the calling thread is one of them. It must be one that may wait: in a browser, a worker. */
+  readonly threads: number;
+  /** Starts the others. */
+  readonly start: StartThread;
+}
 
 /**
- * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread. Needs no Node: `bytes` is the content of
- * native/drmas.wasm. In a browser it belongs into a worker, since kernels block. There is no fused multiply-add, so
- * results differ from the native ones in the last bits. At most 4 GiB of buffers.
+ * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread unless others can be started. Needs no Node:
+ * `bytes` is the content of native/drmas.wasm. In a browser it belongs into a worker, since kernels block. There is no fused
+ * multiply-add, so results differ from the native ones in the last bits. At most 4 GiB of buffers.
  *
  * Calls throw a RangeError when a buffer is too short or was not allocated here, an index is out of range, or the
- * kernels were disposed of; `allocate` when the memory is full.
+ * kernels were disposed of; `allocate` when the memory is full; a BackendError when another thread failed.
  * @throws WebAssembly.CompileError or LinkError when `bytes` is something else, or the engine too old.
  */
-export function createWasmKernels(bytes: Uint8Array): Kernels {
+export function createWasmKernels(bytes: Uint8Array, { threads, start }: WasmThreads = ALONE): WasmKernels {
   const memory = new LinearMemory();
-  const env = {
-    memory: memory.memory,
-    drmas_allocate: (size: number) => memory.take(size >>> 0),
-    drmas_release: (address: number) => memory.release(address >>> 0),
-  };
-  const wasm = new webAssembly.Instance(new webAssembly.Module(bytes), { env }).exports as Exports;
-  memory.begin(wasm.__heap_base.value);
+  const module = new webAssembly.Module(bytes);
+  const exports = instantiate(module, memory.memory, memory);
+  memory.begin(exports.__heap_base.value);
+  exports.__wasm_init_tls(memory.take(exports.__tls_size.value));
+  const pool = new Pool(exports, module, memory, threads, start);
+  const wasm = guarded(exports, pool);
+  forgotten.register(wasm, exports);
   const a = new Arguments(memory);
   // Both round up to whole vectors; what they come to must not leave 32 bits either.
   const packedSize: Kernels['packedSize'] = (inputs, outputs) => {
@@ -43,11 +50,15 @@ export function createWasmKernels(bytes: Uint8Array): Kernels {
   return {
     name: 'wasm',
     isa: 'simd128',
-    threads: 1,
+    threads,
+    working: () => pool.working,
     allocate: (length) => memory.floats(a.size(0, length)),
     allocateBfloat16: (length) => memory.bfloat16(a.size(0, length)),
     allocateIntegers: (length) => memory.integers(a.size(0, length)),
-    dispose: () => a.dispose(),
+    dispose: () => {
+      a.dispose();
+      exports.stop();
+    },
 
     packedSize,
     pack: (packed, weight, inputs, outputs, transpose) => {
@@ -198,6 +209,22 @@ export function createWasmKernels(bytes: Uint8Array): Kernels {
       wasm.adamw(w, g, m, v, count, learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale);
     },
   };
+}
+
+const ALONE: WasmThreads = { threads: 1, start: () => {} };
+
+/** Threads of kernels that nobody can reach any more end. */
+const forgotten = new FinalizationRegistry<Exports>((exports) => exports.stop());
+
+/** The exported functions, each on all threads. */
+function guarded(exports: Exports, pool: Pool): Readonly<Record<WasmKernel, Kernel>> {
+  const functions = Object.entries(exports).filter(
+    (entry): entry is [string, Kernel] => typeof entry[1] === 'function',
+  );
+  return Object.fromEntries(functions.map(([name, kernel]) => [name, pool.guard(kernel)])) as Record<
+    WasmKernel,
+    Kernel
+  >;
 }
 
 /** Of a vector (native/simd.h). */

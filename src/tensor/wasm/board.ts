@@ -1,0 +1,40 @@
+const [WORKING, STATE, LENGTH, TEXT] = [0, 1, 2, 3];
+const [NOTHING, BEING_WRITTEN, WRITTEN] = [0, 1, 2];
+const MOST_TEXT = 500;
+
+/** What all threads of one set of kernels see: how many of them work by now, and what went wrong in one. */
+export class Board {
+  /** Of the words it needs, zero at first. */
+  static readonly LENGTH = TEXT + MOST_TEXT;
+  readonly #words: Int32Array;
+
+  constructor(words: Int32Array) {
+    this.#words = words;
+  }
+
+  get working(): number {
+    return Atomics.load(this.#words, WORKING);
+  }
+
+  /** One more thread works. */
+  arrive(): void {
+    Atomics.add(this.#words, WORKING, 1);
+  }
+
+  /** Of several failures the first is kept until it is read. */
+  fail(message: string): void {
+    if (Atomics.compareExchange(this.#words, STATE, NOTHING, BEING_WRITTEN) !== NOTHING) return;
+    const text = message.slice(0, MOST_TEXT);
+    for (let i = 0; i < text.length; i++) this.#words[TEXT + i] = text.charCodeAt(i);
+    this.#words[LENGTH] = text.length;
+    Atomics.store(this.#words, STATE, WRITTEN);
+  }
+
+  /** What went wrong since the last time that somebody asked. */
+  takeFailure(): string | undefined {
+    if (Atomics.load(this.#words, STATE) !== WRITTEN) return undefined;
+    const text = String.fromCharCode(...this.#words.subarray(TEXT, TEXT + (this.#words[LENGTH] ?? 0)));
+    Atomics.store(this.#words, STATE, NOTHING);
+    return text;
+  }
+}

@@ -1,0 +1,41 @@
+import type { Kernels } from '../kernels.js';
+import { type Memory, type Module, webAssembly } from './webassembly.js';
+
+/** Addresses and numbers in; booleans as 0 and 1. */
+export type Kernel = (...values: (number | boolean)[]) => number;
+type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateBfloat16' | 'allocateIntegers' | 'dispose';
+export type WasmKernel = Exclude<keyof Kernels, Own> | 'packBfloat16' | 'linearBfloat16' | 'embedBfloat16';
+
+/** What native/wasm.cpp and the linker export. */
+export type Exports = { readonly [name in WasmKernel]: Kernel } & {
+  /** How many threads calls are cut for; 1 until said otherwise. */
+  setThreads(count: number): void;
+  /** On a further thread: takes part in calls until `stop`. */
+  work(): void;
+  /** On a further thread, after `work` has thrown. */
+  leave(): void;
+  /** On the calling thread, after a kernel has thrown: when it returns, no thread works on that call any more. */
+  abandon(): void;
+  stop(): void;
+  /** Initialises a thread's own variables at an address. */
+  __wasm_init_tls(address: number): void;
+  readonly __tls_size: { readonly value: number };
+  readonly __stack_pointer: { value: number };
+  readonly __heap_base: { readonly value: number };
+};
+
+/** Where an instance gets its working memory from. */
+interface Allocator {
+  take(bytes: number): number;
+  release(address: number): void;
+}
+
+/** An instance for one thread. The first one on a memory initialises it. @throws WebAssembly.LinkError */
+export function instantiate(module: Module, memory: Memory, allocator: Allocator): Exports {
+  const env = {
+    memory,
+    drmas_allocate: (size: number) => allocator.take(size >>> 0),
+    drmas_release: (address: number) => allocator.release(address >>> 0),
+  };
+  return new webAssembly.Instance(module, { env }).exports as Exports;
+}
