@@ -1,5 +1,5 @@
 /** Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do without. */
-import type { Kernels } from '../src/tensor/kernels.js';
+import type { Kernels, WeightArray } from '../src/tensor/kernels.js';
 import type { Shape } from './workload.js';
 
 export interface KernelCase {
@@ -16,6 +16,8 @@ export interface KernelCase {
 /** Rows of a training batch, and requests that decode together at the position in the middle of their lives. */
 const ROWS = 1024;
 const DECODING = 256;
+/** So few that reading the weights is what takes the time. */
+const FEW = 4;
 const POSITION = 120;
 const CAPACITY = 320;
 /** What an exponential costs: range reduction, a polynomial, scaling. */
@@ -30,6 +32,10 @@ export function kernelCases(kernels: Kernels, shape: Shape): KernelCase[] {
     ...linearCases(kernels, 'down', ROWS, feedForward, width),
     ...linearCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
     linearCase(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
+    linearCase(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
+    bfloat16Case(kernels, 'gate and up', ROWS, width, 2 * feedForward),
+    bfloat16Case(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
+    bfloat16Case(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
     ...attentionCases(kernels, shape, qkvWidth),
     ...rowCases(kernels, shape, qkvWidth),
     ...headCases(kernels, shape),
@@ -54,15 +60,40 @@ function integers(kernels: Kernels, length: number, at: (i: number) => number): 
   return buffer;
 }
 
+/** The same numbers in bfloat16, rounded towards zero. */
+function narrowed(kernels: Kernels, floats: Float32Array): Uint16Array {
+  const buffer = kernels.allocateBfloat16(floats.length);
+  const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
+  for (let i = 0; i < buffer.length; i++) buffer[i] = (bits[i] as number) >>> 16;
+  return buffer;
+}
+
 function linearCase(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
-  const [out, x] = [kernels.allocate(rows * outputs), filled(kernels, rows * inputs)];
   const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
   kernels.pack(packed, filled(kernels, inputs * outputs), inputs, outputs, false);
+  return productCase(kernels, name, packed, rows, inputs, outputs);
+}
+
+function bfloat16Case(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
+  const packed = kernels.allocateBfloat16(kernels.packedSize(inputs, outputs));
+  kernels.pack(packed, narrowed(kernels, filled(kernels, inputs * outputs)), inputs, outputs, false);
+  return productCase(kernels, `${name}, bfloat16`, packed, rows, inputs, outputs);
+}
+
+function productCase(
+  kernels: Kernels,
+  name: string,
+  packed: WeightArray,
+  rows: number,
+  inputs: number,
+  outputs: number,
+): KernelCase {
+  const [out, x] = [kernels.allocate(rows * outputs), filled(kernels, rows * inputs)];
   return {
     name: `linear (${name})`,
     sizes: `${rows} x ${inputs} x ${outputs}`,
     flops: 2 * rows * inputs * outputs,
-    bytes: 4 * (rows * inputs + inputs * outputs + rows * outputs),
+    bytes: 4 * rows * (inputs + outputs) + packed.BYTES_PER_ELEMENT * inputs * outputs,
     run: () => kernels.linear(out, x, packed, rows, inputs, outputs, false),
   };
 }

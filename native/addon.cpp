@@ -67,14 +67,15 @@ void pack(Arguments& a) {
   const long inputs = a.size(2), outputs = a.size(3);
   const bool transpose = a.flag(4);
   const Instance& k = a.instance();
-  const double packedSize = static_cast<double>(k.table->packedSize(inputs, outputs)), size = double(inputs) * outputs;
-  const auto run = [&](auto kernel, auto packed, auto weight) {
-    if (a.ok()) kernel(*k.pool, packed, weight, inputs, outputs, transpose);
-  };
-  if (a.isBfloat16(0))
-    run(k.table->packBfloat16, a.bfloat16(0, packedSize), a.bfloat16(1, size));
-  else
-    run(k.table->pack, a.floats(0, packedSize), a.floats(1, size));
+  const Weights packed = a.weights(0, static_cast<double>(k.table->packedSize(inputs, outputs)));
+  const double size = double(inputs) * outputs;
+  if (packed.isBfloat16) {
+    const Bfloat16* weight = a.bfloat16(1, size);
+    if (a.ok()) k.table->packBfloat16(*k.pool, packed.bfloat16(), weight, inputs, outputs, transpose);
+  } else {
+    const float* weight = a.floats(1, size);
+    if (a.ok()) k.table->pack(*k.pool, packed.floats(), weight, inputs, outputs, transpose);
+  }
 }
 
 void linear(Arguments& a) {
@@ -83,14 +84,12 @@ void linear(Arguments& a) {
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * outputs);
   const float* x = a.floats(1, double(rows) * inputs);
-  const double size = static_cast<double>(k.table->packedSize(inputs, outputs));
-  const auto run = [&](auto kernel, auto packed) {
-    if (a.ok() && rows > 0 && inputs > 0) kernel(*k.pool, out, x, packed, rows, inputs, outputs, accumulate);
-  };
-  if (a.isBfloat16(2))
-    run(k.table->linearBfloat16, a.bfloat16(2, size));
+  const Weights packed = a.weights(2, static_cast<double>(k.table->packedSize(inputs, outputs)));
+  if (!a.ok() || rows == 0 || inputs == 0) return;
+  if (packed.isBfloat16)
+    k.table->linearBfloat16(*k.pool, out, x, packed.bfloat16(), rows, inputs, outputs, accumulate);
   else
-    run(k.table->linear, a.floats(2, size));
+    k.table->linear(*k.pool, out, x, packed.floats(), rows, inputs, outputs, accumulate);
 }
 
 void linearWeightGradient(Arguments& a) {
@@ -256,14 +255,12 @@ void embed(Arguments& a) {
   const Instance& k = a.instance();
   float* out = a.floats(0, double(rows) * width);
   const int32_t* tokens = a.indices(2, rows);
-  const double size = rowsIndexed(a, tokens, rows) * width;
-  const auto run = [&](auto kernel, auto table) {
-    if (a.ok()) kernel(*k.pool, out, table, tokens, rows, width);
-  };
-  if (a.isBfloat16(1))
-    run(k.table->embedBfloat16, a.bfloat16(1, size));
+  const Weights table = a.weights(1, rowsIndexed(a, tokens, rows) * width);
+  if (!a.ok()) return;
+  if (table.isBfloat16)
+    k.table->embedBfloat16(*k.pool, out, table.bfloat16(), tokens, rows, width);
   else
-    run(k.table->embed, a.floats(1, size));
+    k.table->embed(*k.pool, out, table.floats(), tokens, rows, width);
 }
 
 void embedBackward(Arguments& a) {

@@ -14,6 +14,14 @@ struct Instance {
   ~Instance() { delete pool; }
 };
 
+/// A matrix of one of two kinds.
+struct Weights {
+  void* data;
+  bool isBfloat16;
+  float* floats() const { return static_cast<float*>(data); }
+  Bfloat16* bfloat16() const { return static_cast<Bfloat16*>(data); }
+};
+
 /// The arguments of one call. The first problem found is kept and thrown as a JavaScript error by the caller.
 class Arguments {
  public:
@@ -49,10 +57,11 @@ class Arguments {
   }
   float* floats(size_t i, double least) { return static_cast<float*>(buffer(i, napi_float32_array, least)); }
   Bfloat16* bfloat16(size_t i, double least) { return static_cast<Bfloat16*>(buffer(i, napi_uint16_array, least)); }
-  bool isBfloat16(size_t i) {
-    napi_typedarray_type type;
-    return i < count_ && napi_get_typedarray_info(env_, values_[i], &type, nullptr, nullptr, nullptr, nullptr) == napi_ok &&
-           type == napi_uint16_array;
+  /// In float32 or in bfloat16.
+  Weights weights(size_t i, double least) {
+    const View view = viewOf(i);
+    const bool isBfloat16 = view.type == napi_uint16_array;
+    return {checked(i, view, isBfloat16 ? napi_uint16_array : napi_float32_array, least), isBfloat16};
   }
   int32_t* integers(size_t i, double least) { return static_cast<int32_t*>(buffer(i, napi_int32_array, least)); }
 
@@ -78,19 +87,27 @@ class Arguments {
   }
 
  private:
-  void* buffer(size_t i, napi_typedarray_type wanted, double least) {
+  struct View {
     napi_typedarray_type type;
-    size_t length = 0;
-    void* data = nullptr;
-    if (i >= count_ || napi_get_typedarray_info(env_, values_[i], &type, &length, &data, nullptr, nullptr) != napi_ok ||
-        type != wanted)
+    size_t length;
+    void* data;
+  };
+
+  View viewOf(size_t i) {
+    View view{napi_int8_array, 0, nullptr};  // a type that nobody wants, for what is no typed array
+    if (i < count_) napi_get_typedarray_info(env_, values_[i], &view.type, &view.length, &view.data, nullptr, nullptr);
+    return view;
+  }
+  void* buffer(size_t i, napi_typedarray_type wanted, double least) { return checked(i, viewOf(i), wanted, least); }
+  void* checked(size_t i, const View& view, napi_typedarray_type wanted, double least) {
+    if (view.type != wanted)
       fail(wanted == napi_float32_array  ? "argument %zu: expected a Float32Array"
            : wanted == napi_uint16_array ? "argument %zu: expected a Uint16Array"
                                          : "argument %zu: expected an Int32Array",
            i);
-    else if (static_cast<double>(length) < least)
+    else if (static_cast<double>(view.length) < least)
       fail("argument %zu: the buffer is too short", i);
-    return data;
+    return view.data;
   }
   void fail(const char* format, size_t i = 0) {
     if (ok()) std::snprintf(problem_, sizeof problem_, format, i);

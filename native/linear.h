@@ -35,6 +35,9 @@ constexpr int kVectors = 1;
 constexpr int kTileRows = 2;  // 8 of the 16 registers hold sums
 #endif
 constexpr int kPanel = kVectors * kLanes;
+// Weights are asked for so long before they are needed: where rows are few they come from memory, and what the processor
+// fetches of its own accord is too little.
+constexpr long kAheadBytes = 8192;
 
 inline long panelsOf(long outputs) { return (outputs + kPanel - 1) / kPanel; }
 
@@ -77,6 +80,10 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
     for (int v = 0; v < kVectors; v++) sum[r][v] = write == Write::Continue ? read(r, v) : zero();
 
   const auto step = [&](long k) {
+    if (write != Write::Continue) {
+      const char* ahead = reinterpret_cast<const char*>(b + k * kPanel) + kAheadBytes;
+      for (size_t line = 0; line < kPanel * sizeof(Element); line += 64) __builtin_prefetch(ahead + line);
+    }
     F16 weights[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; v++) weights[v] = load(b + k * kPanel + v * kLanes);
