@@ -1,7 +1,7 @@
 // One instruction set's table. The build compiles this file once per set, with -DDRMAS_ISA=<name> and matching flags.
 #include <utility>
 
-#include "attention.h"
+#include "cache.h"
 #include "elementwise.h"
 #include "head.h"
 #include "linear.h"

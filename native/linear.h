@@ -182,39 +182,50 @@ inline void linear(Pool& pool, float* out, const float* x, const Element* packed
 
 inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
                                  long outputs) {
-  constexpr long kBlockRows = 256;
+  // A block of x, and what its task adds to, stay in the second-level cache.
+  constexpr long kBlockRows = 256, kBlockInputs = 512, kBlockPanels = 4;
   const long panels = panelsOf(outputs);
   const long tiles = (inputs + kTileRows - 1) / kTileRows;
-  long groups = 1;  // of tiles, so that a narrow matrix still occupies every thread, and all as long as each other
-  const auto shared = [&](long tasks) {
-    return tasks >= 8 * pool.threads() || (tasks >= 2 * pool.threads() && tasks % pool.threads() == 0);
-  };
-  while (groups < tiles && !shared(panels * groups)) groups++;
-  const long tilesPerGroup = (tiles + groups - 1) / groups;
-  pool.run(panels * groups, [&](long task) {
+  // A task is a range of inputs times a range of panels: as long ones as let all threads finish at the same time, nearly.
+  long tilesPerRange = 1, panelsPerGroup = 1, soonest = 2 * tiles * panels + 2;
+  const auto parts = [](long whole, long each) { return (whole + each - 1) / each; };
+  for (long ranges = std::max(1L, parts(inputs, kBlockInputs)), tried = 0; ranges <= tiles && tried < 8; ranges++, tried++)
+    for (long own = std::min(panels, kBlockPanels); own >= 1; own--) {
+      const long rounds = parts(parts(tiles, parts(tiles, ranges)) * parts(panels, own), pool.threads());
+      const long end = rounds * parts(tiles, ranges) * own;
+      if (end * 33 < soonest * 32) tilesPerRange = parts(tiles, ranges), panelsPerGroup = own, soonest = end;
+    }
+  const long ranges = parts(tiles, tilesPerRange), groups = parts(panels, panelsPerGroup);
+  pool.run(ranges * groups, [&](long task) {
     static thread_local Scratch scratch;
     float* block = scratch.floats(kBlockRows * kPanel);
-    const long panel = task / groups;
-    const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
-    const long firstInput = task % groups * tilesPerGroup * kTileRows;
-    const long lastInput = std::min(inputs, firstInput + tilesPerGroup * kTileRows);
-    for (long first = 0; first < rows; first += kBlockRows) {
-      const long count = std::min(kBlockRows, rows - first);
-      for (long r = 0; r < count; r++) {
-        const float* from = dOut + (first + r) * outputs + panel * kPanel;
-        float* to = block + r * kPanel;
+    const long firstInput = task % ranges * tilesPerRange * kTileRows;
+    const long lastInput = std::min(inputs, firstInput + tilesPerRange * kTileRows);
+    const long firstPanel = task / ranges * panelsPerGroup, lastPanel = std::min(panels, firstPanel + panelsPerGroup);
+    for (long first = 0; first < rows; first += kBlockRows)
+      for (long panel = firstPanel; panel < lastPanel; panel++) {
+        const long count = std::min(kBlockRows, rows - first);
+        const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
+        const float* from = dOut + first * outputs + panel * kPanel;
+        for (long r = 0; r < count; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; v++) {
-          const int rest = width - v * kLanes;
-          store(to + v * kLanes, rest >= kLanes ? load(from + v * kLanes) : rest > 0 ? loadPartial(from + v * kLanes, rest) : zero());
+          for (int v = 0; v < kVectors; v++) {
+            const int rest = width - v * kLanes;
+            store(block + r * kPanel + v * kLanes, rest > 0 ? loadUpTo(from + r * outputs + v * kLanes, rest) : zero());
+          }
+        // What comes next lies in rows far apart, where no processor looks ahead: it is called for while this is multiplied.
+        const bool across = panel + 1 < lastPanel;
+        const float* next = from + (across ? kPanel : count * outputs - (panel - firstPanel) * kPanel);
+        long ahead = 0, aheadRows = across ? count : std::min(kBlockRows, rows - first - count);
+        const long aheadEach = (aheadRows + tilesPerRange - 1) / tilesPerRange;
+        for (long i = firstInput; i < lastInput; i += kTileRows) {
+          for (const long last = std::min(aheadRows, ahead + aheadEach); ahead < last; ahead++)
+            for (int v = 0; v < kVectors; v++) __builtin_prefetch(next + ahead * outputs + v * kLanes, 0, 2);
+          const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
+          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
+                         count, Write::Continue);
         }
       }
-      for (long i = firstInput; i < lastInput; i += kTileRows) {
-        const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
-        tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
-                       count, Write::Continue);
-      }
-    }
   });
 }
 

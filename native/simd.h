@@ -37,7 +37,7 @@ inline F16 load(const Bfloat16* p) {
 }
 inline void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
 inline __mmask16 maskOf(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
-/// Lanes >= n (0 < n < 16) are `fill` and their memory is not touched.
+/// Lanes >= n (0 < n < 16, for keepLanes 0 to 16) are `fill` and their memory is not touched.
 inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
   return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), maskOf(n), p)};
 }
@@ -304,6 +304,42 @@ inline F16 loadPartial(const Bfloat16* p, int n) {
   for (int i = 0; i < n; i++) t[i] = p[i];
   return load(t);
 }
+
+#if defined(__AVX512F__)
+/// Rows become columns.
+inline void transpose(F16* rows) {
+  __m512 pairs[kLanes], fours[kLanes];
+  for (int i = 0; i < kLanes; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
+    pairs[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
+  }
+  const auto wide = [](__m512 a) { return _mm512_castps_pd(a); };
+  for (int i = 0; i < kLanes; i += 4)
+    for (int half = 0; half < 2; half++) {
+      const __m512d a = wide(pairs[i + half]), b = wide(pairs[i + half + 2]);
+      fours[i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      fours[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  // fours[4 b + c] holds column 4 q + c of rows 4 b to 4 b + 3 in its quarter q.
+  for (int c = 0; c < 4; c++) {
+    const __m512 a = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88), b = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
+    const __m512 d = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd), e = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
+    rows[c].v = _mm512_shuffle_f32x4(a, b, 0x88);
+    rows[8 + c].v = _mm512_shuffle_f32x4(a, b, 0xdd);
+    rows[4 + c].v = _mm512_shuffle_f32x4(d, e, 0x88);
+    rows[12 + c].v = _mm512_shuffle_f32x4(d, e, 0xdd);
+  }
+}
+#else
+inline void transpose(F16* rows) {
+  alignas(64) float from[kLanes][kLanes], to[kLanes][kLanes];
+  for (int i = 0; i < kLanes; i++) store(from[i], rows[i]);
+  for (int i = 0; i < kLanes; i++)
+    for (int j = 0; j < kLanes; j++) to[i][j] = from[j][i];
+  for (int i = 0; i < kLanes; i++) rows[i] = load(to[i]);
+}
+#endif
+
 /// The first n lanes, or all where n >= 16.
 inline F16 loadUpTo(const float* p, int n) { return n >= kLanes ? load(p) : loadPartial(p, n); }
 inline void storeUpTo(float* p, F16 x, int n) {

@@ -1,7 +1,7 @@
 // The WebAssembly face of the kernels: one exported function a kernel, beside addon.cpp. src/tensor/wasm checks the
 // arguments and passes addresses. `npm run build:wasm` compiles this file alone, for a 128-bit vector set, without an
 // operating system or a C++ library: wasm/ has the few parts of the standard library that the kernels use.
-#include "attention.h"
+#include "cache.h"
 #include "elementwise.h"
 #include "head.h"
 #include "linear.h"

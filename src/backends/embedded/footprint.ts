@@ -13,7 +13,7 @@ export interface Footprint {
   readonly weights: number;
   readonly gradients: number;
   readonly optimizer: number;
-  /** Of one batch through forward and backward pass. */
+  /** Of one batch through forward and backward pass, and of prompts that are played. */
   readonly activations: number;
 }
 
@@ -69,7 +69,7 @@ function packedAdapterFloats(config: DecoderConfig, adapter: AdapterSettings): n
   return config.layers * layer;
 }
 
-/** What a batch of rows leaves for its backward pass, layer by layer, and what that pass needs itself. */
+/** What a batch of rows leaves for its backward pass, layer by layer, what that pass needs itself, and a prompt's layer. */
 function activationFloats(
   config: DecoderConfig,
   adapter: AdapterSettings | undefined,
@@ -85,5 +85,5 @@ function activationFloats(
   const backward = 3 * feedForward + 4 * width + 2 * attended + qkvWidth(config);
   const logits = 2 * Math.min(rows, logitRows(vocabSize)) * vocabSize;
   const kept = recompute ? 2 * layer + layers * width : layers * layer; // the last layer's are always kept
-  return rows * (kept + 2 * width + backward) + logits;
+  return rows * (kept + 2 * width + backward + layer) + logits; // the last of them while prompts are played
 }

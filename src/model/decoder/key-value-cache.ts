@@ -3,7 +3,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { CacheSlots } from './cache-slots.js';
 
 /** Most requests decoded together, and most bytes their cache may take where each finds room in less. */
-const MAX_SLOTS = 256;
+const MAX_SLOTS = 128;
 const CACHE_BYTES = 512 * 2 ** 20;
 /** A slot's room doubles from this many positions up to the context. */
 const LEAST_CAPACITY = 256;
