@@ -1,10 +1,15 @@
 /** This package's engine as a program of one's own would use it: through the backend's contract, in its own thread. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { EmbeddedBackend } from '../src/backends/embedded/backend.js';
-import { type BaseSpec, PROJECTIONS } from '../src/core/backend.js';
+import { type BaseSpec, type DecoderConfig, PROJECTIONS } from '../src/core/backend.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
+import type { Tokenizer } from '../src/core/tokenizer.js';
 import { createTokenizer } from '../src/model/tokenizers/create.js';
 import { nodeFiles } from '../src/runs/node-files.js';
+import { writeCheckpoint } from './checkpoint.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
 
 const POLICY = 'bench';
@@ -35,14 +40,14 @@ export class OwnEngine {
       endOfAssistant: '<1>',
     });
     const config = decoderConfig(shape, context);
-    const whole: BaseSpec = { type: 'random', config, tokenizer, seed: 1 };
     const rank = shape.adapterRank;
-    const { parameters } = await backend.createPolicy(
-      POLICY,
+    const { parameters } =
       rank === undefined
-        ? whole
-        : { type: 'adapter', base: whole, adapter: { rank, alpha: rank, targets: PROJECTIONS }, seed: 2 },
-    );
+        ? await backend.createPolicy(POLICY, { type: 'random', config, tokenizer, seed: 1 })
+        : await onCheckpoint(config, tokenizer, (base) => {
+            const adapter = { rank, alpha: rank, targets: PROJECTIONS };
+            return backend.createPolicy(POLICY, { type: 'adapter', base, adapter, seed: 2 });
+          });
     await backend.publish(POLICY);
     await backend.sync(POLICY);
     return new OwnEngine(backend, shape, parameters);
@@ -100,6 +105,17 @@ export class OwnEngine {
 
   dispose(): Promise<void> {
     return this.#backend.dispose();
+  }
+}
+
+/** With a base as a hub has it, in a directory that is removed at the end. */
+async function onCheckpoint<T>(config: DecoderConfig, tokenizer: Tokenizer, use: (base: BaseSpec) => Promise<T>) {
+  const directory = await mkdtemp(join(tmpdir(), 'drmas-bench-'));
+  try {
+    await writeCheckpoint(directory, config, tokenizer);
+    return await use({ type: 'directory', directory });
+  } finally {
+    await rm(directory, { recursive: true, force: true });
   }
 }
 

@@ -17,7 +17,7 @@ export interface Shape {
   readonly stepTokens: number;
   /** Decoded without peers: few enough that contributors need not wait. */
   readonly requests: number;
-  /** Trained and played is a LoRA adapter of this rank on all projections, of frozen random weights; else all weights. */
+  /** Trained and played is a LoRA adapter of this rank on all projections, of a random checkpoint in bfloat16; else all weights. */
   readonly adapterRank?: number;
   /** The layers' inner values are computed again in the backward pass, which costs time and saves memory. */
   readonly recompute?: true;

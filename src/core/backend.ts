@@ -236,6 +236,8 @@ export type PolicySpec =
       /** Of the adapter's first weights. */
       readonly seed: number;
     }
+  /** A base as it is: it plays and scores, nothing trains it. */
+  | { readonly type: 'frozen'; readonly base: BaseSpec }
   /** An adapter that begins as it was saved, in a directory of PEFT's; its settings are those of the directory. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string };
 

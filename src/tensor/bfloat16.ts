@@ -1,7 +1,7 @@
 import type { WeightArray } from './kernels.js';
 
 /** Whether a matrix is in bfloat16. */
-export const isBfloat16 = (matrix: WeightArray): matrix is Uint16Array => matrix instanceof Uint16Array;
+export const isBfloat16 = (matrix: WeightArray | Uint32Array): matrix is Uint16Array => matrix instanceof Uint16Array;
 
 /**
  * The first from.length of `to` become the numbers `from`, which float32 holds exactly: bits stay, those of what is not a

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { remoteRecipe } from '../../test/support/tinker-fake/run.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
-import { lora } from '../model/spec.js';
+import { checkpoint, lora } from '../model/spec.js';
 import { planRun } from './dry-run.js';
 import { prepareTasks } from './session.js';
 
@@ -16,11 +16,12 @@ beforeAll(async () => {
 const plan = async (recipe = tinyRecipe()) => planRun(recipe, await prepareTasks(recipe));
 
 /** A directory with what is read of a model that nobody runs. */
-async function modelOf(architecture: string): Promise<string> {
-  const directory = join(root, architecture);
+async function modelOf(architecture: string, dtype = 'float32'): Promise<string> {
+  const directory = join(root, `${architecture} ${dtype}`);
   await mkdir(directory);
   const config = {
     architectures: [architecture],
+    dtype,
     vocab_size: 260,
     hidden_size: 8,
     num_hidden_layers: 1,
@@ -57,6 +58,17 @@ describe('planRun', () => {
     const { policies, memory } = await plan(tinyRecipe({ model: lora(model, { rank: 2 }) }));
     expect(policies.solver?.trained).toBeLessThan(policies.solver?.whole ?? 0);
     expect(memory?.bases).toBeGreaterThan(4 * (policies.solver?.whole ?? 0));
+  });
+
+  it('counts half for a base in bfloat16', async () => {
+    const [fine = 0, coarse = 0] = await Promise.all(
+      ['float32', 'bfloat16'].map(async (dtype) => {
+        const model = lora(checkpoint(await modelOf('LlamaForCausalLM', dtype)), { rank: 2 });
+        return (await plan(tinyRecipe({ model }, ['warmStart=null']))).memory?.bases;
+      }),
+    );
+    expect(coarse).toBeGreaterThan(0.5 * fine);
+    expect(coarse).toBeLessThan(0.53 * fine);
   });
 
   it('says what it cannot know of a model that is not here', async () => {

@@ -8,6 +8,7 @@ import { HubError } from '../core/errors.js';
 import { mean } from '../core/statistics.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 import { adapterParameterCount } from '../model/decoder/adapter.js';
+import type { MatrixKind } from '../model/decoder/packed.js';
 import { parameterCount } from '../model/decoder/parameters.js';
 import { readConfig } from '../model/formats/config.js';
 import { readAdapterDescription } from '../model/formats/peft.js';
@@ -54,6 +55,8 @@ interface KnownModel {
   readonly tokenizer: Tokenizer;
   readonly context: number;
   readonly config: DecoderConfig | undefined;
+  /** What its matrices are kept in where nothing trains them, as far as its config.json says. */
+  readonly kept?: MatrixKind;
   /** What is not known of it, and why. */
   readonly unknown?: string | undefined;
   /** Where it is an adapter on that. */
@@ -106,8 +109,9 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
     const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
     if (backend.type === 'tinker') return await servedModel(directory, known.directory);
     const file = `${directory}/config.json`;
-    const { config } = readConfig(await readJson(nodeFiles, file), file);
-    return { tokenizer: await readTokenizer(nodeFiles, directory), config, context: config.context };
+    const { config, dtype } = readConfig(await readJson(nodeFiles, file), file);
+    const kept = dtype === 'bfloat16' ? dtype : 'float32';
+    return { tokenizer: await readTokenizer(nodeFiles, directory), config, kept, context: config.context };
   } catch (error) {
     if (!(error instanceof HubError)) throw error;
     return elsewhere(
@@ -189,18 +193,18 @@ function totalMemory(
   longest: number,
 ): RunPlan['memory'] {
   if (recipe.backend.type !== 'embedded') return undefined;
-  const shared = new Map<string, DecoderConfig>();
+  const shared = new Map<string, { readonly config: DecoderConfig; readonly kept: MatrixKind }>();
   let [cache, own] = [0, 0];
   for (const [policy, { model }] of Object.entries(recipe.policies)) {
-    const config = models.get(policy)?.config;
+    const { config, kept = 'float32' } = models.get(policy) as KnownModel;
     const memory = policies[policy]?.memory;
     if (config === undefined || memory === undefined) return undefined;
     own += Object.values(memory).reduce((sum, bytes) => sum + bytes, 0);
-    if (model.type === 'lora') shared.set(JSON.stringify(model.base), config);
+    if (model.type === 'lora') shared.set(JSON.stringify(model.base), { config, kept });
     else cache += cacheFootprint(config, longest);
   }
-  const bases = [...shared.values()].reduce((sum, config) => sum + baseFootprint(config), 0);
-  cache += [...shared.values()].reduce((sum, config) => sum + cacheFootprint(config, longest), 0);
+  const bases = [...shared.values()].reduce((sum, { config, kept }) => sum + baseFootprint(config, kept), 0);
+  cache += [...shared.values()].reduce((sum, { config }) => sum + cacheFootprint(config, longest), 0);
   return { bases, cache, total: own + bases + cache };
 }
 

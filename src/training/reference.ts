@@ -47,7 +47,9 @@ function referencesOf(recipe: Recipe, specs: OpenedPolicies['specs']): Reference
       kl.reference.type === 'checkpoint'
         ? { type: 'directory', directory: kl.reference.path }
         : (specs[policy] as PolicySpec);
-    found.set(name, { name, policy, spec, copied: !given && recipe.warmStart !== undefined });
+    const copied = !given && recipe.warmStart !== undefined;
+    const asItIs = !copied && spec.type === 'directory';
+    found.set(name, { name, policy, spec: asItIs ? { type: 'frozen', base: spec } : spec, copied });
   }
   return [...found.values()];
 }

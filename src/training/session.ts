@@ -14,7 +14,7 @@ import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js'
 import type { RunDirectory } from '../runs/run-directory.js';
 import { ignoredSettings, type Purpose, requireCapabilities } from './capabilities.js';
 import { checkModels, checkReferences, checkWarmStart } from './checks.js';
-import { allModels, frozenEndpoints, speakers } from './frozen.js';
+import { allModels, frozenEndpoints, frozenModels, speakers } from './frozen.js';
 import type { KlCoefficients } from './kl.js';
 import { checkDivisions } from './slices.js';
 import type { StabilityWatch } from './watch.js';
@@ -177,12 +177,14 @@ async function withModels(
 
 /** What every model of a recipe begins as. `asked` says what the user calls it. */
 function policySpecs(recipe: Recipe, asked: Recipe): Readonly<Record<string, PolicySpec>> {
+  const frozen = new Set(frozenModels(recipe).map(({ name }) => name));
   const written = new Map(allModels(asked).map(({ name, model }) => [name, wholeModel(model)]));
   return Object.fromEntries(
     allModels(recipe).map(({ name, model }, index) => {
       const whole = written.get(name);
       const called = whole?.type === 'checkpoint' ? whole.path : undefined;
-      return [name, firstWeights(recipe, model, index, called)];
+      const first = firstWeights(recipe, model, index, called);
+      return [name, frozen.has(name) && first.type === 'directory' ? { type: 'frozen', base: first } : first];
     }),
   );
 }

@@ -3,7 +3,7 @@ import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { adapterTensors, mergeAdapter } from '../../src/model/decoder/adapter.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';
-import { initialise, parameterCount } from '../../src/model/decoder/parameters.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/parameters.js';
 import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
@@ -175,7 +175,12 @@ export function adapterContract(name: string, create: () => Kernels): void {
     it('gives the same logits when it is folded into the weights', () => {
       const model = trained();
       const merged = whole();
-      mergeAdapter(config, adapter, merged.tensors, adapterTensors(config, adapter, model.trained));
+      mergeAdapter(
+        config,
+        adapter,
+        decoderTensors(config, merged.trained),
+        adapterTensors(config, adapter, model.trained),
+      );
       merged.weightsChanged();
       const { tokens } = sequences[2] as Sequence;
       const [a, b] = [model.logits(tokens), merged.logits(tokens)];

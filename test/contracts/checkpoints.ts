@@ -84,7 +84,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
         const { prompt, generated } = expected.greedy;
         const kernels = create();
         const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
-        sampler.load('policy', policy.tensors.flat, 0);
+        sampler.load('policy', policy.trained, 0);
         const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
         sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
         let results = sampler.step();
@@ -142,7 +142,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
         }
         for (const [i, value] of losses.entries())
           expect(Math.abs((measured[i] as number) / value - 1)).toBeLessThan(1e-5);
-        for (const { name: parameter, data } of named(policy.tensors.flat)) {
+        for (const { name: parameter, data } of named(policy.trained)) {
           const length = expected.adamw.parameterNormsAfter[parameter] as number;
           const sum = expected.adamw.parameterSumsAfter[parameter] as number;
           expect(Math.abs(norm(data) / length - 1), parameter).toBeLessThan(5e-5);

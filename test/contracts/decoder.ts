@@ -115,7 +115,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
       } as Record<string, Float32Array>;
       for (const [tensor, view] of Object.entries(named)) {
         if (view.length === 0) continue;
-        const first = (view.byteOffset - tensors.flat.byteOffset) / 4;
+        const first = (view.byteOffset - model.trained.byteOffset) / 4;
         const direction = Float64Array.from(view, () => random.normal());
         const before = Float32Array.from(view);
         const at = (step: number) => {
@@ -197,7 +197,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
 
     it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {
       const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
-      sampler.load('policy', model.tensors.flat, 1);
+      sampler.load('policy', model.trained, 1);
       const prompts = [[1, 2, 3, 4], [1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1], [7, 7], [1, 2, 3, 4, 5, 6, 7, 8]];
       const requests = Array.from(
         { length: 18 },
@@ -216,7 +216,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const together = generate(sampler, requests, [18]);
       expect(generate(sampler, requests, [1, 0, 3])).toEqual(together);
       expect(generate(sampler, [...requests].reverse(), [5, 1])).toEqual(together);
-      sampler.load('policy', model.tensors.flat, 1); // forgets the cache
+      sampler.load('policy', model.trained, 1); // forgets the cache
       expect(generate(sampler, requests, [1])).toEqual(together);
       expect(new Set(together.map(({ finishReason }) => finishReason))).toEqual(new Set(['stop', 'length']));
       together.forEach((result, id) => {
@@ -230,7 +230,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
 
     it('draws tokens with the frequencies of the softmax', () => {
       const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
-      sampler.load('policy', model.tensors.flat, 1);
+      sampler.load('policy', model.trained, 1);
       const draws = 4000;
       const base = {
         policy: 'policy',
@@ -275,12 +275,12 @@ export function decoderContract(name: string, create: () => Kernels): void {
     });
 
     it('drops a step whose gradient is not a number and keeps the weights', () => {
-      const before = Float32Array.from(model.tensors.flat);
+      const before = Float32Array.from(model.trained);
       model.accumulate(sequences, (indices) =>
         indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(Number.NaN)),
       );
       expect(model.optimStep({ optimizer: adamw(1), clipNorm: 1 }).applied).toBe(false);
-      expect(model.tensors.flat).toEqual(before);
+      expect(model.trained).toEqual(before);
       expect(model.gradient.every((g) => g === 0)).toBe(true);
     });
   });

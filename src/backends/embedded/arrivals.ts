@@ -49,7 +49,8 @@ export class Arrivals {
 
   /** To be called whether or not all pieces came. */
   end(owner: Owner): void {
-    this.#under.get(keyOf(owner))?.weights.trained.changed();
+    const weights = this.#under.get(keyOf(owner))?.weights;
+    (weights?.trained ?? weights?.decoder)?.changed();
     this.#under.delete(keyOf(owner));
   }
 }

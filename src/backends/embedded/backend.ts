@@ -20,6 +20,7 @@ import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { lossTypes } from '../../loss/table.js';
+import type { MatrixKind } from '../../model/decoder/packed.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';
 import type { Owner } from './arrivals.js';
 import { saysIdentity, writeIdentity } from './base-identity.js';
@@ -63,7 +64,7 @@ interface Base {
 interface Known {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
-  readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
+  readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | 'frozen' | undefined;
 }
 
 /** What to write: the trained weights, or a whole model into which an adapter is folded. */
@@ -147,9 +148,11 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
       const base = await this.#base(spec.base);
       return this.#adapt(name, base, spec.adapter, { seed: spec.seed });
     }
+    if (spec.type === 'frozen') return this.#freeze(name, await this.#base(spec.base));
     if (spec.type === 'saved-adapter') return this.#createSaved(name, spec.directory, await this.#base(spec.base));
     if (spec.type === 'directory') {
-      return this.adoptPolicy(name, await openPolicy(this.#files, spec.directory, { optimizer: false }));
+      const stored = await openPolicy(this.#files, spec.directory, { optimizer: false });
+      return this.#create(name, stored, stored.state);
     }
     return this.#create(name, spec, { seed: spec.seed, embeddingDeviation: spec.embeddingDeviation });
   }
@@ -163,9 +166,12 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     return { ...info, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
   }
 
-  /** A policy from what `openPolicy` opened. */
-  adoptPolicy(name: string, stored: StoredPolicy): Promise<EmbeddedPolicyInfo> {
-    return this.#create(name, stored, stored.state);
+  /** What `openPolicy` opened from a directory as it is: nothing trains it. */
+  async adoptFrozen(
+    name: string,
+    { directory, ...stored }: StoredPolicy & { readonly directory: string },
+  ): Promise<EmbeddedPolicyInfo> {
+    return this.#freeze(name, await this.#base({ type: 'directory', directory }, stored));
   }
 
   /** An adapter from what `openAdapter` opened, on what `openPolicy` opened from a directory. */
@@ -197,6 +203,12 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     const { config, tokenizer } = base;
     const parameters = await this.#createIn(name, { base: base.name, adapter: settings }, first);
     this.#policies.set(name, { config, tokenizer, adapted: { base, settings } });
+    return { parameters, context: config.context, config, tokenizer };
+  }
+
+  async #freeze(name: string, { name: base, config, tokenizer }: Base): Promise<EmbeddedPolicyInfo> {
+    const parameters = await this.#thread.call('createPolicy', name, { base }, undefined);
+    this.#policies.set(name, { config, tokenizer, adapted: 'frozen' });
     return { parameters, context: config.context, config, tokenizer };
   }
 
@@ -254,7 +266,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     }
     const { directory } = spec;
     const { config, tokenizer, state } = stored ?? (await openPolicy(this.#files, directory, { optimizer: false }));
-    await this.#thread.call('createBase', name, config);
+    await this.#thread.call('createBase', name, config, matrixKind(state));
     await this.#fill({ kind: 'base', name }, state);
     return { name, config, tokenizer, directory, hash: compute };
   }
@@ -309,7 +321,8 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   async #write(policy: string, directory: string, state: PolicyState): Promise<void> {
     const { config, tokenizer, adapted } = this.#known(policy);
     const files = this.#files;
-    if (adapted === undefined) return writePolicy(files, directory, { config, tokenizer, state });
+    if (adapted === undefined || adapted === 'frozen')
+      return writePolicy(files, directory, { config, tokenizer, state });
     const { base, settings } = adapted;
     const model = base.directory ?? {
       config,
@@ -327,6 +340,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
   /** Opens a state of this policy's shape. @throws CheckpointError */
   async #open(policy: string, directory: string, options: { readonly optimizer: boolean }): Promise<StoredState> {
     const { config, adapted } = this.#known(policy);
+    if (adapted === 'frozen') throw new BackendError(`policy '${policy}' is frozen: nothing is loaded into it`);
     if (adapted === undefined) {
       const stored = await openPolicy(this.#files, directory, options);
       requireEqual(policy, directory, config, stored.config);
@@ -399,6 +413,11 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
       if (ids.length > 0) this.#thread.post({ type: 'cancel', ids });
     });
   }
+}
+
+/** Matrices that a file has in bfloat16 stay so where nothing trains them: widening would be exact, and take twice the room. */
+function matrixKind({ tensors }: StoredState): MatrixKind {
+  return tensors.every(({ shape, dtype }) => shape.length < 2 || dtype === 'BF16') ? 'bfloat16' : 'float32';
 }
 
 /** @throws CheckpointError naming what a policy has otherwise than a checkpoint */

@@ -12,10 +12,17 @@ import { BackendError } from '../../core/errors.js';
 import { objectiveOf } from '../../loss/objective.js';
 import { adapterTensors, mergeAdapter } from '../../model/decoder/adapter.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
-import { decoderTensors, initialise } from '../../model/decoder/parameters.js';
+import type { MatrixKind } from '../../model/decoder/packed.js';
+import { decoderTensors, flatCopy, initialise } from '../../model/decoder/parameters.js';
 import { PolicyModel } from '../../model/decoder/policy.js';
 import { Sampler, type SamplerResult } from '../../model/decoder/sampler.js';
-import { DecoderWeights, type ModelSource } from '../../model/decoder/weights.js';
+import {
+  type BaseWeights,
+  baseWeights,
+  DecoderWeights,
+  type ModelSource,
+  trainedWeights,
+} from '../../model/decoder/weights.js';
 import type { TensorPiece } from '../../model/formats/tensor.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Arrivals, type ArrivingOptimizer, type Owner } from './arrivals.js';
@@ -24,8 +31,8 @@ import { type CriticState, ResidentCritics } from './resident-critics.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { weightsHash } from './weights-hash.js';
 
-/** What a policy is: a decoder of its own, or an adapter on a base that was created before. */
-export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter: AdapterSettings };
+/** What a policy is: a decoder of its own, an adapter on a base that was created before, or that base as it is, which nothing trains. */
+export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter?: AdapterSettings };
 
 /** How random first weights are drawn. */
 export interface RandomStart {
@@ -58,10 +65,10 @@ export class Engine {
   readonly #kernels: Kernels;
   readonly #options: DecoderOptions;
   readonly #policies = new Map<string, Resident>();
-  /** Models that adapters adapt: once each, whatever number of adapters. Nothing changes them. */
-  readonly #bases = new Map<string, DecoderWeights>();
+  /** Models that adapters adapt, or that play as they are: once each, whatever number of policies. Nothing changes them. */
+  readonly #bases = new Map<string, BaseWeights>();
   /** In order of creation, for ticks: by the weights that they read, of a policy's own or of a base. */
-  readonly #samplers = new Map<DecoderWeights, Sampler>();
+  readonly #samplers = new Map<BaseWeights, Sampler>();
 
   readonly #critics: ResidentCritics;
   readonly #arrivals = new Arrivals();
@@ -72,14 +79,18 @@ export class Engine {
     this.#critics = new ResidentCritics(kernels, options);
   }
 
-  /** A model for adapters to adapt, of random weights from a seed, or of zeros, to be filled. */
-  createBase(name: string, config: DecoderConfig, first?: RandomStart): void {
+  /** A model that nothing trains, of random weights from a seed, or of zeros in float32 or bfloat16, to be filled. */
+  createBase(name: string, config: DecoderConfig, first: RandomStart | MatrixKind): void {
+    if (typeof first === 'string') {
+      this.#bases.set(name, baseWeights(this.#kernels, config, first));
+      return;
+    }
     const base = new DecoderWeights(this.#kernels, config);
-    if (first !== undefined) initialise(config, base.tensors, first.seed, first.embeddingDeviation);
+    initialise(config, base.tensors, first.seed, first.embeddingDeviation);
     this.#bases.set(name, base);
   }
 
-  /** Random first weights from a seed, or zeros, to be filled. Returns the number of trained parameters. */
+  /** Random first weights from a seed, or zeros, to be filled. Returns the number of trained parameters; of a base as it is, of all. */
   createPolicy(name: string, shape: PolicyShape, first?: RandomStart): number {
     if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
@@ -151,7 +162,8 @@ export class Engine {
     resident.sampler ??= this.#samplerOf(resident, published);
     const { sampler, shared } = resident;
     if (sampler.plays(name)) throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
-    const weights = shared || published.synced ? undefined : (published.weights ?? model.trained);
+    const frozen = model.weights.trained === undefined;
+    const weights = frozen || shared || published.synced ? undefined : (published.weights ?? model.trained);
     sampler.load(name, weights, published.version, 'base' in source ? source.adapter : undefined);
     published.weights = undefined;
     published.synced = true;
@@ -173,6 +185,7 @@ export class Engine {
   /** Whoever plays the weights, or is about to, keeps them as they were: copies are made here and not before. */
   #beforeChange(resident: Resident): void {
     const { published, model, sampler } = resident;
+    trainedWeights(model.weights);
     if (published?.synced === false) published.weights ??= Float32Array.from(model.trained);
     if (resident.shared) sampler?.separate();
     resident.shared = false;
@@ -184,6 +197,7 @@ export class Engine {
 
   exportState(name: string, optimizer: boolean): PolicyState {
     const { model, published } = this.#resident(name);
+    if (model.weights.trained === undefined) return { weights: flatCopy(model.tensors) };
     const weights = Float32Array.from(model.trained);
     if (!optimizer) return { weights };
     return { weights, optimizer: { ...model.optimizer.copyState(), version: published?.version ?? 0 } };
@@ -202,14 +216,14 @@ export class Engine {
 
   /** A base's weights as they are. */
   exportBase(name: string): Float32Array {
-    return Float32Array.from(this.#base(name).tensors.flat);
+    return flatCopy(this.#base(name).tensors);
   }
 
   /** The weights of a decoder that computes what the policy does: its own, or its base's with the adapter folded in. */
   exportMerged(name: string): Float32Array {
     const { model, source } = this.#resident(name);
-    const weights = Float32Array.from(model.tensors.flat);
-    if (!('base' in source)) return weights;
+    const weights = flatCopy(model.tensors);
+    if (!('base' in source) || source.adapter === undefined) return weights;
     const { config } = model;
     const own = adapterTensors(config, source.adapter, model.trained);
     mergeAdapter(config, source.adapter, decoderTensors(config, weights), own);
@@ -218,7 +232,7 @@ export class Engine {
 
   /** `weightsHash` of a base. */
   baseHash(name: string): string {
-    return weightsHash(this.#base(name).tensors.flat);
+    return weightsHash(this.#base(name).tensors);
   }
 
   /** Begins to fill weights, and what an optimiser remembers, with what files hold. */
@@ -226,7 +240,7 @@ export class Engine {
     const { kind, name } = owner;
     if (kind === 'base') {
       const base = this.#base(name);
-      this.#arrivals.begin(owner, { decoder: base, adapter: undefined, trained: base }, undefined);
+      this.#arrivals.begin(owner, { decoder: base, adapter: undefined, trained: undefined }, undefined);
       return;
     }
     if (kind === 'critic') {
@@ -294,7 +308,7 @@ export class Engine {
     return [...this.#samplers.values()].flatMap((sampler) => (sampler.busy ? sampler.step() : []));
   }
 
-  #base(name: string): DecoderWeights {
+  #base(name: string): BaseWeights {
     const base = this.#bases.get(name);
     if (base === undefined) throw new BackendError(`there is no base '${name}'`);
     return base;

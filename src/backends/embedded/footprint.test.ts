@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
 import type { TrainingSample } from '../../core/sample.js';
+import type { MatrixKind } from '../../model/decoder/packed.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { Engine } from './engine.js';
@@ -38,7 +39,11 @@ function counting(): { kernels: Kernels; bytes(): number } {
     sizes.push(4 * floats);
     return kernels.allocate(floats);
   };
-  return { kernels: { ...kernels, allocate }, bytes: () => sizes.reduce((a, b) => a + b, 0) };
+  const allocateBfloat16 = (length: number) => {
+    sizes.push(2 * length);
+    return kernels.allocateBfloat16(length);
+  };
+  return { kernels: { ...kernels, allocate, allocateBfloat16 }, bytes: () => sizes.reduce((a, b) => a + b, 0) };
 }
 
 const sample = (agent: string): TrainingSample => ({
@@ -52,10 +57,10 @@ const sample = (agent: string): TrainingSample => ({
 });
 
 /** Trains and plays one step; what the engine asked its kernels for. */
-function takes(shape: 'whole' | 'adapter'): number {
+function takes(shape: 'whole' | 'adapter', kind: MatrixKind = 'float32'): number {
   const { kernels, bytes } = counting();
   const engine = new Engine(kernels);
-  if (shape === 'adapter') engine.createBase('base', config, { seed: 1 });
+  if (shape === 'adapter') engine.createBase('base', config, kind);
   engine.createPolicy('policy', shape === 'adapter' ? { base: 'base', adapter } : config, { seed: 1 });
   engine.publish('policy');
   engine.sync('policy');
@@ -90,11 +95,24 @@ describe('the footprint', () => {
     expect(ratio).toBeLessThan(1.3);
   });
 
-  it('of an adapter and its base too', () => {
-    const said = sum(policyFootprint({ ...request, adapter })) + baseFootprint(config) + cacheFootprint(config, length);
-    const ratio = takes('adapter') / said;
+  it.each(['float32', 'bfloat16'] as const)('of an adapter and its base in %s too', (kind) => {
+    const base = baseFootprint(config, kind);
+    const said = sum(policyFootprint({ ...request, adapter })) + base + cacheFootprint(config, length);
+    const ratio = takes('adapter', kind) / said;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
+  });
+
+  it('of a base in bfloat16 is about half, by what the engine asks for too', () => {
+    for (const sizes of [config, { ...config, untiedOutput: true, attentionBias: 'qkvo' } as const]) {
+      const [fine, coarse] = [baseFootprint(sizes, 'float32'), baseFootprint(sizes, 'bfloat16')];
+      expect(coarse / fine).toBeGreaterThan(0.5);
+      expect(coarse / fine).toBeLessThan(0.52);
+    }
+    const saved = takes('adapter', 'float32') - takes('adapter', 'bfloat16');
+    const said = baseFootprint(config, 'float32') - baseFootprint(config, 'bfloat16');
+    expect(saved / said).toBeGreaterThan(0.95);
+    expect(saved / said).toBeLessThan(1.1);
   });
 
   it('has moments only where the optimiser has, and one gradient for one agent', () => {

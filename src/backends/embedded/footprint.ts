@@ -3,6 +3,7 @@ import type { AdapterSettings, DecoderConfig, OptimizerSettings } from '../../co
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/adapter.js';
 import { DEFAULT_BATCH_ROWS, logitRows } from '../../model/decoder/decoder.js';
 import { cacheShape } from '../../model/decoder/key-value-cache.js';
+import type { MatrixKind } from '../../model/decoder/packed.js';
 import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/parameters.js';
 
 const FLOAT = 4;
@@ -42,9 +43,12 @@ export function policyFootprint({ config, adapter, optimizer, agents, ...batch }
   };
 }
 
-/** A base that adapters share: its weights, read forward and backward. Bytes. */
-export function baseFootprint(config: DecoderConfig): number {
-  return FLOAT * (parameterCount(config) + 2 * packedFloats(config));
+/** A base that adapters share: its weights, read forward and backward; norms and biases are in float32 always. Bytes. */
+export function baseFootprint(config: DecoderConfig, kind: MatrixKind): number {
+  const packed = packedFloats(config);
+  const matrices = packed + (config.untiedOutput ? config.vocabSize * config.width : 0);
+  const others = parameterCount(config) - matrices;
+  return FLOAT * others + (kind === 'bfloat16' ? FLOAT / 2 : FLOAT) * (matrices + 2 * packed);
 }
 
 /**

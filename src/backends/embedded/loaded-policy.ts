@@ -70,7 +70,7 @@ export class LoadedPolicy {
     try {
       const info = adapter
         ? await backend.adoptAdapter(POLICY, adapter, model)
-        : await backend.adoptPolicy(POLICY, model);
+        : await backend.adoptFrozen(POLICY, model);
       return new LoadedPolicy(backend, files, info);
     } catch (error) {
       await backend.dispose();

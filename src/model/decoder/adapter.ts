@@ -159,7 +159,7 @@ export function gatherBlocks(
 export function mergeAdapter(
   config: DecoderConfig,
   settings: AdapterSettings,
-  target: DecoderTensors,
+  target: DecoderTensors<Float32Array>,
   adapter: AdapterTensors,
 ): void {
   const { rank, alpha } = settings;

@@ -4,7 +4,7 @@ import type { Sequence } from './batch.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
 import type { Gradient } from './multiply.js';
 import { Optimizer } from './optimizer.js';
-import { type ModelSource, type ModelWeights, modelWeights, zeroGradient } from './weights.js';
+import { type ModelSource, type ModelWeights, modelWeights, trainedWeights, zeroGradient } from './weights.js';
 
 /**
  * A decoder, or an adapter on one, with a head of one number: the value of a position is its normed stream times the head's
@@ -32,12 +32,12 @@ export class CriticModel {
 
   /** What is trained beside the head, in one buffer. */
   get trunk(): Float32Array {
-    return this.weights.trained.tensors.flat;
+    return trainedWeights(this.weights).tensors.flat;
   }
 
   /** To be called after writing to `trunk`. */
   trunkChanged(): void {
-    this.weights.trained.changed();
+    trainedWeights(this.weights).changed();
   }
 
   /** The gradients accumulated so far, before clipping. */

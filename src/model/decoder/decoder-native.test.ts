@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
 import { adapterContract } from '../../../test/contracts/adapters.js';
+import { baseContract } from '../../../test/contracts/bases.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
 import { selectKernels } from '../../tensor/select.js';
 
@@ -8,5 +9,6 @@ const { kernels, notice } = await selectKernels({ threads: 2 });
 if (kernels.name === 'native') {
   decoderContract('native', () => kernels);
   adapterContract('native', () => kernels);
+  baseContract('native', () => kernels);
 } else
   describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));

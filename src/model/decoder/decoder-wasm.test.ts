@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
 import { adapterContract } from '../../../test/contracts/adapters.js';
+import { baseContract } from '../../../test/contracts/bases.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
 import { selectKernels } from '../../tensor/select.js';
 
@@ -8,5 +9,6 @@ const { kernels, notice } = await selectKernels({ threads: 1, prefer: 'wasm' });
 if (kernels.name === 'wasm') {
   decoderContract('wasm', () => kernels);
   adapterContract('wasm', () => kernels);
+  baseContract('wasm', () => kernels);
 } else
   describe.skip(`decoder on WebAssembly kernels: ${notice ?? 'not available'}`, () => it('needs the build', () => {}));

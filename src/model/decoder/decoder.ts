@@ -1,7 +1,7 @@
 /** The trained decoder: log-probs of given tokens and, from a gradient on those, the gradient of every weight. */
 import type { DecoderConfig } from '../../core/backend.js';
 import { Arena } from '../../tensor/arena.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { Kernels, WeightArray } from '../../tensor/kernels.js';
 import { type PackedBatch, packBatches, type Sequence } from './batch.js';
 import {
   backwardBuffers,
@@ -213,7 +213,7 @@ export class Decoder {
     return this.#weights.decoder.tensors;
   }
 
-  get #head(): Float32Array {
+  get #head(): WeightArray {
     return this.#weights.decoder.forward.head;
   }
 

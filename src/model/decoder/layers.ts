@@ -90,7 +90,7 @@ export function layerBuffers(
 
 /** The largest n · rank of a matrix. */
 function mostNarrow(adapters: readonly AdaptedRows[], matrix: Matrix): number {
-  const widths = adapters.map(({ adapter }) => adapter.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
+  const widths = adapters.map(({ adapter }) => adapter?.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
   return Math.max(0, ...widths);
 }
 
@@ -183,7 +183,7 @@ export function backwardBuffers(
   adapters: readonly AdaptedRows[],
 ): BackwardBuffers {
   const most = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
-    Math.max(0, ...adapters.flatMap(({ adapter }) => adapter.matrices.map(size)));
+    Math.max(0, ...adapters.flatMap(({ adapter }) => adapter?.matrices.map(size) ?? []));
   const frozenGains = adapters.length === 0 ? 0 : Math.max(config.width, config.headDim);
   return {
     dActivated: arena.take(rows * config.feedForward),
@@ -260,7 +260,7 @@ export function backwardLayer(
     kernels.embedBackward(dAttended, dKeptAttended, kept, count, heads * headDim);
   }
   const leadsOn = layer > 0 || grads !== undefined;
-  if (!leadsOn && stack.adapters[0]?.adapter.layers[layer]?.qkv === undefined) return;
+  if (!leadsOn && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
   kernels.attentionBackward(
     dQkv,
     dAttended,

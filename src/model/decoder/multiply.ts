@@ -6,9 +6,9 @@ import type { PackedDecoder } from './packed.js';
 import type { PackedAdapter } from './packed-adapter.js';
 import type { DecoderTensors, Matrix } from './parameters.js';
 
-/** An adapter and the rows that are its: those before `end` that are no earlier adapter's. */
+/** An adapter and the rows that are its, those before `end` that are no earlier one's; or rows that nothing adapts. */
 export interface AdaptedRows {
-  readonly adapter: PackedAdapter;
+  readonly adapter: PackedAdapter | undefined;
   readonly end: number;
 }
 
@@ -26,7 +26,7 @@ export interface Stack {
 /** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
 export interface Gradient {
   readonly flat: Float32Array;
-  readonly decoder?: DecoderTensors;
+  readonly decoder?: DecoderTensors<Float32Array>;
   readonly adapter?: AdapterTensors;
 }
 
@@ -50,7 +50,7 @@ export function multiply(
   let first = 0;
   for (const { adapter, end } of adapters) {
     const count = Math.min(end, rows) - first;
-    const pair = adapter.layers[layer]?.[matrix];
+    const pair = adapter?.layers[layer]?.[matrix];
     if (pair !== undefined && count > 0) {
       const { width } = pair.adapted;
       kernels.linear(narrowed, x.subarray(first * from), pair.narrow, count, from, width, false);
@@ -69,7 +69,7 @@ export function narrow(
   narrowed: Float32Array,
   rows: number,
 ): void {
-  const pair = adapters[0]?.adapter.layers[layer]?.[matrix]; // training has one for all rows, if any
+  const pair = adapters[0]?.adapter?.layers[layer]?.[matrix]; // training has one for all rows, if any
   if (pair !== undefined)
     kernels.linear(narrowed, x, pair.narrow, rows, packed.shapes[matrix][0], pair.adapted.width, false);
 }

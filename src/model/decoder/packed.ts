@@ -1,21 +1,24 @@
 import type { DecoderConfig } from '../../core/backend.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { Kernels, WeightArray } from '../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './parameters.js';
 
 type Shape = readonly [number, number];
 
+/** The numbers that a decoder's matrices are kept in. */
+export type MatrixKind = 'float32' | 'bfloat16';
+
 /** A decoder's matrices in the form that `Kernels.linear` reads. */
 export class PackedDecoder {
-  readonly layers: readonly Readonly<Record<Matrix, Float32Array>>[];
+  readonly layers: readonly Readonly<Record<Matrix, WeightArray>>[];
   /** hidden [width] to logits [vocabSize]. */
-  readonly head: Float32Array;
+  readonly head: WeightArray;
   /** What each matrix leads from and to. */
   readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
   readonly #kernels: Kernels;
   readonly #backward: boolean;
 
   /** @param backward true packs the transposes, through which gradients flow from outputs to inputs. */
-  constructor(kernels: Kernels, config: DecoderConfig, backward: boolean) {
+  constructor(kernels: Kernels, config: DecoderConfig, kind: MatrixKind, backward: boolean) {
     const { qkv, attentionOut, gateUp, down } = matrixShapes(config);
     const shape = ({ inputs, outputs }: { inputs: number; outputs: number }): Shape =>
       backward ? [outputs, inputs] : [inputs, outputs];
@@ -28,7 +31,10 @@ export class PackedDecoder {
       down: shape(down),
       head: shape({ inputs: config.width, outputs: config.vocabSize }),
     };
-    const room = (matrix: Matrix | 'head') => kernels.allocate(kernels.packedSize(...this.shapes[matrix]));
+    const room = (matrix: Matrix | 'head'): WeightArray => {
+      const length = kernels.packedSize(...this.shapes[matrix]);
+      return kind === 'bfloat16' ? kernels.allocateBfloat16(length) : kernels.allocate(length);
+    };
     this.layers = Array.from({ length: config.layers }, () => ({
       qkv: room('qkv'),
       attentionOut: room('attentionOut'),
@@ -39,7 +45,7 @@ export class PackedDecoder {
   }
 
   pack(tensors: DecoderTensors): void {
-    const pack = (packed: Float32Array, weight: Float32Array, matrix: Matrix | 'head', transpose: boolean) =>
+    const pack = (packed: WeightArray, weight: WeightArray, matrix: Matrix | 'head', transpose: boolean) =>
       this.#kernels.pack(packed, weight, ...this.shapes[matrix], transpose);
     this.layers.forEach((layer, i) => {
       const weights = tensors.layers[i];

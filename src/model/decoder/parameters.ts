@@ -1,30 +1,39 @@
 import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
 import { RandomStream } from '../../core/random.js';
+import { isBfloat16, widen } from '../../tensor/bfloat16.js';
+import type { Kernels, WeightArray } from '../../tensor/kernels.js';
 
 /**
- * A decoder's tensors, each a view into one flat buffer, so that the optimiser, the gradient's norm and a checkpoint are one
- * operation each. Matrices are [inputs, outputs] and used as y = x W. Tensors of a feature that the config lacks are empty.
+ * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 where nothing trains them. Tensors
+ * of a feature that the config lacks are empty.
  */
-export interface LayerTensors {
+export interface LayerTensors<Matrices extends WeightArray = WeightArray> {
   readonly attentionNorm: Float32Array; // [width]
-  readonly qkv: Float32Array; // [width, (heads + 2 kvHeads) headDim]
-  readonly attentionOut: Float32Array; // [heads · headDim, width]
+  readonly qkv: Matrices; // [width, (heads + 2 kvHeads) headDim]
+  readonly attentionOut: Matrices; // [heads · headDim, width]
   readonly feedForwardNorm: Float32Array; // [width]
-  readonly gateUp: Float32Array; // [width, 2 · feedForward]
-  readonly down: Float32Array; // [feedForward, width]
+  readonly gateUp: Matrices; // [width, 2 · feedForward]
+  readonly down: Matrices; // [feedForward, width]
   readonly qkvBias: Float32Array; // [(heads + 2 kvHeads) headDim]
   readonly attentionOutBias: Float32Array; // [width]
   readonly queryNorm: Float32Array; // [headDim]
   readonly keyNorm: Float32Array; // [headDim]
 }
 
-export interface DecoderTensors {
-  readonly flat: Float32Array;
-  readonly embedding: Float32Array; // [vocabSize, width]
-  readonly layers: readonly LayerTensors[];
+export interface DecoderTensors<Matrices extends WeightArray = WeightArray> {
+  readonly embedding: Matrices; // [vocabSize, width]
+  readonly layers: readonly LayerTensors<Matrices>[];
   readonly finalNorm: Float32Array; // [width]
-  readonly output: Float32Array; // [vocabSize, width], the output head transposed: the embedding itself unless untied
+  readonly output: Matrices; // [vocabSize, width], the output head transposed: the embedding itself unless untied
+}
+
+/**
+ * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a checkpoint
+ * are one operation each.
+ */
+export interface FlatTensors extends DecoderTensors<Float32Array> {
+  readonly flat: Float32Array;
 }
 
 /** Width of a row of queries, keys and values side by side. */
@@ -87,31 +96,80 @@ export function parameterCount(config: DecoderConfig): number {
 }
 
 /** Views into `flat`, which must hold exactly `parameterCount(config)` floats. @throws ArgumentError */
-export function decoderTensors(config: DecoderConfig, flat: Float32Array): DecoderTensors {
+export function decoderTensors(config: DecoderConfig, flat: Float32Array): FlatTensors {
   const count = parameterCount(config);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
   let offset = 0;
-  const next = (shape: readonly number[]) => {
-    offset += size(shape);
-    return flat.subarray(offset - size(shape), offset);
+  const next = (length: number) => {
+    offset += length;
+    return flat.subarray(offset - length, offset);
   };
+  return { flat, ...layOut(config, next, next) };
+}
+
+/** Tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
+export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Uint16Array> {
+  return layOut(
+    config,
+    (length) => kernels.allocateBfloat16(length),
+    (length) => kernels.allocate(length),
+  );
+}
+
+/** Asks for room for one tensor after the other, in the order of the flat buffer. */
+function layOut<Matrices extends WeightArray>(
+  config: DecoderConfig,
+  matrix: (length: number) => Matrices,
+  vector: (length: number) => Float32Array,
+): DecoderTensors<Matrices> {
   const shapes = layerShapes(config);
-  const embedding = next([config.vocabSize, config.width]);
+  const table = config.vocabSize * config.width;
+  const embedding = matrix(table);
   const layers = Array.from({ length: config.layers }, () => ({
-    attentionNorm: next(shapes.attentionNorm),
-    qkv: next(shapes.qkv),
-    attentionOut: next(shapes.attentionOut),
-    feedForwardNorm: next(shapes.feedForwardNorm),
-    gateUp: next(shapes.gateUp),
-    down: next(shapes.down),
-    qkvBias: next(shapes.qkvBias),
-    attentionOutBias: next(shapes.attentionOutBias),
-    queryNorm: next(shapes.queryNorm),
-    keyNorm: next(shapes.keyNorm),
+    attentionNorm: vector(size(shapes.attentionNorm)),
+    qkv: matrix(size(shapes.qkv)),
+    attentionOut: matrix(size(shapes.attentionOut)),
+    feedForwardNorm: vector(size(shapes.feedForwardNorm)),
+    gateUp: matrix(size(shapes.gateUp)),
+    down: matrix(size(shapes.down)),
+    qkvBias: vector(size(shapes.qkvBias)),
+    attentionOutBias: vector(size(shapes.attentionOutBias)),
+    queryNorm: vector(size(shapes.queryNorm)),
+    keyNorm: vector(size(shapes.keyNorm)),
   }));
-  const finalNorm = next([config.width]);
-  const output = config.untiedOutput ? next([config.vocabSize, config.width]) : embedding;
-  return { flat, embedding, layers, finalNorm, output };
+  const finalNorm = vector(config.width);
+  return { embedding, layers, finalNorm, output: config.untiedOutput ? matrix(table) : embedding };
+}
+
+/** All tensors in the order of the flat buffer. */
+export function tensorsInOrder({ embedding, layers, finalNorm, output }: DecoderTensors): WeightArray[] {
+  const own = layers.flatMap((layer): WeightArray[] => [
+    layer.attentionNorm,
+    layer.qkv,
+    layer.attentionOut,
+    layer.feedForwardNorm,
+    layer.gateUp,
+    layer.down,
+    layer.qkvBias,
+    layer.attentionOutBias,
+    layer.queryNorm,
+    layer.keyNorm,
+  ]);
+  return [embedding, ...own, finalNorm, ...(output === embedding ? [] : [output])];
+}
+
+/** The numbers of all tensors in float32, flat: [parameters]. */
+export function flatCopy(tensors: DecoderTensors): Float32Array {
+  const all = tensorsInOrder(tensors);
+  const flat = new Float32Array(all.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const tensor of all) {
+    const target = flat.subarray(offset, offset + tensor.length);
+    if (isBfloat16(tensor)) widen(target, tensor);
+    else target.set(tensor);
+    offset += tensor.length;
+  }
+  return flat;
 }
 
 /** @throws ArgumentError when the sizes cannot make a decoder. */
@@ -136,7 +194,7 @@ export function checkConfig(config: DecoderConfig): void {
  */
 export function initialise(
   config: DecoderConfig,
-  tensors: DecoderTensors,
+  tensors: DecoderTensors<Float32Array>,
   seed: number,
   embeddingDeviation = config.width ** -0.5,
 ): void {

@@ -5,12 +5,21 @@ import type { Sequence } from './batch.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
 import type { Gradient } from './multiply.js';
 import { Optimizer } from './optimizer.js';
-import { type DecoderTensors, initialise } from './parameters.js';
-import { type DecoderWeights, type ModelSource, type ModelWeights, modelWeights, zeroGradient } from './weights.js';
+import { type DecoderTensors, initialise, parameterCount } from './parameters.js';
+import {
+  AdapterWeights,
+  type BaseWeights,
+  type ModelSource,
+  type ModelWeights,
+  modelWeights,
+  trainedWeights,
+  zeroGradient,
+} from './weights.js';
 
 /**
  * A trainable decoder, or an adapter on a decoder that stays as it is: weights, gradient, optimiser. What only training needs is
- * allocated when it begins, and for the trained weights only.
+ * allocated when it begins, and for the trained weights only. Or a base as it is, which scores: whatever would train it throws an
+ * ArgumentError.
  */
 export class PolicyModel {
   readonly config: DecoderConfig;
@@ -36,17 +45,18 @@ export class PolicyModel {
   }
 
   /** What is computed with, apart from an adapter. */
-  get decoder(): DecoderWeights {
+  get decoder(): BaseWeights {
     return this.weights.decoder;
   }
 
   /** What is trained, in one buffer. */
   get trained(): Float32Array {
-    return this.weights.trained.tensors.flat;
+    return trainedWeights(this.weights).tensors.flat;
   }
 
+  /** Of what is trained; of a base as it is, all. */
   get parameters(): number {
-    return this.trained.length;
+    return this.weights.trained?.tensors.flat.length ?? parameterCount(this.config);
   }
 
   get #gradient(): Gradient {
@@ -61,15 +71,15 @@ export class PolicyModel {
 
   /** Random first weights of what is trained. */
   initialise(seed: number, embeddingDeviation?: number): void {
-    const { adapter } = this.weights;
-    if (adapter === undefined) initialise(this.config, this.tensors, seed, embeddingDeviation);
-    else initialiseAdapter(this.config, adapter.settings, adapter.tensors, seed);
+    const trained = trainedWeights(this.weights);
+    if (trained instanceof AdapterWeights) initialiseAdapter(this.config, trained.settings, trained.tensors, seed);
+    else initialise(this.config, trained.tensors, seed, embeddingDeviation);
     this.weightsChanged();
   }
 
   /** To be called after writing to `trained` or views of it. */
   weightsChanged(): void {
-    this.weights.trained.changed();
+    trainedWeights(this.weights).changed();
   }
 
   score(sequences: readonly Sequence[]): Scores {

@@ -16,7 +16,7 @@ import { KeyValueCache } from './key-value-cache.js';
 import { forwardLayer, layerBuffers } from './layers.js';
 import type { AdaptedRows } from './multiply.js';
 import { ropeTable } from './rope.js';
-import { AdapterWeights, DecoderWeights } from './weights.js';
+import { AdapterWeights, type BaseWeights, DecoderWeights } from './weights.js';
 
 export interface SamplerRequest extends Sampling {
   readonly id: number;
@@ -74,14 +74,14 @@ export class Sampler {
   readonly #rowSlots: Int32Array;
   readonly #rowPositions: Int32Array;
   readonly #rowTopK: Int32Array;
-  #decoder: DecoderWeights;
+  #decoder: BaseWeights;
   readonly #players = new Map<string, Player>();
   readonly #cache: KeyValueCache;
   readonly #waiting: SamplerRequest[] = [];
   #running: Running[] = [];
 
   /** @param decoder what is played, or what the policies that are played adapt. */
-  constructor(kernels: Kernels, decoder: DecoderWeights) {
+  constructor(kernels: Kernels, decoder: BaseWeights) {
     this.#kernels = kernels;
     this.#decoder = decoder;
     const { config } = decoder;
@@ -108,8 +108,8 @@ export class Sampler {
       player = { policy, index: this.#players.size, adapter: own, version };
       this.#players.set(policy, player);
     }
-    const weights = player.adapter ?? this.#decoder;
     if (trained !== undefined) {
+      const weights = player.adapter ?? requireFloat32(this.#decoder);
       weights.tensors.flat.set(trained);
       weights.changed();
     }
@@ -120,7 +120,7 @@ export class Sampler {
   /** From now on plays weights of its own, equal to those that it shared with a trainer, who is about to change them. */
   separate(): void {
     const own = new DecoderWeights(this.#kernels, this.#config);
-    own.tensors.flat.set(this.#decoder.tensors.flat);
+    own.tensors.flat.set(requireFloat32(this.#decoder).tensors.flat);
     this.#decoder = own;
   }
 
@@ -320,11 +320,16 @@ export class Sampler {
   }
 }
 
-/** The adapters of rows that come player by player. */
+/** Weights that training may change. */
+function requireFloat32(decoder: BaseWeights): DecoderWeights {
+  if (decoder instanceof DecoderWeights) return decoder;
+  throw new ArgumentError('weights in bfloat16 stay as they are');
+}
+
+/** The adapters of rows that come player by player; none where no player has one. */
 function adaptedRows(rows: readonly Row[]): AdaptedRows[] {
+  if (rows.every(({ player }) => player.adapter === undefined)) return [];
   return rows.flatMap(({ player }, row) =>
-    player.adapter === undefined || rows[row + 1]?.player === player
-      ? []
-      : { adapter: player.adapter.forward, end: row + 1 },
+    rows[row + 1]?.player === player ? [] : { adapter: player.adapter?.forward, end: row + 1 },
   );
 }

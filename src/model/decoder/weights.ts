@@ -1,13 +1,20 @@
 import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import { ArgumentError } from '../../core/errors.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter.js';
 import type { Gradient } from './multiply.js';
-import { PackedDecoder } from './packed.js';
+import { type MatrixKind, PackedDecoder } from './packed.js';
 import { PackedAdapter } from './packed-adapter.js';
-import { type DecoderTensors, decoderTensors, parameterCount } from './parameters.js';
+import {
+  bfloat16Tensors,
+  type DecoderTensors,
+  decoderTensors,
+  type FlatTensors,
+  parameterCount,
+} from './parameters.js';
 
 /** Tensors with the packed forms that passes read them in; packed when a pass asks for them and they have changed. */
-class Weights<Tensors extends { readonly flat: Float32Array }, Packed extends { pack(tensors: Tensors): void }> {
+class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
   readonly tensors: Tensors;
   readonly #create: (backward: boolean) => Packed;
   readonly #packed: { forward?: Packed; backward?: Packed } = {};
@@ -43,15 +50,33 @@ class Weights<Tensors extends { readonly flat: Float32Array }, Packed extends { 
   }
 }
 
-/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
-export class DecoderWeights extends Weights<DecoderTensors, PackedDecoder> {
+/** A whole decoder's weights in float32, as training wants them. */
+export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   readonly config: DecoderConfig;
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
-    super(tensors, (backward) => new PackedDecoder(kernels, config, backward));
+    super(tensors, (backward) => new PackedDecoder(kernels, config, 'float32', backward));
     this.config = config;
   }
+}
+
+/** The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has the same bits. */
+class Bfloat16Weights extends Weights<DecoderTensors<Uint16Array>, PackedDecoder> {
+  readonly config: DecoderConfig;
+
+  constructor(kernels: Kernels, config: DecoderConfig) {
+    super(bfloat16Tensors(kernels, config), (backward) => new PackedDecoder(kernels, config, 'bfloat16', backward));
+    this.config = config;
+  }
+}
+
+/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
+export type BaseWeights = DecoderWeights | Bfloat16Weights;
+
+/** All 0, to be filled. */
+export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: MatrixKind): BaseWeights {
+  return kind === 'bfloat16' ? new Bfloat16Weights(kernels, config) : new DecoderWeights(kernels, config);
 }
 
 export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
@@ -64,14 +89,17 @@ export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   }
 }
 
-/** What a policy is made of: weights of its own by their config, or an adapter on a base. */
-export type ModelSource = DecoderConfig | { readonly base: DecoderWeights; readonly adapter: AdapterSettings };
+/** What a policy is made of: weights of its own by their config, an adapter on a base, or a base as it is. */
+export type ModelSource =
+  | DecoderConfig
+  | { readonly base: BaseWeights; readonly adapter?: AdapterSettings | undefined };
 
-/** What passes compute with: a decoder, and an adapter on it or none. `trained` is the one that is the policy's own. */
+/** What passes compute with: a decoder, and an adapter on it or none. */
 export interface ModelWeights {
-  readonly decoder: DecoderWeights;
+  readonly decoder: BaseWeights;
   readonly adapter: AdapterWeights | undefined;
-  readonly trained: DecoderWeights | AdapterWeights;
+  /** The one that is the policy's own; undefined where it is a base as it is. */
+  readonly trained: DecoderWeights | AdapterWeights | undefined;
 }
 
 /** Allocates what is the policy's own. */
@@ -80,13 +108,22 @@ export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeight
     const decoder = new DecoderWeights(kernels, source);
     return { decoder, adapter: undefined, trained: decoder };
   }
-  const adapter = new AdapterWeights(kernels, source.base.config, source.adapter);
-  return { decoder: source.base, adapter, trained: adapter };
+  const { base } = source;
+  if (source.adapter === undefined) return { decoder: base, adapter: undefined, trained: undefined };
+  const adapter = new AdapterWeights(kernels, base.config, source.adapter);
+  return { decoder: base, adapter, trained: adapter };
+}
+
+/** What is trained. @throws ArgumentError where nothing is */
+export function trainedWeights({ trained }: ModelWeights): DecoderWeights | AdapterWeights {
+  if (trained === undefined) throw new ArgumentError('a frozen model has no weights of its own to train');
+  return trained;
 }
 
 /** A gradient for what is trained, all 0. */
-export function zeroGradient(kernels: Kernels, { decoder, adapter, trained }: ModelWeights): Gradient {
-  const flat = kernels.allocate(trained.tensors.flat.length);
+export function zeroGradient(kernels: Kernels, weights: ModelWeights): Gradient {
+  const flat = kernels.allocate(trainedWeights(weights).tensors.flat.length);
+  const { adapter, decoder } = weights;
   const { config } = decoder;
   if (adapter === undefined) return { flat, decoder: decoderTensors(config, flat) };
   return { flat, adapter: adapterTensors(config, adapter.settings, flat) };

@@ -82,8 +82,11 @@ describe('readConfig', () => {
     fc.assert(
       fc.property(decoderConfig, features, stop, (sizes, more, stopTokens) => {
         const config = { ...sizes, ...more };
-        const { architecture, ...read } = readConfig(JSON.parse(JSON.stringify(writeConfig(config, stopTokens))));
+        const { architecture, dtype, ...read } = readConfig(
+          JSON.parse(JSON.stringify(writeConfig(config, stopTokens))),
+        );
         expect(read).toEqual({ config, stopTokens });
+        expect(dtype).toBe('float32');
         const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
         expect(architecture).toBe(config.queryKeyNorm ? 'qwen3' : family);
       }),

@@ -13,6 +13,8 @@ export interface ModelDescription {
   readonly config: DecoderConfig;
   /** The ids that end a text; empty when the file names none. */
   readonly stopTokens: readonly number[];
+  /** What the weights are said to be stored in, such as `bfloat16`; undefined where nothing is said. */
+  readonly dtype: string | undefined;
 }
 
 const architectures: ReadonlyMap<string, Architecture> = new Map([
@@ -35,6 +37,8 @@ const configFile = z.looseObject({
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),
+  dtype: z.string().nullish(),
+  torch_dtype: z.string().nullish(),
 });
 type ConfigFile = z.infer<typeof configFile>;
 
@@ -68,6 +72,7 @@ export function readConfig(json: unknown, file = 'config.json'): ModelDescriptio
       ...(!raw.tie_word_embeddings && { untiedOutput: true }),
     },
     stopTokens: readStopTokens(json, file),
+    dtype: raw.dtype ?? raw.torch_dtype ?? undefined,
   };
 }
 

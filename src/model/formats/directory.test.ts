@@ -46,7 +46,7 @@ describe('a model directory of ours', () => {
   it('is read back as it was written', async () => {
     const content = await written();
     const read = await openModelDirectory(memoryFiles(content), 'm');
-    expect(read.model).toEqual({ architecture: 'llama', config, stopTokens: [0] });
+    expect(read.model).toEqual({ architecture: 'llama', config, stopTokens: [0], dtype: 'float32' });
     expect(read.tokenizer.toJSON()).toEqual(symbols.toJSON());
     expect(read.tensors.size).toBe(tensors.length);
     for (const { name, data } of tensors) {

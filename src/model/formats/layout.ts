@@ -5,7 +5,8 @@
  */
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError } from '../../core/errors.js';
-import { type DecoderTensors, MATRICES, parameterCount } from '../decoder/parameters.js';
+import type { WeightArray } from '../../tensor/kernels.js';
+import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/parameters.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
 import { type Place, takeTensor } from './place.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
@@ -71,7 +72,7 @@ function biases(bias: Float32Array, parts: readonly Projection[]): Place[] {
 }
 
 /** The projections whose transposes stand side by side in a matrix of the engine. */
-function sideBySide(matrix: Float32Array, parts: readonly Projection[]): Place[] {
+function sideBySide(matrix: WeightArray, parts: readonly Projection[]): Place[] {
   const stride = totalOutputs(parts);
   let column = 0;
   return parts.map(({ name, outputs, inputs }) => {
@@ -84,7 +85,8 @@ function totalOutputs(parts: readonly Projection[]): number {
   return parts.reduce((sum, { outputs }) => sum + outputs, 0);
 }
 
-function requireSize({ flat }: DecoderTensors, config: DecoderConfig): void {
+function requireSize(tensors: DecoderTensors, config: DecoderConfig): void {
   const expected = parameterCount(config);
-  if (flat.length !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${flat.length}`);
+  const found = tensorsInOrder(tensors).reduce((sum, { length }) => sum + length, 0);
+  if (found !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${found}`);
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ArgumentError } from '../../core/errors.js';
 import { type Place, putPiece, takeTensor } from './place.js';
 import type { TensorPiece } from './tensor.js';
 
@@ -59,6 +60,33 @@ describe('a place', () => {
       putPiece({ name, shape: [1, 1], data, ...own }, { name, dtype, first: 0, bytes: Uint8Array.from(signalling) });
       expect([...new Uint8Array(data.buffer)].slice(-signalling.length)).toEqual(signalling);
     }
+  });
+
+  it('in bfloat16 takes numbers in bfloat16 as they are, gives them widened, and refuses others', () => {
+    const stored = Uint16Array.from({ length: 70 * 3 }, (_, i) => 300 * i);
+    const matrix = new Uint16Array(3 * 71);
+    const place: Place = { name, shape: [70, 3], data: matrix.subarray(1), stride: 71 };
+    for (const first of [0, 35 * 3])
+      putPiece(place, {
+        name,
+        dtype: 'BF16',
+        first,
+        bytes: new Uint8Array(stored.slice(first, first + 35 * 3).buffer),
+      });
+    expect(matrix).toEqual(
+      Uint16Array.from(matrix, (_, at) =>
+        at % 71 === 0 ? 0 : (stored[((at % 71) - 1) * 3 + Math.floor(at / 71)] ?? 0),
+      ),
+    );
+    const widened = new Uint32Array(takeTensor(place).data.buffer);
+    expect(widened).toEqual(Uint32Array.from(stored, (bits) => bits * 2 ** 16));
+    const flat: Place = { name, shape: [3], data: new Uint16Array(3) };
+    putPiece(flat, { name, dtype: 'BF16', first: 1, bytes: Uint8Array.of(0x80, 0x3f, 0, 0x40) });
+    expect(takeTensor(flat).data).toEqual(Float32Array.of(0, 1, 2));
+    for (const dtype of ['F32', 'F16'] as const)
+      expect(() => putPiece(flat, { name, dtype, first: 0, bytes: new Uint8Array(4) })).toThrow(
+        new ArgumentError(`tensor "w": expected numbers in bfloat16, found ${dtype}`),
+      );
   });
 
   it('takes bytes that begin anywhere', () => {

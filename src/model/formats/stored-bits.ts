@@ -1,18 +1,14 @@
 import type { TensorDtype } from './safetensors-header.js';
 
-/** The bits of a file's numbers (little-endian) as float32: [numbers]. Widening bfloat16 and float16 is exact. */
-export function widen(target: Uint32Array, bytes: Uint8Array, dtype: TensorDtype): void {
-  if (dtype === 'F32') {
-    target.set(view(Uint32Array, bytes));
-    return;
-  }
+/** The bits of a file's numbers (little-endian): of float32 or bfloat16, and of float32 where they are float16, which is exact. */
+export function storedBits(bytes: Uint8Array, dtype: TensorDtype): Uint32Array | Uint16Array {
+  if (dtype === 'F32') return view(Uint32Array, bytes);
   const halves = view(Uint16Array, bytes);
-  if (dtype === 'BF16') {
-    for (let i = 0; i < halves.length; i++) target[i] = (halves[i] as number) << 16;
-    return;
-  }
+  if (dtype === 'BF16') return halves;
   float16 ??= Uint32Array.from({ length: 2 ** 16 }, (_, half) => float16Bits(half));
-  for (let i = 0; i < halves.length; i++) target[i] = float16[halves[i] as number] as number;
+  const bits = new Uint32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) bits[i] = float16[halves[i] as number] as number;
+  return bits;
 }
 
 /** The float32 bits of every float16. */

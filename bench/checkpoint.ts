@@ -1,0 +1,44 @@
+/** A checkpoint such as a hub has: its tensors in bfloat16, with random numbers. */
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DecoderConfig } from '../src/core/backend.js';
+import { RandomStream } from '../src/core/random.js';
+import type { Tokenizer } from '../src/core/tokenizer.js';
+import { writeModelDirectory } from '../src/model/formats/directory.js';
+import { expectedTensors } from '../src/model/formats/names.js';
+import { nodeFiles } from '../src/runs/node-files.js';
+
+/** So many random numbers are drawn, and repeated: drawing all would take a minute for half a billion. */
+const DRAWN = 2 ** 20 + 3; // no multiple of a row
+
+/** Writes it into an existing directory. */
+export async function writeCheckpoint(directory: string, config: DecoderConfig, tokenizer: Tokenizer): Promise<void> {
+  await writeModelDirectory(nodeFiles, directory, { config, tokenizer, tensors: [] });
+  const tensors = expectedTensors(config);
+  const header: Record<string, unknown> = {};
+  let end = 0;
+  for (const { name, shape } of tensors) {
+    const start = end;
+    end += 2 * shape.reduce((a, b) => a * b, 1);
+    header[name] = { dtype: 'BF16', shape, data_offsets: [start, end] };
+  }
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  const random = new RandomStream('bench checkpoint');
+  const drawn = Float32Array.from({ length: DRAWN }, () => random.normal());
+  const file = await open(join(directory, 'model.safetensors'), 'w');
+  try {
+    await file.write(Buffer.concat([length, json]));
+    for (const { shape } of tensors) {
+      const [rows = 1, inputs] = shape;
+      // Norms are 1; matrices keep the size of what goes through them.
+      const numbers = inputs === undefined ? new Float32Array(rows).fill(1) : drawn.map((x) => x * inputs ** -0.5);
+      const halves = Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16);
+      for (let left = rows * (inputs ?? 1); left > 0; left -= halves.length)
+        await file.write(new Uint8Array(halves.buffer, 0, 2 * Math.min(left, halves.length)));
+    }
+  } finally {
+    await file.close();
+  }
+}

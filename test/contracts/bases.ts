@@ -1,0 +1,134 @@
+/** Bases in bfloat16: every result has the bits that the same numbers in float32 give. */
+import { describe, expect, it } from 'vitest';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/core/backend.js';
+import { ArgumentError } from '../../src/core/errors.js';
+import { RandomStream, randomKey } from '../../src/core/random.js';
+import type { Sequence } from '../../src/model/decoder/batch.js';
+import { flatCopy, initialise, tensorsInOrder } from '../../src/model/decoder/parameters.js';
+import { PolicyModel } from '../../src/model/decoder/policy.js';
+import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
+import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/model/decoder/weights.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { generate, plain, randomSequence, shake } from './decoder.js';
+
+const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
+const adapter: AdapterSettings = { rank: 3, alpha: 5, targets: PROJECTIONS };
+const optimizer = {
+  type: 'adamw',
+  learningRate: 1e-2,
+  beta1: 0.9,
+  beta2: 0.99,
+  epsilon: 1e-8,
+  weightDecay: 0,
+} as const;
+
+/** The same numbers in float32 and, the matrices, in bfloat16; norms and biases have all of their bits in both. */
+function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {
+  const [coarse, fine] = [baseWeights(kernels, config, 'bfloat16'), new DecoderWeights(kernels, config)];
+  initialise(config, fine.tensors, 3);
+  shake(fine.tensors, new RandomStream('twins'));
+  const theirs = tensorsInOrder(fine.tensors);
+  tensorsInOrder(coarse.tensors).forEach((tensor, i) => {
+    const own = theirs[i] as Float32Array;
+    if (tensor instanceof Float32Array) {
+      tensor.set(own);
+      return;
+    }
+    const bits = new Uint32Array(own.buffer, own.byteOffset, own.length);
+    for (let at = 0; at < own.length; at++) {
+      tensor[at] = (bits[at] as number) >>> 16;
+      bits[at] = (tensor[at] as number) << 16;
+    }
+  });
+  return { coarse, fine };
+}
+
+/** What every kernel set must make of bases in bfloat16. */
+export function baseContract(name: string, create: () => Kernels): void {
+  const kernels = create();
+  describe.each(Object.entries({ plain, rich }))(`bases in bfloat16 on ${name} kernels, %s`, (_, config) => {
+    const { coarse, fine } = twins(kernels, config);
+    const random = new RandomStream('base test');
+    const sequences = [17, 2, 33, 9].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
+    const adapted = (base: BaseWeights) => {
+      const model = new PolicyModel(kernels, { base, adapter });
+      model.initialise(1);
+      const deviation = new RandomStream('adapter on a base');
+      for (const [i, x] of model.trained.entries()) model.trained[i] = x + 0.2 * deviation.normal();
+      model.weightsChanged();
+      return model;
+    };
+
+    it('hold the same numbers in half the memory', () => {
+      expect(flatCopy(coarse.tensors)).toEqual(flatCopy(fine.tensors));
+      const bytes = ({ tensors }: BaseWeights) =>
+        tensorsInOrder(tensors).reduce((sum, each) => sum + each.byteLength, 0);
+      expect(bytes(coarse)).toBeLessThan(0.6 * bytes(fine));
+    });
+
+    it('score and give logits, as they are or with an adapter', () => {
+      const { tokens } = sequences[2] as Sequence;
+      for (const model of [(base: BaseWeights) => new PolicyModel(kernels, { base }), adapted]) {
+        const [a, b] = [model(coarse), model(fine)];
+        expect(a.logits(tokens)).toEqual(b.logits(tokens));
+        expect(a.score(sequences)).toEqual(b.score(sequences));
+      }
+    });
+
+    it('lead gradients to an adapter, which learns the same', () => {
+      const [a, b] = [adapted(coarse), adapted(fine)];
+      for (let step = 0; step < 3; step++) {
+        const [ours, theirs] = [a, b].map((model) => {
+          const draws = new RandomStream('upstream', step);
+          return model.accumulate(sequences, (indices) =>
+            indices.map((i) => Float32Array.from((sequences[i] as Sequence).tokens, () => draws.normal())),
+          );
+        });
+        expect(ours).toEqual(theirs);
+        expect(a.gradient).toEqual(b.gradient);
+        expect(a.gradient.some((x) => x !== 0)).toBe(true);
+        for (const model of [a, b]) model.optimStep({ optimizer, clipNorm: 1 });
+        expect(a.trained).toEqual(b.trained);
+      }
+    });
+
+    it('are played, beside an adapter on them or alone', () => {
+      const own = adapted(fine).trained;
+      const requests = Array.from({ length: 12 }, (_, id): SamplerRequest => {
+        const prompt = [[1, 2, 3, 4], [5], [1, 2, 3, 4, 9, 1]][(id >> 1) % 3] ?? [0];
+        const options = { maxTokens: 3 + id, temperature: id % 3 ? 0.7 : 1, topK: 0, topP: 1, stopTokens: [] };
+        return { id, policy: id % 2 ? 'adapted' : 'plain', prompt, ...options, key: randomKey('base', id >> 1) };
+      });
+      const play = (base: BaseWeights, order: readonly string[]) => {
+        const sampler = new Sampler(kernels, base);
+        for (const policy of order)
+          if (policy === 'plain') sampler.load(policy, undefined, 1);
+          else sampler.load(policy, own, 1, adapter);
+        const asked = requests.filter(({ policy }) => order.includes(policy));
+        return generate(sampler, asked, [5, 1]);
+      };
+      const together = play(coarse, ['plain', 'adapted']);
+      expect(together).toHaveLength(requests.length);
+      expect(play(coarse, ['adapted', 'plain'])).toEqual(together);
+      expect(play(fine, ['plain', 'adapted'])).toEqual(together);
+      for (const policy of ['plain', 'adapted'])
+        expect(play(fine, [policy])).toEqual(together.filter(({ id }) => requests[id]?.policy === policy));
+      // Pairs of requests differ in their policy alone.
+      expect(together[0]?.logprobs[0]).not.toBe(together[1]?.logprobs[0]);
+    });
+
+    it('are not trained', () => {
+      for (const base of [coarse, fine]) {
+        const model = new PolicyModel(kernels, { base });
+        const before = flatCopy(base.tensors);
+        expect(() => model.accumulate(sequences, (indices) => indices.map(() => new Float32Array(40)))).toThrow(
+          ArgumentError,
+        );
+        expect(() => model.initialise(1)).toThrow(ArgumentError);
+        expect(flatCopy(base.tensors)).toEqual(before);
+        expect(model.parameters).toBe(before.length);
+      }
+      expect(() => new Sampler(kernels, coarse).load('plain', flatCopy(coarse.tensors), 1)).toThrow(ArgumentError);
+    });
+  });
+}
