@@ -136,11 +136,8 @@ inline F16 load(const float* p) {
   return {wasm_v128_load(p), wasm_v128_load(p + 4), wasm_v128_load(p + 8), wasm_v128_load(p + 12)};
 }
 inline F16 load(const Bfloat16* p) {
-  const v128_t low = wasm_v128_load(p), high = wasm_v128_load(p + 8), none = wasm_i16x8_const_splat(0);
-  return {wasm_i16x8_shuffle(none, low, 0, 8, 1, 9, 2, 10, 3, 11),
-          wasm_i16x8_shuffle(none, low, 4, 12, 5, 13, 6, 14, 7, 15),
-          wasm_i16x8_shuffle(none, high, 0, 8, 1, 9, 2, 10, 3, 11),
-          wasm_i16x8_shuffle(none, high, 4, 12, 5, 13, 6, 14, 7, 15)};
+  const auto quarter = [](const Bfloat16* q) { return wasm_i32x4_shl(wasm_u32x4_load16x4(q), 16); };
+  return {quarter(p), quarter(p + 4), quarter(p + 8), quarter(p + 12)};
 }
 inline void store(float* p, F16 x) {
   wasm_v128_store(p, x.a);
