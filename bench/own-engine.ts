@@ -119,6 +119,15 @@ async function onCheckpoint<T>(config: DecoderConfig, tokenizer: Tokenizer, use:
   }
 }
 
+const WARM_MILLISECONDS = 300;
+
+/** Runs some of the work until every buffer is there and what is compiled while it runs has been. */
+export async function warmUp(run: () => Promise<unknown>): Promise<void> {
+  const started = performance.now();
+  do await run();
+  while (performance.now() - started < WARM_MILLISECONDS);
+}
+
 /** Random tokens, all but the first of each sequence to be predicted. */
 function trainingBatch({ vocabSize, sequence }: Shape, tokens: number): TrainingSample[] {
   const random = new RandomStream('bench train', vocabSize);

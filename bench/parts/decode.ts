@@ -16,7 +16,7 @@ import {
   withDirectory,
 } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
-import { OwnEngine } from '../own-engine.js';
+import { OwnEngine, warmUp } from '../own-engine.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import { ggufOf } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
@@ -28,7 +28,6 @@ const PART = 'decode';
 const PEER_REQUESTS = 256;
 /** For all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 4, peers: 900 };
-const WARM_MILLISECONDS = 300;
 const STATIC_BATCHES = [64, 256];
 const PARALLEL_SEQUENCES = [32, 128];
 const TARGETS: Readonly<Record<string, Readonly<Record<string, number | undefined>>>> = {
@@ -59,7 +58,8 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
   const engines = await Promise.all(options.threads.map((threads) => OwnEngine.start(shape, threads, DECODE_CONTEXT)));
   const peers: Peer[] = [];
   try {
-    for (const engine of engines) await warmUp(engine, requests);
+    const some = requests.slice(0, Math.ceil(requests.length / 4));
+    for (const engine of engines) await warmUp(() => engine.decode(some));
     if (options.peers && places.python !== undefined)
       peers.push(...(await startPeers(context, PART, generatePeers(shape, options.threads, requests, places.python))));
     const [first] = engines;
@@ -76,13 +76,6 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
     for (const peer of peers) await peer.stop();
     for (const engine of engines) await engine.dispose();
   }
-}
-
-/** What is compiled while it runs should be, before anything is timed. */
-async function warmUp(engine: OwnEngine, requests: readonly DecodeRequest[]): Promise<void> {
-  const started = performance.now();
-  do await engine.decode(requests.slice(0, Math.ceil(requests.length / 4)));
-  while (performance.now() - started < WARM_MILLISECONDS);
 }
 
 function decodeContestant(engine: OwnEngine, threads: number, requests: readonly DecodeRequest[]): Contestant {

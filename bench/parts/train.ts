@@ -2,7 +2,7 @@
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { nativeKernels, peakContestant } from '../measure/peak.js';
-import { OwnEngine } from '../own-engine.js';
+import { OwnEngine, warmUp } from '../own-engine.js';
 import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
 import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
@@ -32,8 +32,8 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   const commands = options.peers && python !== undefined ? torchPeers(shape, options.threads, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
-    // Some of a step touches every buffer there is.
-    for (const engine of engines) await engine.trainStep(Math.max(shape.sequence, shape.stepTokens / 4));
+    const some = Math.max(shape.sequence, shape.stepTokens / 4);
+    for (const engine of engines) await warmUp(() => engine.trainStep(some));
     const own = engines.map((engine, i) => trainContestant(engine, shape, options.threads[i] as number, SECONDS[mode]));
     const contestants = [...own, ...peakKernels.map(peakContestant), ...peers];
     const series = await interleave(contestants, schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]));
