@@ -47,7 +47,8 @@ inline void dotBlocksTile(float* products, long productStride, const float* cons
 template <int kRows, bool kShared, class Ahead>
 inline void dotBlocks(float* products, long productStride, const float* const* x, const float* const* blocks,
                       long blockCount, int headDim, const Ahead& ahead) {
-  constexpr int kTogether = kRows == 1 || (kRows == 2 && kShared) ? 4 : 2;  // enough independent sums to hide the latency of multiply-add
+  // Enough independent sums to hide the latency of multiply-add.
+  constexpr int kTogether = kRows == 1 || (kRows == 2 && kShared) ? 4 : 2;
   long b = 0;
   for (; b + kTogether <= blockCount; b += kTogether) {
     for (int i = 0; i < kTogether; i++) ahead(b + i);
@@ -62,8 +63,9 @@ inline void dotBlocks(float* products, long productStride, const float* const* x
 /// Columns c to c + 16 kChunks of out[r] = inverse[r] · Σ_j scores[r][j] · values[r][j], j in order: together as far as all rows
 /// have keys, then each row's own.
 template <int kRows, bool kShared, int kChunks, class Ahead>
-inline void weighValues(float* const* out, const float* scores, long scoreStride, const float* inverse, const long* counts,
-                        long shortest, const float* const* values, int c, int headDim, const Ahead& ahead) {
+inline void weighValues(float* const* out, const float* scores, long scoreStride, const float* inverse,
+                        const long* counts, long shortest, const float* const* values, int c, int headDim,
+                        const Ahead& ahead) {
   F16 sum[kRows][kChunks];
   const float* from[kRows];
 #pragma GCC unroll 4
@@ -72,8 +74,9 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 #pragma GCC unroll 2
     for (int i = 0; i < kChunks; i++) sum[r][i] = zero();
   }
-  // All but a row's last key are read in whole vectors, which may hold some of the next key's values: those lanes are not stored.
-  const long together = shortest - 1;
+  // Whole vectors, which may hold some of the next keys' values in lanes that are not stored, as far as there are such keys.
+  const long rest = shortest * headDim - c - kChunks * kLanes;
+  const long together = rest < 0 ? 0 : rest / headDim + 1;
   for (long first = 0; first < together; first += kLanes) {
     if (c == 0) ahead(first / kLanes);
     const long last = std::min(together, first + kLanes);
@@ -95,15 +98,16 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 #pragma GCC unroll 2
     for (int i = 0; i < kChunks; i++) {
       const int width = std::min(kLanes, headDim - c - i * kLanes);
-      for (long j = std::max(0L, together); j < counts[r]; j++)
-        sum[r][i] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(from[r] + j * headDim + i * kLanes, width), sum[r][i]);
+      const float* own = from[r] + i * kLanes;
+      for (long j = together; j < counts[r]; j++)
+        sum[r][i] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(own + j * headDim, width), sum[r][i]);
       storeUpTo(out[r] + c + i * kLanes, sum[r][i] * broadcast(inverse[r]), width);
     }
 }
 
 /// kRows queries with counts[r] keys each, of one head (kShared: keys and values of all rows are those of row 0) or of
-/// several. `scores` has room for kRows rows of scoreStride floats. While a block of 16 positions is computed, the same block of
-/// what comes next is called for: of the values while it is keys' turn, then of nextKeys (kRows of them, or none).
+/// several. `scores` has room for kRows rows of scoreStride floats. While a block of 16 positions is computed, the same
+/// block of what comes next is called for: of the values while it is keys' turn, then of nextKeys (kRows of them, or null).
 template <int kRows, bool kShared>
 inline void attendRows(float* const* out, const float* const* q, const long* counts, const float* const* keyBlocks,
                        const float* const* values, const float* const* nextKeys, int headDim, float scale, float* scores,
@@ -128,10 +132,9 @@ inline void attendRows(float* const* out, const float* const* q, const long* cou
   for (int r = 0; r < kRows; r++) inverse[r] = 1.f / softmaxScores(scores + r * scoreStride, counts[r], scale).total;
 
   for (int c = 0; c < headDim; c += 2 * kLanes) {
-    if (headDim - c > kLanes)
-      weighValues<kRows, kShared, 2>(out, scores, scoreStride, inverse, counts, shortest, values, c, headDim, callForKeys);
-    else
-      weighValues<kRows, kShared, 1>(out, scores, scoreStride, inverse, counts, shortest, values, c, headDim, callForKeys);
+    const auto weigh = headDim - c > kLanes ? weighValues<kRows, kShared, 2, decltype(callForKeys)>
+                                            : weighValues<kRows, kShared, 1, decltype(callForKeys)>;
+    weigh(out, scores, scoreStride, inverse, counts, shortest, values, c, headDim, callForKeys);
   }
 }
 
@@ -190,7 +193,8 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
       float* scores = scoreScratch.floats(static_cast<size_t>(scoreStride) * kQueries);
       const float* nextKeys[kQueries];
       const auto attend = [&](auto* rowsTogether, bool more) {
-        rowsTogether(to, q, counts, keyBlocks, slotValues, more ? nextKeys : nullptr, h.headDim, scale, scores, scoreStride);
+        rowsTogether(to, q, counts, keyBlocks, slotValues, more ? nextKeys : nullptr, h.headDim, scale, scores,
+                     scoreStride);
       };
       if (together == kQueries) {
         for (int head = 0; head < h.heads; head++) {

@@ -39,7 +39,7 @@ inline void rope(Pool& pool, float* x, const float* table, const int32_t* positi
       F16 x1 = loadUpTo(a, n), x2 = loadUpTo(a + half, n);
       for (int h = 0; h < heads; h++, a += headDim) {
         const F16 y1 = x1 * c - x2 * s, y2 = x2 * c + x1 * s;
-        // Before this head is stored: a partial store reaches into the next head's lanes, and a load of those would wait for it.
+        // Before this head is stored: a partial store reaches into the next head, and a load from there would wait for it.
         if (h + 1 < heads) x1 = loadUpTo(a + headDim, n), x2 = loadUpTo(a + headDim + half, n);
         storeUpTo(a, y1, n);
         storeUpTo(a + half, y2, n);

@@ -238,7 +238,7 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
             const int rest = width - v * kLanes;
             store(block + r * kPanel + v * kLanes, rest > 0 ? loadUpTo(from + r * outputs + v * kLanes, rest) : zero());
           }
-        // What comes next lies in rows far apart, where no processor looks ahead: it is called for while this is multiplied.
+        // What comes next lies in rows far apart, where no processor looks ahead: it is called for meanwhile.
         const bool across = panel + 1 < lastPanel;
         const float* next = from + (across ? kPanel : count * outputs - (panel - firstPanel) * kPanel);
         long ahead = 0, aheadRows = across ? count : std::min(kBlockRows, rows - first - count);
@@ -247,8 +247,8 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
           for (const long last = std::min(aheadRows, ahead + aheadEach); ahead < last; ahead++)
             for (int v = 0; v < kVectors; v++) __builtin_prefetch(next + ahead * outputs + v * kLanes, 0, 2);
           const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
-          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs, block,
-                         count, Write::Continue);
+          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs,
+                                block, count, Write::Continue);
         }
       }
   });

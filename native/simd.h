@@ -319,12 +319,14 @@ inline void transpose(F16* rows) {
     }
   // fours[4 b + c] holds column 4 q + c of rows 4 b to 4 b + 3 in its quarter q.
   for (int c = 0; c < 4; c++) {
-    const __m512 a = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88), b = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
-    const __m512 d = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd), e = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
-    rows[c].v = _mm512_shuffle_f32x4(a, b, 0x88);
-    rows[8 + c].v = _mm512_shuffle_f32x4(a, b, 0xdd);
-    rows[4 + c].v = _mm512_shuffle_f32x4(d, e, 0x88);
-    rows[12 + c].v = _mm512_shuffle_f32x4(d, e, 0xdd);
+    const __m512 evenLow = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88);
+    const __m512 evenHigh = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
+    const __m512 oddLow = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd);
+    const __m512 oddHigh = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
+    rows[c].v = _mm512_shuffle_f32x4(evenLow, evenHigh, 0x88);
+    rows[4 + c].v = _mm512_shuffle_f32x4(oddLow, oddHigh, 0x88);
+    rows[8 + c].v = _mm512_shuffle_f32x4(evenLow, evenHigh, 0xdd);
+    rows[12 + c].v = _mm512_shuffle_f32x4(oddLow, oddHigh, 0xdd);
   }
 }
 #else
