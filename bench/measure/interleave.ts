@@ -20,6 +20,8 @@ export interface Contestant {
   readonly pid?: number;
   /** Does the work once. */
   repeat(): Promise<Work>;
+  /** Ends work that is going on, and with it the contestant. Who cannot is waited for. */
+  abandon?(): void;
 }
 
 export type Repetition = Work & Usage & { readonly rate: number };
@@ -38,11 +40,16 @@ export interface Schedule {
   readonly repetitions: number;
   /** No further round starts after this many seconds; one repetition of each is made in any case. */
   readonly budgetSeconds: number;
+  /** Nobody is given up sooner. */
+  readonly patienceSeconds?: number;
   readonly onRepetition?: (contestant: Contestant, repetition: Repetition) => void;
 }
 
 /** Unclean repetitions are made up for, until every contestant has had this many times as many as were asked for. */
 const MOST_ATTEMPTS = 3;
+/** Only an engine's best variant counts: one that takes this many times as long as the quickest, and longer than this, is given up. */
+const GIVEN_UP_FACTOR = 4;
+const PATIENCE_SECONDS = 10;
 /** Lets the threads of the one before fall asleep: some spin for a while when they have nothing to do. */
 const SETTLE_MS = 50;
 
@@ -70,7 +77,10 @@ export async function interleave(contestants: readonly Contestant[], schedule: S
       if (contestant === undefined || own === undefined || !wants(i)) continue;
       await sleep(SETTLE_MS);
       try {
-        const repetition = await measure(contestant);
+        const repetition = await measure(
+          contestant,
+          limitFor(contestant, series, schedule.patienceSeconds ?? PATIENCE_SECONDS),
+        );
         own.repetitions.push(repetition);
         schedule.onRepetition?.(contestant, repetition);
       } catch (error) {
@@ -81,10 +91,36 @@ export async function interleave(contestants: readonly Contestant[], schedule: S
   return series.map(({ problem, ...rest }) => (problem === undefined ? rest : { ...rest, problem }));
 }
 
-async function measure(contestant: Contestant): Promise<Repetition> {
+/** Variants of one engine are named `engine, variant`. */
+const engineOf = (name: string) => name.split(',')[0];
+
+/** Seconds after which a contestant is given up for another variant of its engine; undefined where none is measured yet. */
+function limitFor(
+  { name, abandon }: Contestant,
+  series: readonly Pick<Series, 'name' | 'repetitions'>[],
+  patience: number,
+): number | undefined {
+  const siblings = series.filter((other) => engineOf(other.name) === engineOf(name));
+  const seconds = siblings.flatMap(({ repetitions }) => repetitions.map((repetition) => repetition.seconds));
+  if (abandon === undefined || seconds.length === 0) return undefined;
+  return Math.max(patience, GIVEN_UP_FACTOR * Math.min(...seconds));
+}
+
+async function measure(contestant: Contestant, limit: number | undefined): Promise<Repetition> {
   const pids = contestant.pid === undefined ? [] : [contestant.pid];
   const before = processorTime(pids);
-  const work = await contestant.repeat();
+  let abandoned = false;
+  const abandon = () => {
+    abandoned = true;
+    contestant.abandon?.();
+  };
+  const timer = limit === undefined ? undefined : setTimeout(abandon, limit * 1e3);
+  const work = await contestant.repeat().catch((error: unknown) => {
+    clearTimeout(timer);
+    if (!abandoned) throw error;
+    throw new Error(`given up after ${limit?.toFixed(0)} s: another variant takes a quarter of that or less`);
+  });
+  clearTimeout(timer);
   const usage = usageBetween(before, processorTime(pids));
   return { ...work, ...usage, rate: work.amount / work.seconds };
 }

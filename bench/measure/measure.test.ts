@@ -29,6 +29,23 @@ describe('interleave', () => {
     expect(order).toEqual(['a']);
   });
 
+  it('gives a variant up that is far slower than its sibling, and nobody else', async () => {
+    let end: (error: Error) => void = () => {};
+    const stuck: Contestant = {
+      ...counting('peer, on two threads', [], () => 1),
+      repeat: () => new Promise((_, reject) => (end = reject)),
+      abandon: () => end(new Error('killed')),
+    };
+    const quick: Contestant = {
+      ...counting('peer, alone', [], () => 4),
+      repeat: async () => ({ amount: 4, seconds: 0.001 }),
+    };
+    const schedule = { repetitions: 1, budgetSeconds: 60, patienceSeconds: 0.05 };
+    const [first, second] = await interleave([quick, stuck], schedule);
+    expect(first?.repetitions).toHaveLength(1);
+    expect(second).toMatchObject({ problem: expect.stringMatching(/^given up after/), repetitions: [] });
+  });
+
   it('drops a contestant that fails and goes on with the others', async () => {
     const order: string[] = [];
     const failing: Contestant = { ...counting('bad', order, () => 1), repeat: () => Promise.reject(new Error('gone')) };

@@ -95,6 +95,10 @@ export class Peer implements Contestant {
     return { amount: Number(amount), seconds: Number(seconds), details: details as Record<string, number> };
   }
 
+  abandon(): void {
+    this.#process.kill('SIGKILL');
+  }
+
   async stop(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const closed = new Promise((resolve) => this.#process.once('close', resolve));
