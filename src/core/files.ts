@@ -8,8 +8,8 @@ export interface Files {
   size(path: string): Promise<number>;
   /** `length` bytes from byte `from` on, in a buffer of their own; fewer only where the file ends. */
   readBytes(path: string, from: number, length: number): Promise<Uint8Array>;
-  /** Writes and flushes to disk. */
-  write(path: string, content: string | Uint8Array): Promise<void>;
+  /** Writes and flushes to disk; what comes in parts is written part by part. */
+  write(path: string, content: string | Uint8Array | Iterable<Uint8Array>): Promise<void>;
   append(path: string, content: string): void;
   makeDirectory(path: string): Promise<void>;
   /** Renames over nothing: the target must not exist. */

@@ -11,7 +11,8 @@ export const nodeFiles: Files = {
   async write(path, content) {
     const file = await open(path, 'w');
     try {
-      await file.writeFile(content);
+      const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : content;
+      for (const part of parts) await file.writeFile(part); // each goes on where the last ended
       await file.sync();
     } finally {
       await file.close();

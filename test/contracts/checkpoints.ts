@@ -6,7 +6,8 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import { openModelDirectory } from '../../src/model/formats/directory.js';
-import { fromHuggingFace, toHuggingFace } from '../../src/model/formats/layout.js';
+import { decoderPlaces, fromHuggingFace } from '../../src/model/formats/layout.js';
+import { takeTensor } from '../../src/model/formats/place.js';
 import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
 import { nodeFiles } from '../../src/runs/node-files.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
@@ -60,7 +61,8 @@ async function load(kernels: Kernels, name: string) {
     expected: golden<GoldenModel>(`models/${name}/golden_model.json`),
     tensor: (key: string) => numbers.get(key) ?? new Float32Array(),
     /** A flat buffer's parts by Hugging Face's names. */
-    named: (flat: Float32Array) => toHuggingFace(decoderTensors(model.config, Float32Array.from(flat)), model.config),
+    named: (flat: Float32Array) =>
+      decoderPlaces(decoderTensors(model.config, Float32Array.from(flat)), model.config).map(takeTensor),
   };
 }
 

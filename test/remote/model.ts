@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { DecoderConfig } from '../../src/core/backend.js';
 import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/parameters.js';
 import { writeConfig } from '../../src/model/formats/config.js';
-import { toHuggingFace } from '../../src/model/formats/layout.js';
+import { decoderPlaces } from '../../src/model/formats/layout.js';
 import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
 
 const SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
@@ -37,7 +37,7 @@ export async function writeTinyQwen3(directory: string, seed = 0): Promise<void>
   await write('config.json', writeConfig(tinyQwen3, [STOP]));
   await writeFile(
     join(directory, 'model.safetensors'),
-    encodeSafetensors(toHuggingFace(tensors, tinyQwen3), { format: 'pt' }),
+    encodeSafetensors(decoderPlaces(tensors, tinyQwen3), { format: 'pt' }),
   );
   await write('tokenizer.json', tokenizer());
   await write('tokenizer_config.json', {

@@ -1,5 +1,5 @@
-import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
+import { safetensorsBytes } from './memory-files.js';
 
 /** Numbers in bfloat16, rounded towards zero. */
 const halves = (data: Float32Array) =>
@@ -22,7 +22,7 @@ export function coarseAndFine(tensors: readonly NamedTensor[]): {
   length.writeUInt32LE(json.length);
   return {
     coarse: Buffer.concat([length, json, ...rounded.map((each) => new Uint8Array(each.halves.buffer))]),
-    fine: encodeSafetensors(
+    fine: safetensorsBytes(
       rounded.map(({ name, shape, halves: own }) => ({
         name,
         shape,

@@ -1,7 +1,8 @@
 /**
- * Loads a model and prints what that takes of memory: a JSON line with the bytes resident before, and the most that ever were.
+ * Loads a model, saves it, and prints what that takes of memory: a JSON line with the bytes resident before, and the most that ever
+ * were once it was loaded and once it was saved.
  *
- * usage: node --import tsx test/support/load-memory.ts DIRECTORY
+ * usage: node --import tsx test/support/load-memory.ts DIRECTORY COPY
  */
 import { readFileSync } from 'node:fs';
 import { loadPolicy } from '../../src/training/load.js';
@@ -13,5 +14,7 @@ const resident = (what: 'VmRSS' | 'VmHWM') => {
 
 const before = resident('VmRSS');
 const policy = await loadPolicy(process.argv[2] ?? '', { threads: 1 });
-console.log(JSON.stringify({ before, most: resident('VmHWM') }));
+const loaded = resident('VmHWM');
+await policy.save(process.argv[3] ?? '');
+console.log(JSON.stringify({ before, loaded, saved: resident('VmHWM') }));
 await policy.dispose();

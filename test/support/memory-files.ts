@@ -1,4 +1,5 @@
 import type { Files } from '../../src/core/files.js';
+import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
 
 /** Files in memory, for what models and their formats read and write. */
 export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
@@ -13,7 +14,7 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     size: async (path) => get(path).length,
     readBytes: async (path, from, length) => Uint8Array.from(get(path).subarray(from, from + length)),
     write: async (path, value) => {
-      content.set(path, value);
+      content.set(path, typeof value === 'string' || value instanceof Uint8Array ? value : Buffer.concat([...value]));
     },
     exists: async (path) => content.has(path),
     append: () => undefined,
@@ -23,4 +24,9 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     list: unused,
     truncate: unused,
   };
+}
+
+/** A file of `encodeSafetensors` whole. */
+export function safetensorsBytes(...content: Parameters<typeof encodeSafetensors>): Uint8Array {
+  return Uint8Array.from(Buffer.concat([...encodeSafetensors(...content)]));
 }

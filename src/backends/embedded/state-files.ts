@@ -11,7 +11,7 @@ import { adapterParameterCount, adapterTensors } from '../../model/decoder/adapt
 import { OPTIMIZER_BUFFERS } from '../../model/decoder/optimizer.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/parameters.js';
 import { openModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
-import { toHuggingFace } from '../../model/formats/layout.js';
+import { decoderPlaces } from '../../model/formats/layout.js';
 import {
   ADAPTER_CONFIG,
   openAdapterWeights,
@@ -41,7 +41,7 @@ export interface StoredPolicy<State = StoredState> {
 /** Writes a whole model, into an existing directory. */
 export async function writePolicy(files: Files, directory: string, policy: StoredPolicy<PolicyState>): Promise<void> {
   const { config, tokenizer, state } = policy;
-  const tensors = toHuggingFace(decoderTensors(config, state.weights), config);
+  const tensors = decoderPlaces(decoderTensors(config, state.weights), config);
   await writeModelDirectory(files, directory, { config, tensors, tokenizer });
   await writeOptimizer(files, directory, state);
 }

@@ -2,10 +2,24 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { selectKernels } from '../../tensor/select.js';
 import { Engine } from './engine.js';
-import type { FromWorker, PlainError, ToWorker, WorkerSettings } from './protocol.js';
+import type { EngineMethod, FromWorker, PlainError, ToWorker, WorkerSettings } from './protocol.js';
 
 const plain = (error: unknown): PlainError =>
   error instanceof Error ? { name: error.name, message: error.message } : { name: 'Error', message: String(error) };
+
+/** Methods whose results are copies that nobody else holds: their buffers cross over without another copy. */
+const HANDED_OVER: ReadonlySet<EngineMethod> = new Set<EngineMethod>([
+  'logits',
+  'exportState',
+  'exportBase',
+  'exportMerged',
+  'exportCritic',
+]);
+
+function buffersOf(value: unknown): ArrayBuffer[] {
+  if (value instanceof Float32Array) return [value.buffer as ArrayBuffer];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(buffersOf) : [];
+}
 
 async function main(port: MessagePort, { threads, ...options }: WorkerSettings): Promise<void> {
   const send = (message: FromWorker) => port.postMessage(message);
@@ -36,7 +50,9 @@ async function main(port: MessagePort, { threads, ...options }: WorkerSettings):
       case 'call':
         try {
           const method = engine[message.method] as (...args: readonly unknown[]) => unknown;
-          send({ type: 'answer', id: message.id, value: method.apply(engine, [...message.args]) });
+          const value = method.apply(engine, [...message.args]);
+          const own = HANDED_OVER.has(message.method) ? buffersOf(value) : [];
+          port.postMessage({ type: 'answer', id: message.id, value } satisfies FromWorker, own);
         } catch (error) {
           send({ type: 'answer', id: message.id, error: plain(error) });
         }

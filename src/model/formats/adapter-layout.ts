@@ -5,8 +5,8 @@
 import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
 import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/adapter.js';
 import { projectionName } from './names.js';
-import { type Place, takeTensor } from './place.js';
-import type { NamedTensor, TensorShape } from './tensor.js';
+import type { Place } from './place.js';
+import type { TensorShape } from './tensor.js';
 
 /** The adapted projections, layer by layer, each with PEFT's name for what adapts it. */
 function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
@@ -43,9 +43,4 @@ export function adapterPlaces(tensors: AdapterTensors, config: DecoderConfig, se
     ];
   });
   return shapes.map((shape, i) => ({ ...shape, ...(buffers[i] as (typeof buffers)[number]) }));
-}
-
-/** Copies of an adapter's tensors under PEFT's names, as `peft` loads them. */
-export function toPeft(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): NamedTensor[] {
-  return adapterPlaces(tensors, config, settings).map(takeTensor);
 }

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { memoryFiles } from '../../../test/support/memory-files.js';
+import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { CheckpointError } from '../../core/errors.js';
 import { user } from '../../core/message.js';
 import { createTokenizer } from '../tokenizers/create.js';
 import { openModelDirectory, writeModelDirectory } from './directory.js';
 import { expectedTensors } from './names.js';
-import { encodeSafetensors, readTensor } from './safetensors.js';
+import { readTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 import { readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
@@ -63,7 +63,7 @@ describe('a model directory of ours', () => {
     const shards = { 'a-1.safetensors': tensors.slice(0, half), 'a-2.safetensors': tensors.slice(half) };
     const weight_map: Record<string, string> = {};
     for (const [shard, part] of Object.entries(shards)) {
-      content.set(`m/${shard}`, encodeSafetensors(part));
+      content.set(`m/${shard}`, safetensorsBytes(part));
       for (const { name } of part) weight_map[name] = shard;
     }
     const index = 'm/model.safetensors.index.json';
@@ -94,7 +94,7 @@ describe('a model directory of ours', () => {
     const extra = (name: string) =>
       content.set(
         'm/model.safetensors',
-        encodeSafetensors([...tensors, { name, shape: [1], data: Float32Array.of(1) }]),
+        safetensorsBytes([...tensors, { name, shape: [1], data: Float32Array.of(1) }]),
       );
     extra('lm_head.weight');
     expect((await read()).tensors.has('lm_head.weight')).toBe(false);

@@ -6,9 +6,9 @@ import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type ModelDescription, readConfig, writeConfig } from './config.js';
 import { expectedTensors, OUTPUT } from './names.js';
+import type { Place } from './place.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { parseWith } from './schema.js';
-import type { NamedTensor } from './tensor.js';
 import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
 const CONFIG = 'config.json';
@@ -24,14 +24,14 @@ export interface ModelDirectory {
 
 /**
  * Writes a decoder into an existing directory so that `transformers` and `openModelDirectory` load it.
- * `tensors` have Hugging Face's names and layout (`toHuggingFace`).
+ * `tensors` have Hugging Face's names and layout (`decoderPlaces`).
  */
 export async function writeModelDirectory(
   files: Files,
   directory: string,
   content: {
     readonly config: DecoderConfig;
-    readonly tensors: readonly NamedTensor[];
+    readonly tensors: readonly Place[];
     readonly tokenizer: Tokenizer;
   },
 ): Promise<void> {

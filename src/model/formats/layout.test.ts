@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { memoryFiles } from '../../../test/support/memory-files.js';
+import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import type { DecoderConfig } from '../../core/backend.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/parameters.js';
-import { decoderPlaces, fromHuggingFace, toHuggingFace } from './layout.js';
+import { decoderPlaces, fromHuggingFace } from './layout.js';
 import { expectedTensors } from './names.js';
-import { encodeSafetensors, openSafetensors, type StoredTensor } from './safetensors.js';
+import { takeTensor } from './place.js';
+import { openSafetensors, type StoredTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 
 /** A decoder whose every weight is another whole number. */
@@ -17,8 +18,9 @@ const numbered = (config: DecoderConfig) =>
   );
 const zero = (config: DecoderConfig) => decoderTensors(config, new Float32Array(parameterCount(config)));
 
+const written = (tensors: DecoderTensors, config: DecoderConfig) => decoderPlaces(tensors, config).map(takeTensor);
 const stored = async (tensors: readonly NamedTensor[]): Promise<Map<string, StoredTensor>> => {
-  const files = memoryFiles(new Map([['f', encodeSafetensors(tensors)]]));
+  const files = memoryFiles(new Map([['f', safetensorsBytes(tensors)]]));
   return new Map((await openSafetensors(files, 'f')).tensors);
 };
 const byName = (tensors: readonly NamedTensor[]) => new Map(tensors.map((tensor) => [tensor.name, tensor]));
@@ -57,7 +59,7 @@ describe('the layout', () => {
       fc.asyncProperty(config, async (sizes) => {
         const tensors = numbered(sizes);
         const target = zero(sizes);
-        await fromHuggingFace(target, await stored(toHuggingFace(tensors, sizes)), sizes);
+        await fromHuggingFace(target, await stored(written(tensors, sizes)), sizes);
         expect(target).toEqual(tensors);
       }),
       { numRuns: 40 },
@@ -68,8 +70,8 @@ describe('the layout', () => {
     fc.assert(
       fc.property(config, (sizes) => {
         const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
-        const written = toHuggingFace(numbered(sizes), sizes).map(({ name, shape }) => ({ name, shape }));
-        expect(written.sort(byName)).toEqual(expectedTensors(sizes).sort(byName));
+        const found = written(numbered(sizes), sizes).map(({ name, shape }) => ({ name, shape }));
+        expect(found.sort(byName)).toEqual(expectedTensors(sizes).sort(byName));
       }),
       { numRuns: 40 },
     );
@@ -77,7 +79,7 @@ describe('the layout', () => {
 
   it('splits and transposes: y = x W in the engine is y = W x there', () => {
     const tensors = numbered(small);
-    const theirs = byName(toHuggingFace(tensors, small));
+    const theirs = byName(written(tensors, small));
     const x = [1, -2, 5];
     const ours = Array.from({ length: 8 }, (_, o) =>
       x.reduce((sum, xi, i) => sum + xi * (layerOf(tensors).qkv[i * 8 + o] ?? 0), 0),
@@ -96,7 +98,7 @@ describe('the layout', () => {
 
   it('refuses tensors that are missing, of another shape, or a target of other sizes', async () => {
     const tensors = numbered(small);
-    const theirs = toHuggingFace(tensors, small);
+    const theirs = written(tensors, small);
     const source = await stored(theirs);
     const name = 'model.layers.0.self_attn.k_proj.weight';
     const wrong = await stored(theirs.map((tensor) => (tensor.name === name ? { ...tensor, shape: [3, 2] } : tensor)));
@@ -106,7 +108,7 @@ describe('the layout', () => {
     );
     source.delete(name);
     await expect(fromHuggingFace(tensors, source, small, 'f')).rejects.toThrow(`f: tensor "${name}" [2, 3] is missing`);
-    expect(() => toHuggingFace(tensors, { ...small, feedForward: 3 })).toThrow(ArgumentError);
+    expect(() => written(tensors, { ...small, feedForward: 3 })).toThrow(ArgumentError);
     expect(() => decoderPlaces(tensors, { ...small, layers: 2 })).toThrow(ArgumentError);
   });
 });

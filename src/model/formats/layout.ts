@@ -8,9 +8,8 @@ import { ArgumentError } from '../../core/errors.js';
 import type { WeightArray } from '../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/parameters.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
-import { type Place, takeTensor } from './place.js';
+import type { Place } from './place.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
-import type { NamedTensor } from './tensor.js';
 
 /**
  * Where a checkpoint's tensors stand in the engine's; those that the decoder does without are left out.
@@ -51,14 +50,6 @@ export async function fromHuggingFace(
   file = 'checkpoint',
 ): Promise<void> {
   for (const place of decoderPlaces(target, config)) await readInto(place, requireTensor(source, place, file));
-}
-
-/**
- * Copies of the engine's tensors under Hugging Face's names, as `transformers` loads them.
- * @throws ArgumentError when `tensors` has other sizes than `config` says.
- */
-export function toHuggingFace(tensors: DecoderTensors, config: DecoderConfig): NamedTensor[] {
-  return decoderPlaces(tensors, config).map(takeTensor);
 }
 
 /** The parts of a bias; none where it is empty. */

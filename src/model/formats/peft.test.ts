@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { memoryFiles } from '../../../test/support/memory-files.js';
+import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
 import { CheckpointError } from '../../core/errors.js';
 import { adapterParameterCount, adapterTensors } from '../decoder/adapter.js';
-import { adapterPlaces, toPeft } from './adapter-layout.js';
+import { adapterPlaces } from './adapter-layout.js';
 import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from './peft.js';
-import { encodeSafetensors, readInto, requireTensor } from './safetensors.js';
+import { takeTensor } from './place.js';
+import { readInto, requireTensor } from './safetensors.js';
 
 const config: DecoderConfig = {
   vocabSize: 7,
@@ -27,12 +28,12 @@ function counting(settings: AdapterSettings) {
   return adapterTensors(config, settings, flat);
 }
 const stored = (settings: AdapterSettings) =>
-  new Map(toPeft(counting(settings), config, settings).map((tensor) => [tensor.name, tensor]));
+  new Map(adapterPlaces(counting(settings), config, settings).map((place) => [place.name, takeTensor(place)]));
 
 /** The tensors as they come from a file that is read as `settings` says. */
 const open = (tensors: ReturnType<typeof stored>, settings: AdapterSettings) =>
   openAdapterWeights(
-    memoryFiles(new Map([['a/adapter_model.safetensors', encodeSafetensors([...tensors.values()])]])),
+    memoryFiles(new Map([['a/adapter_model.safetensors', safetensorsBytes([...tensors.values()])]])),
     'a',
     config,
     settings,

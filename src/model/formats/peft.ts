@@ -7,7 +7,7 @@ import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../cor
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { AdapterTensors } from '../decoder/adapter.js';
-import { expectedAdapterTensors, toPeft } from './adapter-layout.js';
+import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
 import { moduleName } from './names.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { parseWith } from './schema.js';
@@ -120,7 +120,7 @@ export async function writeAdapterDirectory(
   directory: string,
   content: AdapterDescription & { readonly config: DecoderConfig; readonly tensors: AdapterTensors },
 ): Promise<void> {
-  const tensors = toPeft(content.tensors, content.config, content.settings);
+  const tensors = adapterPlaces(content.tensors, content.config, content.settings);
   await files.write(`${directory}/${ADAPTER_CONFIG}`, formatJson(writeAdapterConfig(content)));
   await files.write(`${directory}/${ADAPTER_WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
 }

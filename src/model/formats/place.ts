@@ -30,14 +30,14 @@ export function putPiece({ name, shape, data, stride }: Place, { dtype, first, b
   else bitsOf(data).set(own, first);
 }
 
-/** A copy of the tensor in float32, as files have it. */
+/** The tensor in float32, as files have it: a copy, or the place's own buffer where that has it so. */
 export function takeTensor({ name, shape, data, stride }: Place): NamedTensor {
+  if (stride === undefined && !isBfloat16(data)) return { name, shape, data };
   const columns = rowLength(shape);
   const rows = shape[0] ?? 1;
   const own = new Float32Array(rows * columns);
   if (stride !== undefined) transpose(bitsOf(own), columns, bitsOf(data), stride, columns, rows);
   else if (isBfloat16(data)) widen(own, data);
-  else own.set(data);
   return { name, shape, data: own };
 }
 

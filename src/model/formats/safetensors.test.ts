@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { memoryFiles } from '../../../test/support/memory-files.js';
+import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
-import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from './safetensors.js';
+import { openSafetensors, readTensor, requireTensor } from './safetensors.js';
 
 const shape = fc.array(fc.nat(4), { maxLength: 3 });
 const tensors = fc.uniqueArray(
@@ -39,8 +39,8 @@ describe('safetensors', () => {
   it('gives back what was written, in any order', async () => {
     await fc.assert(
       fc.asyncProperty(tensors, metadata, async (entries, notes) => {
-        const written = encodeSafetensors(entries, notes);
-        expect(encodeSafetensors([...entries].reverse(), notes)).toEqual(written);
+        const written = safetensorsBytes(entries, notes);
+        expect(safetensorsBytes([...entries].reverse(), notes)).toEqual(written);
         const read = await open(written);
         expect(read.tensors.size).toBe(entries.length);
         for (const { name, shape, data } of entries) {
@@ -56,7 +56,7 @@ describe('safetensors', () => {
   it('comes in pieces of whole rows that cover each tensor once, whatever their size', async () => {
     await fc.assert(
       fc.asyncProperty(tensors, fc.integer({ min: 1, max: 40 }), async (entries, pieceBytes) => {
-        const { tensors: stored } = await open(encodeSafetensors(entries));
+        const { tensors: stored } = await open(safetensorsBytes(entries));
         for (const { name, shape, data } of entries) {
           const row = shape.slice(1).reduce((a, b) => a * b, 1);
           const bytes: number[] = [];
@@ -73,7 +73,7 @@ describe('safetensors', () => {
   });
 
   it('is read only where it is asked for', async () => {
-    const bytes = encodeSafetensors([
+    const bytes = safetensorsBytes([
       { name: 'a', shape: [2], data: Float32Array.of(1, 2) },
       { name: 'b', shape: [3], data: Float32Array.of(3, 4, 5) },
     ]);
@@ -95,7 +95,7 @@ describe('safetensors', () => {
   });
 
   it('says which tensor a file lost after it was opened', async () => {
-    const content = new Map([['f', encodeSafetensors([{ name: 'a', shape: [2], data: Float32Array.of(1, 2) }])]]);
+    const content = new Map([['f', safetensorsBytes([{ name: 'a', shape: [2], data: Float32Array.of(1, 2) }])]]);
     const { tensors: stored } = await openSafetensors(memoryFiles(content), 'f');
     const a = requireTensor(stored, { name: 'a', shape: [2] }, 'f');
     content.set('f', (content.get('f') ?? new Uint8Array()).slice(0, -1));
@@ -107,7 +107,7 @@ describe('safetensors', () => {
   });
 
   it('lays out the bytes as the format says', () => {
-    const bytes = encodeSafetensors([{ name: 'w', shape: [1, 2], data: Float32Array.of(1, -2) }], { format: 'pt' });
+    const bytes = safetensorsBytes([{ name: 'w', shape: [1, 2], data: Float32Array.of(1, -2) }], { format: 'pt' });
     const json = '{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}';
     const padded = json.padEnd(Math.ceil(json.length / 8) * 8);
     expect(bytes.length).toBe(8 + padded.length + 8);
@@ -189,7 +189,7 @@ describe('safetensors', () => {
     const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(tensors, damage, fc.nat(), async (entries, changes, cut) => {
-        const intact = encodeSafetensors(entries);
+        const intact = safetensorsBytes(entries);
         const bytes = intact.slice(0, intact.length - (cut % 3 === 0 ? cut % intact.length : 0));
         for (const [at, value] of changes) bytes[at % bytes.length] = value;
         try {
@@ -205,7 +205,7 @@ describe('safetensors', () => {
   });
 
   it('refuses every truncation', async () => {
-    const bytes = encodeSafetensors([
+    const bytes = safetensorsBytes([
       { name: 'a', shape: [2], data: Float32Array.of(1, 2) },
       { name: 'b', shape: [], data: Float32Array.of(3) },
     ]);
@@ -216,13 +216,13 @@ describe('safetensors', () => {
 
   it('refuses to write what could not be read', () => {
     const a = { name: 'a', shape: [1], data: Float32Array.of(1) };
-    expect(() => encodeSafetensors([a, a])).toThrow(ArgumentError);
-    expect(() => encodeSafetensors([{ ...a, name: '__metadata__' }])).toThrow(ArgumentError);
-    expect(() => encodeSafetensors([{ ...a, shape: [2] }])).toThrow('shape [2] does not fit 1 values');
+    expect(() => safetensorsBytes([a, a])).toThrow(ArgumentError);
+    expect(() => safetensorsBytes([{ ...a, name: '__metadata__' }])).toThrow(ArgumentError);
+    expect(() => safetensorsBytes([{ ...a, shape: [2] }])).toThrow('shape [2] does not fit 1 values');
   });
 
   it('hands out a tensor only with the expected shape', async () => {
-    const bytes = encodeSafetensors([{ name: 'a', shape: [2, 1], data: Float32Array.of(1, 2) }]);
+    const bytes = safetensorsBytes([{ name: 'a', shape: [2, 1], data: Float32Array.of(1, 2) }]);
     const { tensors: stored } = await open(bytes);
     const get = (name: string, ...shape: number[]) => requireTensor(stored, { name, shape }, 'f');
     expect(await readTensor(get('a', 2, 1))).toEqual(Float32Array.of(1, 2));

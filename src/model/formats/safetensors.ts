@@ -4,7 +4,7 @@
  */
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import { type Place, putPiece } from './place.js';
+import { type Place, putPiece, takeTensor } from './place.js';
 import {
   bytesOf,
   headerLength,
@@ -14,7 +14,7 @@ import {
   type TensorEntry,
 } from './safetensors-header.js';
 import { readOrRefuse } from './schema.js';
-import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
+import { rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 
 /** A tensor of a file whose header has been checked; its numbers are still there. */
 export interface StoredTensor extends TensorShape {
@@ -34,40 +34,44 @@ export interface SafetensorsFile {
 }
 
 /**
- * A safetensors file of float32 tensors. Equal tensors and metadata give equal bytes, in whatever order they come.
+ * A safetensors file of float32 tensors, part by part: a tensor is made when its turn comes. Equal tensors and metadata give
+ * equal bytes, in whatever order they come.
  * @throws ArgumentError when a name comes twice or a shape does not fit its data.
  */
 export function encodeSafetensors(
-  tensors: readonly NamedTensor[],
+  tensors: readonly Place[],
   metadata: Readonly<Record<string, string>> = {},
-): Uint8Array {
+): Iterable<Uint8Array> {
   const entries: [string, unknown][] = [];
   if (Object.keys(metadata).length > 0) entries.push(['__metadata__', Object.fromEntries(sortedByKey(metadata))]);
   const sorted = [...tensors].sort((a, b) => compare(a.name, b.name));
   let end = 0;
-  sorted.forEach(({ name, shape, data }, i) => {
+  sorted.forEach(({ name, shape, data, stride }, i) => {
     if (name === sorted[i - 1]?.name || name === '__metadata__') {
       throw new ArgumentError(`tensor "${name}": the name is taken`);
     }
-    if (shape.reduce((a, b) => a * b, 1) !== data.length) {
+    const length = shape.reduce((a, b) => a * b, 1);
+    if (stride === undefined && length !== data.length) {
       throw new ArgumentError(`tensor "${name}": shape [${shape.join(', ')}] does not fit ${data.length} values`);
     }
     const start = end;
-    end += data.byteLength;
+    end += 4 * length;
     entries.push([name, { dtype: 'F32', shape, data_offsets: [start, end] }]);
   });
+  return parts(entries, sorted);
+}
 
+function* parts(entries: readonly [string, unknown][], tensors: readonly Place[]): Generator<Uint8Array> {
   const json = new TextEncoder().encode(toJson(entries));
   const headerBytes = Math.ceil(json.length / 8) * 8; // so that the data is aligned
-  const bytes = new Uint8Array(8 + headerBytes + end);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  bytes.fill(0x20, 8, 8 + headerBytes).set(json, 8);
-  let at = 8 + headerBytes;
-  for (const { data } of sorted) {
-    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
-    at += data.byteLength;
+  const header = new Uint8Array(LENGTH_BYTES + headerBytes).fill(0x20, LENGTH_BYTES);
+  new DataView(header.buffer).setBigUint64(0, BigInt(headerBytes), true);
+  header.set(json, LENGTH_BYTES);
+  yield header;
+  for (const place of tensors) {
+    const { data } = takeTensor(place);
+    yield new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   }
-  return bytes;
 }
 
 /** Enough that asking for them costs nothing beside reading them, and little beside any model. */
