@@ -3,9 +3,11 @@
 #include <node_api.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -360,6 +362,44 @@ void dispose(Arguments& a) {
   a.instance().pool = nullptr;
 }
 
+/// What Node 20 gives of memory that is not V8's: beyond it, it calls `release` and fails.
+constexpr size_t kMostExternal = size_t{1} << 32;
+constexpr size_t kAlignment = 64;
+
+/// new Constructor(...values) of JavaScript's own; null where that throws, which is taken back.
+napi_value construct(napi_env env, const char* constructor, std::initializer_list<napi_value> values) {
+  napi_value global, function, object, exception;
+  napi_get_global(env, &global);
+  napi_get_named_property(env, global, constructor, &function);
+  if (napi_new_instance(env, function, values.size(), values.begin(), &object) == napi_ok) return object;
+  napi_get_and_clear_last_exception(env, &exception);
+  return nullptr;
+}
+
+/// A typed array on V8's own memory, which Node limits nowhere: it is zeroed, and not touched before it is used.
+napi_value largeArray(napi_env env, const char* constructor, size_t length, size_t bytes) {
+  napi_value size, offset, count;
+  napi_create_double(env, static_cast<double>(bytes + kAlignment), &size);
+  const napi_value buffer = construct(env, "ArrayBuffer", {size});
+  if (!buffer) return nullptr;
+  void* start = nullptr;
+  napi_get_arraybuffer_info(env, buffer, &start, nullptr);
+  const size_t beyond = reinterpret_cast<uintptr_t>(start) % kAlignment;
+  napi_create_double(env, static_cast<double>((kAlignment - beyond) % kAlignment), &offset);
+  napi_create_double(env, static_cast<double>(length), &count);
+  return construct(env, constructor, {buffer, offset, count});
+}
+
+/// The same on a region of ours.
+napi_value ownArray(napi_env env, napi_typedarray_type type, size_t length, size_t bytes) {
+  Region* region = Region::zeroed(bytes);
+  if (!region) return nullptr;
+  napi_value buffer, array;
+  const auto release = [](napi_env, void*, void* own) { delete static_cast<Region*>(own); };
+  if (napi_create_external_arraybuffer(env, region->start(), bytes, release, region, &buffer) != napi_ok) return nullptr;
+  return napi_create_typedarray(env, type, length, buffer, 0, &array) == napi_ok ? array : nullptr;
+}
+
 /// A zeroed typed array on memory aligned to 64 bytes at least.
 template <napi_typedarray_type type, class Element>
 napi_value allocateArray(napi_env env, napi_callback_info info) {
@@ -369,19 +409,13 @@ napi_value allocateArray(napi_env env, napi_callback_info info) {
     napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
     return nullptr;
   }
+  const char* constructor = type == napi_float32_array  ? "Float32Array"
+                            : type == napi_uint16_array ? "Uint16Array"
+                                                        : "Int32Array";
   const size_t bytes = static_cast<size_t>(length) * sizeof(Element);
-  Region* region = Region::zeroed(bytes);
-  if (!region) {
-    napi_throw_range_error(env, "ERR_DRMAS_MEMORY", "out of memory");
-    return nullptr;
-  }
-  napi_value buffer, array;
-  const auto release = [](napi_env, void*, void* own) { delete static_cast<Region*>(own); };
-  if (napi_create_external_arraybuffer(env, region->start(), bytes, release, region, &buffer) != napi_ok) {
-    delete region;
-    return nullptr;
-  }
-  if (napi_create_typedarray(env, type, static_cast<size_t>(length), buffer, 0, &array) != napi_ok) return nullptr;
+  const napi_value array = bytes > kMostExternal ? largeArray(env, constructor, static_cast<size_t>(length), bytes)
+                                                 : ownArray(env, type, static_cast<size_t>(length), bytes);
+  if (!array) napi_throw_range_error(env, "ERR_DRMAS_MEMORY", "out of memory");
   return array;
 }
 

@@ -36,6 +36,14 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     kernelsEqual(three, one);
   });
 
+  it('have buffers of more than 4 GiB, which take the memory that is touched, and say where there is none', () => {
+    if (!one) throw new Error(reason);
+    const last = one.allocate(2 ** 30 + 16).subarray(2 ** 30);
+    one.add(last, one.allocate(16).fill(2), 16);
+    expect([...last]).toEqual(new Array(16).fill(2));
+    expect(() => one.allocate(2 ** 40)).toThrow('out of memory');
+  });
+
   it('agree with the reference', () => {
     if (!one) throw new Error(reason);
     kernelsAgree(one, createReferenceKernels(), 2e-5);
