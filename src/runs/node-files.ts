@@ -6,7 +6,12 @@ import type { Files } from '../core/files.js';
 /** The file system of this machine. What `write` and `append` return from is on disk, not only in the system's cache. */
 export const nodeFiles: Files = {
   readText: (path) => readFile(path, 'utf8'),
-  size: async (path) => (await stat(path)).size,
+  async size(path) {
+    const found = await stat(path);
+    // Opening a pipe waits for somebody who writes into it.
+    if (!found.isFile()) throw new Error(found.isDirectory() ? 'it is a directory' : 'it is no regular file');
+    return found.size;
+  },
   readBytes,
   async write(path, content) {
     const file = await open(path, 'w');

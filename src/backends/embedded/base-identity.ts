@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
+import { isThere } from '../../model/formats/schema.js';
 
 const FILE = 'drmas_adapter.json';
 const identity = z.object({ base: z.object({ sha256: z.string() }) });
@@ -16,7 +17,7 @@ export async function writeIdentity(files: Files, directory: string, sha256: str
  */
 export async function saysIdentity(files: Files, directory: string, sha256: string, base: string): Promise<boolean> {
   const file = `${directory}/${FILE}`;
-  if (!(await files.exists(file))) return false;
+  if (!(await isThere(files, file))) return false;
   let known: z.output<typeof identity>;
   try {
     known = identity.parse(JSON.parse(await files.readText(file)));

@@ -19,6 +19,7 @@ import {
   writeAdapterDirectory,
 } from '../../model/formats/peft.js';
 import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
+import { isThere } from '../../model/formats/schema.js';
 import type { PolicyState } from './policy-state.js';
 import type { CriticState } from './resident-critics.js';
 import type { StoredState } from './stored-state.js';
@@ -89,7 +90,7 @@ export async function openPolicy(
   directory: string,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<StoredPolicy> {
-  if ((await holdsAdapter(files, directory)) && !(await files.exists(`${directory}/config.json`)))
+  if ((await holdsAdapter(files, directory)) && !(await isThere(files, `${directory}/config.json`)))
     throw new CheckpointError(
       `${directory}: holds an adapter, expected a whole model; lora(base, { from: '${directory}' }) begins with an adapter`,
     );
@@ -103,7 +104,7 @@ export async function openPolicy(
 
 /** Whether a directory is one of PEFT's. */
 export function holdsAdapter(files: Files, directory: string): Promise<boolean> {
-  return files.exists(`${directory}/${ADAPTER_CONFIG}`);
+  return isThere(files, `${directory}/${ADAPTER_CONFIG}`);
 }
 
 /** The same for an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
@@ -130,7 +131,7 @@ export async function locateBase(files: Files, directory: string): Promise<strin
   const hint = 'name the directory of the model that it adapts as `base`';
   if (base === undefined) throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names no base; ${hint}`);
   for (const candidate of [`${directory}/${base}`, base])
-    if (await files.exists(`${candidate}/config.json`)) return candidate;
+    if (await isThere(files, `${candidate}/config.json`)) return candidate;
   throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names the base "${base}", which is not there; ${hint}`);
 }
 

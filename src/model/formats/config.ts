@@ -33,7 +33,10 @@ const configFile = z.looseObject({
   num_key_value_heads: z.int().positive().nullish(),
   head_dim: z.int().positive().nullish(),
   intermediate_size: z.int().positive(),
-  max_position_embeddings: z.int().positive(),
+  max_position_embeddings: z
+    .int()
+    .positive()
+    .max(2 ** 24), // float32 counts no further, and a table is made by position
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),

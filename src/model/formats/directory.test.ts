@@ -78,6 +78,10 @@ describe('a model directory of ours', () => {
     await expect(read()).rejects.toThrow(`${index}: tensor "${norm}" is missing from weight_map`);
     content.set(index, JSON.stringify({ weight_map: { ...weight_map, [norm]: 'a-2.safetensors' } }));
     await expect(read()).rejects.toThrow(`m/a-2.safetensors: tensor "${norm}" [4] is missing`);
+    content.set(index, JSON.stringify({ weight_map }));
+    const [twice] = tensors as [NamedTensor];
+    content.set('m/a-2.safetensors', safetensorsBytes([...tensors.slice(half), twice]));
+    await expect(read()).rejects.toThrow(`m/a-2.safetensors: tensor "${twice.name}" is here too`);
     content.delete('m/a-2.safetensors');
     await expect(read()).rejects.toThrow('m/a-2.safetensors: named in model.safetensors.index.json, but missing');
     content.set(index, '{');
@@ -131,6 +135,19 @@ describe('a model directory of ours', () => {
     const read = openModelDirectory(memoryFiles(content), 'm');
     await expect(read).rejects.toThrow(CheckpointError);
     await expect(read).rejects.toThrow(message);
+  });
+
+  it('is refused where it cannot be said whether a file is there', async () => {
+    const files = memoryFiles(await written());
+    for (const file of ['m/model.safetensors', 'm/drmas_tokenizer.json']) {
+      const exists = async (path: string) => {
+        if (path === file) throw new Error('EACCES: permission denied');
+        return files.exists(path);
+      };
+      const read = openModelDirectory({ ...files, exists }, 'm');
+      await expect(read).rejects.toThrow(CheckpointError);
+      await expect(read).rejects.toThrow(`${file}: cannot be read: EACCES`);
+    }
   });
 });
 

@@ -8,7 +8,7 @@ import { type ModelDescription, readConfig, writeConfig } from './config.js';
 import { expectedTensors, OUTPUT } from './names.js';
 import type { Place } from './place.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { parseWith } from './schema.js';
+import { isThere, parseWith } from './schema.js';
 import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
 const CONFIG = 'config.json';
@@ -67,6 +67,7 @@ async function openWeights(
 ): Promise<ReadonlyMap<string, StoredTensor>> {
   const expected = new Map(expectedTensors(model.config).map((tensor) => [tensor.name, tensor]));
   const tensors = new Map<string, StoredTensor>();
+  const strays: string[] = [];
   for (const [path, names] of await locate(files, directory, [...expected.keys()])) {
     const { tensors: stored } = await openSafetensors(files, path);
     for (const name of stored.keys()) {
@@ -76,8 +77,13 @@ async function openWeights(
     }
     for (const tensor of names.flatMap((name) => expected.get(name) ?? [])) requireTensor(stored, tensor, path);
     const wanted = new Set(names);
-    for (const [name, tensor] of stored) if (wanted.has(name)) tensors.set(name, tensor);
+    for (const [name, tensor] of stored) {
+      if (wanted.has(name)) tensors.set(name, tensor);
+      else if (expected.has(name))
+        strays.push(`${path}: tensor "${name}" is here too, where ${INDEX} does not expect it`);
+    }
   }
+  if (strays[0] !== undefined) throw new CheckpointError(strays[0]);
   return tensors;
 }
 
@@ -95,9 +101,9 @@ async function locate(
   names: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const single = `${directory}/${WEIGHTS}`;
-  if (await files.exists(single)) return new Map([[single, names]]);
+  if (await isThere(files, single)) return new Map([[single, names]]);
   const indexPath = `${directory}/${INDEX}`;
-  if (!(await files.exists(indexPath))) {
+  if (!(await isThere(files, indexPath))) {
     throw new CheckpointError(`${directory}: expected ${WEIGHTS} or ${INDEX}, found neither`);
   }
   const shardOf = new Map(Object.entries(parseWith(indexFile, await readJson(files, indexPath), indexPath).weight_map));
@@ -114,7 +120,7 @@ async function locate(
     shards.set(path, [...(shards.get(path) ?? []), name]);
   }
   for (const path of shards.keys()) {
-    if (!(await files.exists(path))) throw new CheckpointError(`${path}: named in ${INDEX}, but missing`);
+    if (!(await isThere(files, path))) throw new CheckpointError(`${path}: named in ${INDEX}, but missing`);
   }
   return shards;
 }

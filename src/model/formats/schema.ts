@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
+import type { Files } from '../../core/files.js';
 import { issuesText } from '../../core/issues.js';
 
 /**
@@ -23,6 +24,11 @@ export function parseJson(text: string, file: string): unknown {
   } catch (error) {
     throw new CheckpointError(`${file}: not valid JSON: ${messageOf(error)}`);
   }
+}
+
+/** Whether there is anything under `path`. @throws CheckpointError naming the file when that cannot be said. */
+export function isThere(files: Files, path: string): Promise<boolean> {
+  return readOrRefuse(path, () => files.exists(path));
 }
 
 /** The result of reading `path`. @throws CheckpointError naming the file when that fails. */

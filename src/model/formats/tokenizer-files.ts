@@ -4,7 +4,7 @@ import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create.js';
 import { parseTokenizerSpec } from '../tokenizers/spec.js';
 import { readStopTokens } from './config.js';
-import { parseJson, readOrRefuse } from './schema.js';
+import { isThere, parseJson, readOrRefuse } from './schema.js';
 
 /** Holds a description that `createTokenizer` understands, for tokenizers that Hugging Face's files cannot express. */
 const OWN = 'drmas_tokenizer.json';
@@ -53,7 +53,7 @@ export function formatJson(value: unknown): string {
 }
 
 async function readOptional(files: Files, path: string): Promise<string | undefined> {
-  return (await files.exists(path)) ? readOrRefuse(path, () => files.readText(path)) : undefined;
+  return (await isThere(files, path)) ? readOrRefuse(path, () => files.readText(path)) : undefined;
 }
 
 async function findStopTokens(files: Files, directory: string): Promise<readonly number[]> {
