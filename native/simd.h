@@ -83,22 +83,6 @@ inline void store(float* p, F16 x) {
   _mm256_storeu_ps(p, x.a);
   _mm256_storeu_ps(p + 8, x.b);
 }
-inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
-  alignas(64) float t[kLanes];
-  for (int i = 0; i < kLanes; i++) t[i] = i < n ? p[i] : fill;
-  return load(t);
-}
-inline void storePartial(float* p, F16 x, int n) {
-  alignas(64) float t[kLanes];
-  store(t, x);
-  for (int i = 0; i < n; i++) p[i] = t[i];
-}
-inline F16 keepLanes(F16 x, int n, float fill) {
-  alignas(64) float t[kLanes];
-  store(t, x);
-  for (int i = n; i < kLanes; i++) t[i] = fill;
-  return load(t);
-}
 inline F16 fma(F16 x, F16 y, F16 z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 inline F16 operator+(F16 x, F16 y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline F16 operator-(F16 x, F16 y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
@@ -239,22 +223,6 @@ inline Quad loadQuad(const Bfloat16* p) {
 }
 inline F16 load(const Bfloat16* p) { return {loadQuad(p), loadQuad(p + 4), loadQuad(p + 8), loadQuad(p + 12)}; }
 inline void store(float* p, F16 x) { std::memcpy(p, &x, sizeof x); }
-inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
-  alignas(64) float t[kLanes];
-  for (int i = 0; i < kLanes; i++) t[i] = i < n ? p[i] : fill;
-  return load(t);
-}
-inline void storePartial(float* p, F16 x, int n) {
-  alignas(64) float t[kLanes];
-  store(t, x);
-  for (int i = 0; i < n; i++) p[i] = t[i];
-}
-inline F16 keepLanes(F16 x, int n, float fill) {
-  alignas(64) float t[kLanes];
-  store(t, x);
-  for (int i = n; i < kLanes; i++) t[i] = fill;
-  return load(t);
-}
 inline F16 operator+(F16 x, F16 y) { return {x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d}; }
 inline F16 operator-(F16 x, F16 y) { return {x.a - y.a, x.b - y.b, x.c - y.c, x.d - y.d}; }
 inline F16 operator*(F16 x, F16 y) { return {x.a * y.a, x.b * y.b, x.c * y.c, x.d * y.d}; }
@@ -301,6 +269,26 @@ inline F16 loadPartial(const Bfloat16* p, int n) {
   for (int i = 0; i < n; i++) t[i] = p[i];
   return load(t);
 }
+
+#if !defined(__AVX512F__) && !defined(__wasm_simd128__)
+// By way of memory, where a set has no masks.
+inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
+  alignas(64) float t[kLanes];
+  for (int i = 0; i < kLanes; i++) t[i] = i < n ? p[i] : fill;
+  return load(t);
+}
+inline void storePartial(float* p, F16 x, int n) {
+  alignas(64) float t[kLanes];
+  store(t, x);
+  for (int i = 0; i < n; i++) p[i] = t[i];
+}
+inline F16 keepLanes(F16 x, int n, float fill) {
+  alignas(64) float t[kLanes];
+  store(t, x);
+  for (int i = n; i < kLanes; i++) t[i] = fill;
+  return load(t);
+}
+#endif
 
 #if defined(__AVX512F__)
 /// Rows become columns.
