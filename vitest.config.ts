@@ -1,12 +1,19 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+
 export default defineConfig({
-  resolve: { alias: { drmas: fileURLToPath(new URL('./src/index.ts', import.meta.url)) } },
+  resolve: {
+    alias: [
+      { find: 'drmas', replacement: path('./src/index.ts') },
+      { find: /^(\.\.\/)+(tensor\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
+    ],
+  },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'recipes/**/*.test.ts', 'bench/**/*.test.ts'],
     typecheck: { enabled: true, include: ['src/**/*.test-d.ts'], tsconfig: './tsconfig.json' },
-    globalSetup: ['./test/global-setup.ts'],
+    globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     maxWorkers: '100%', // the main process waits, so no core is left for it
     testTimeout: 30_000,
   },
