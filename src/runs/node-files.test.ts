@@ -1,9 +1,57 @@
+import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSafetensors, readTensor, requireTensor } from '../model/formats/safetensors.js';
 import { nodeFiles } from './node-files.js';
 
-it('gives the size of files alone', async () => {
-  expect(await nodeFiles.size('package.json')).toBeGreaterThan(100);
-  await expect(nodeFiles.size(tmpdir())).rejects.toThrow('it is a directory');
-  await expect(nodeFiles.size('/dev/null')).rejects.toThrow('it is no regular file');
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'drmas-files-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+describe('files on disk', () => {
+  it('have a size, and directories and devices have none', async () => {
+    expect(await nodeFiles.size('package.json')).toBeGreaterThan(100);
+    await expect(nodeFiles.size(tmpdir())).rejects.toThrow('it is a directory');
+    await expect(nodeFiles.size('/dev/null')).rejects.toThrow('it is no regular file');
+  });
+
+  it('are written in parts, one after the other, and read in ranges that end with the file', async () => {
+    const path = join(directory, 'parts');
+    const large = new Uint8Array(2 ** 20 + 7).fill(9);
+    await nodeFiles.write(path, [Uint8Array.of(1, 2), large, Uint8Array.of(), Uint8Array.of(3)]);
+    expect(await nodeFiles.size(path)).toBe(large.length + 3);
+    expect(await nodeFiles.readBytes(path, 1, 3)).toEqual(Uint8Array.of(2, 9, 9));
+    expect(await nodeFiles.readBytes(path, large.length + 1, 10)).toEqual(Uint8Array.of(9, 3));
+    expect(await nodeFiles.readBytes(path, large.length + 9, 10)).toEqual(Uint8Array.of());
+    await nodeFiles.write(path, 'x'); // replaces all of it
+    expect(await nodeFiles.readText(path)).toBe('x');
+    await expect(nodeFiles.size(join(directory, 'missing'))).rejects.toThrow(/ENOENT/);
+  });
+
+  it('may be larger than 4 GiB: a tensor at their end is read, and nothing before it', async () => {
+    const path = join(directory, 'large.safetensors');
+    const end = 5 * 2 ** 30;
+    const header = {
+      first: { dtype: 'F32', shape: [end / 4], data_offsets: [0, end] }, // a hole in the file
+      last: { dtype: 'F32', shape: [2], data_offsets: [end, end + 8] },
+    };
+    const json = Buffer.from(JSON.stringify(header));
+    const length = Buffer.alloc(8);
+    length.writeUInt32LE(json.length);
+    const file = await open(path, 'w');
+    await file.write(Buffer.concat([length, json]));
+    await file.write(new Uint8Array(Float32Array.of(3, -4).buffer), 0, 8, 8 + json.length + end);
+    await file.close();
+    const { tensors } = await openSafetensors(nodeFiles, path);
+    expect(await readTensor(requireTensor(tensors, { name: 'last', shape: [2] }, path))).toEqual(
+      Float32Array.of(3, -4),
+    );
+    for await (const piece of tensors.get('first')?.pieces() ?? []) {
+      expect(piece.bytes.length).toBe(2 ** 22);
+      break;
+    }
+  });
 });
