@@ -27,6 +27,18 @@ const everyShape: Heads[] = [2, 8, 16, 64, 80].flatMap((headDim) =>
   [1, 2, 4].map((kvHeads) => ({ heads: 4, kvHeads, headDim })),
 );
 
+/** Groups of an odd number of heads, and heads that fill no whole number of vectors or panels. */
+const oddShapes: Heads[] = [
+  { heads: 5, kvHeads: 1, headDim: 4 },
+  { heads: 7, kvHeads: 1, headDim: 6 },
+  { heads: 8, kvHeads: 1, headDim: 10 },
+  { heads: 6, kvHeads: 2, headDim: 24 },
+  { heads: 3, kvHeads: 1, headDim: 48 },
+  { heads: 2, kvHeads: 2, headDim: 128 },
+];
+/** Around the tiles of 12 queries, the blocks of 48 and the blocks of 16 keys. */
+const ODD_LENGTHS = [11, 1, 13, 47, 49, 97];
+
 function startsOf(lengths: readonly number[]): number[] {
   const starts = [0];
   for (const length of lengths) starts.push(get(starts, starts.length - 1) + length);
@@ -102,6 +114,22 @@ function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengt
   return dQkv;
 }
 
+/** Of every implementation the same, and slow: made once. */
+let oddCases: ReturnType<typeof oddCase>[] | undefined;
+
+/** What the formula gives, and how fast a loss rises in a random direction. */
+function oddCase(shape: Heads) {
+  const qkv = noisyRows(ODD_LENGTHS, shape, 1.5);
+  const expected = formula(qkv, ODD_LENGTHS, shape);
+  const dOut = noise(expected.out.length, 'dOut');
+  const direction = noise(qkv.length, 'direction', 1 / Math.sqrt(qkv.length));
+  const along = (step: ArrayLike<number>) => {
+    const moved = Float64Array.from(qkv, (value, i) => value + get(step, 0) * get(direction, i));
+    return dot(dOut, formula(moved, ODD_LENGTHS, shape).out);
+  };
+  return { shape, qkv, dOut, direction, expected, slope: differences(along, [0]) };
+}
+
 const LENGTHS = [1, 17, 5, 67, 1];
 
 export function attentionContract(subject: Subject): void {
@@ -169,6 +197,18 @@ export function attentionContract(subject: Subject): void {
         const along = (step: ArrayLike<number>) =>
           loss(Float64Array.from(qkv, (value, i) => value + get(step, 0) * get(direction, i)));
         close(Float32Array.of(dot(body(dQkv), direction)), differences(along, [0]), 2e-5, what);
+      }
+    });
+
+    it('is the formula, with its gradient, whatever the lengths and groups', () => {
+      oddCases ??= oddShapes.map(oddCase);
+      for (const { shape, qkv, dOut, direction, expected, slope } of oddCases) {
+        const what = JSON.stringify(shape);
+        const { out, logSumExp } = run(subject(), qkv, ODD_LENGTHS, shape);
+        close(out, expected.out, 5e-6, what);
+        close(logSumExp, expected.logSumExp, 2e-6, `log-sum-exp ${what}`);
+        const dQkv = backward(subject(), qkv, dOut, ODD_LENGTHS, shape);
+        close(Float32Array.of(dot(body(dQkv), direction)), slope, 2e-5, `backward ${what}`);
       }
     });
 
@@ -255,7 +295,7 @@ class Cache {
   }
 }
 
-const CAPACITY = 70;
+const CAPACITY = 100;
 const SLOTS = 7;
 
 export function cacheContract(subject: Subject): void {
@@ -309,5 +349,25 @@ export function cacheContract(subject: Subject): void {
         }
       });
     }
+
+    it('gives the bits of attention whatever the lengths and groups, and wherever a prompt goes on', () => {
+      const begins = startsOf(ODD_LENGTHS);
+      for (const shape of oddShapes) {
+        const qkv = noisyRows(ODD_LENGTHS, shape);
+        const expected = body(run(subject(), qkv, ODD_LENGTHS, shape).out);
+        for (const size of [1, 2, 3, 5, 13, 46]) {
+          const cache = new Cache(subject(), shape, qkv);
+          const pieces = (slot: number, length: number, from: number) =>
+            range(Math.min(from, length), Math.min(from + size, length)).map((position) => ({
+              slot,
+              position,
+              row: get(begins, slot) + position,
+            }));
+          for (let from = 0; from < CAPACITY; from += size)
+            cache.feed(ODD_LENGTHS.flatMap((length, slot) => pieces(slot, length, from)));
+          sameBits(cache.out, expected, `${size} at a time, ${JSON.stringify(shape)}`);
+        }
+      }
+    });
   });
 }
