@@ -38,10 +38,17 @@ export function integers(kernels: Kernels, values: ArrayLike<number>): Int32Arra
   return buffer;
 }
 
-/** Float32 numbers, uniform in [-spread, spread), a pure function of the key. */
+const drawn = new Map<string, Float32Array>();
+
+/** Float32 numbers, uniform in [-spread, spread), a pure function of the arguments; drawn once for all the kernels of a file. */
 export function noise(length: number, key: string, spread = 1): Float32Array {
+  const name = `${length} ${spread} ${key}`;
+  const known = drawn.get(name);
+  if (known !== undefined) return known.slice();
   const stream = new RandomStream('kernels', key, length);
-  return Float32Array.from({ length }, () => (stream.word() / 2 ** 31 - 1) * spread);
+  const numbers = Float32Array.from({ length }, () => (stream.word() / 2 ** 31 - 1) * spread);
+  drawn.set(name, numbers);
+  return numbers.slice();
 }
 
 export function randomIntegers(length: number, below: number, key: string): Int32Array {
