@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
@@ -71,6 +71,21 @@ describe('export', () => {
     const [a, b] = await Promise.all(policies.map((policy) => policy.logits([1, 2, 3])));
     for (const [i, logit] of (a ?? []).entries()) expect(b?.[i]).toBeCloseTo(logit, 4);
     for (const policy of policies) await policy.dispose();
+  });
+
+  it('refuses weights that cannot be read, of a whole model and of an adapter', async () => {
+    const adapted = await trainTiny(root, tinyRecipe({ model: lora(tinyModel, { rank: 2 }) }, ['training.steps=1']));
+    for (const [{ path }, name, format] of [
+      [await trainTiny(root, tinyRecipe({}, ['training.steps=1'])), 'model', 'hf'],
+      [adapted, 'adapter_model', 'peft'],
+    ] as const) {
+      const file = join(path, 'checkpoints', 'step-000001', 'solver', `${name}.safetensors`);
+      await truncate(file, 300);
+      const to = target();
+      const { code, err } = await drmas(['export', path, '--agent', 'solver', '--to', to, '--format', format]);
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`error: ${file}: the header is said`) });
+      expect(existsSync(to)).toBe(false);
+    }
   });
 
   it('overwrites nothing', async () => {

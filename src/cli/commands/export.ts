@@ -1,6 +1,6 @@
 import { cp } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { holdsAdapter, locateBase } from '../../backends/embedded/state-files.js';
+import { holdsAdapter, locateBase, openAdapter, openPolicy } from '../../backends/embedded/state-files.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
 import { suggestion } from '../../recipe/explain.js';
@@ -38,7 +38,7 @@ export async function exportCommand(context: CommandContext, path: string, flags
   await create(to, async (directory) => {
     if (remote) await writeRemoteAdapter(from, directory, { policy, resolved: record.resolved }, context.environment);
     else if (adapter && format === 'hf') await merged(from, directory);
-    else await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
+    else await copied(from, directory, adapter);
   });
   const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
   const names = await nodeFiles.list(to);
@@ -87,6 +87,14 @@ async function create(to: string, fill: (directory: string) => Promise<void>): P
     if (error instanceof DrmasError) throw error;
     throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
   }
+}
+
+/** The same files, once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
+async function copied(from: string, directory: string, adapter: boolean): Promise<void> {
+  const whole = adapter ? await locateBase(nodeFiles, from) : from;
+  const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });
+  if (adapter) await openAdapter(nodeFiles, from, config, { optimizer: false });
+  await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
 }
 
 /** The adapter folded into its base. */
