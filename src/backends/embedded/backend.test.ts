@@ -11,6 +11,7 @@ import { randomKey } from '../../core/random.js';
 import { openModelDirectory } from '../../model/formats/directory.js';
 import { readTensor } from '../../model/formats/safetensors.js';
 import type { NamedTensor } from '../../model/formats/tensor.js';
+import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../runs/node-files.js';
 import { EmbeddedBackend } from './backend.js';
 
@@ -49,6 +50,27 @@ describe('a checkpoint that cannot be read to its end', () => {
     await other.createPolicy('other', whole);
     expect(await other.logits('other', tokens)).toEqual(await backend.logits('directory', tokens));
     await Promise.all([backend.dispose(), other.dispose()]);
+  });
+
+  it('leaves a policy that was there unused until it is read whole', async () => {
+    const directory = await writeBaseModel(root, { name: 'interrupted', config });
+    let left = Number.POSITIVE_INFINITY;
+    const readBytes: Files['readBytes'] = async (...range) => {
+      if (left-- <= 0) throw new Error('EIO: the disk is gone');
+      return nodeFiles.readBytes(...range);
+    };
+    const backend = await EmbeddedBackend.start({ threads: 1, files: { ...nodeFiles, readBytes } });
+    await backend.createPolicy('policy', { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 });
+    left = 6;
+    await expect(backend.load('policy', directory, { optimizer: false })).rejects.toThrow(CheckpointError);
+    const broken = /'policy' has a part of a checkpoint that could not be read/;
+    await expect(backend.logits('policy', tokens)).rejects.toThrow(broken);
+    await expect(backend.save('policy', root, { optimizer: false })).rejects.toThrow(broken);
+    left = Number.POSITIVE_INFINITY;
+    await backend.load('policy', directory, { optimizer: false });
+    await backend.createPolicy('whole', { type: 'directory', directory });
+    expect(await backend.logits('policy', tokens)).toEqual(await backend.logits('whole', tokens));
+    await backend.dispose();
   });
 });
 

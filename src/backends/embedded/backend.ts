@@ -230,6 +230,7 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
     const buffers = optimizer?.buffers ?? [];
     const state = optimizer && { ...optimizer, buffers: buffers.map(({ name }) => name) };
     await this.#thread.call('beginState', owner, state);
+    let complete = false;
     try {
       let last: Promise<void> = Promise.resolve();
       for (const tensor of [...tensors, ...buffers]) {
@@ -240,8 +241,9 @@ export class EmbeddedBackend implements TrainBackend, SampleBackend {
         }
       }
       await last;
+      complete = true;
     } finally {
-      await this.#thread.call('endState', owner);
+      await this.#thread.call('endState', owner, complete);
     }
   }
 

@@ -59,6 +59,8 @@ interface Resident {
   /** The sampler reads the model's own weights, which saves a copy while nothing changes them. */
   shared: boolean;
   nextVersion: number;
+  /** Its weights are in part those of a file that could not be read to its end. */
+  broken: boolean;
 }
 
 export class Engine {
@@ -103,6 +105,7 @@ export class Engine {
       published: undefined,
       shared: false,
       nextVersion: 0,
+      broken: false,
     });
     if (first !== undefined) model.initialise(first.seed, first.embeddingDeviation);
     return model.parameters;
@@ -248,7 +251,7 @@ export class Engine {
       this.#arrivals.begin(owner, weights, { own: optimizers.trunk, state });
       return;
     }
-    const resident = this.#resident(name);
+    const resident = this.#existing(name);
     this.#beforeChange(resident);
     if (state !== undefined) resident.nextVersion = state.version;
     const { weights, optimizer } = resident.model;
@@ -259,8 +262,12 @@ export class Engine {
     this.#arrivals.take(owner, piece);
   }
 
-  endState(owner: Owner): void {
+  /** With a part of it alone a base is forgotten, and a policy refuses all but another state. */
+  endState(owner: Owner, complete: boolean): void {
     this.#arrivals.end(owner);
+    const { kind, name } = owner;
+    if (kind === 'policy') this.#existing(name).broken = !complete;
+    else if (kind === 'base' && !complete) this.#bases.delete(name);
   }
 
   /** A critic of a policy's shape and present weights. */
@@ -315,6 +322,13 @@ export class Engine {
   }
 
   #resident(name: string): Resident {
+    const resident = this.#existing(name);
+    if (resident.broken)
+      throw new BackendError(`policy '${name}' has a part of a checkpoint that could not be read; load it, or another`);
+    return resident;
+  }
+
+  #existing(name: string): Resident {
     const resident = this.#policies.get(name);
     if (resident === undefined) throw new BackendError(`there is no policy '${name}'`);
     return resident;
