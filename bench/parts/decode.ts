@@ -59,15 +59,18 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
   const peers: Peer[] = [];
   try {
     const some = requests.slice(0, Math.ceil(requests.length / 4));
-    for (const engine of engines) await warmUp(() => engine.decode(some));
+    const mode = options.peers ? 'peers' : 'alone';
+    for (const engine of engines) await warmUp(mode, () => engine.decode(some));
     if (options.peers && places.python !== undefined)
       peers.push(...(await startPeers(context, PART, generatePeers(shape, options.threads, requests, places.python))));
     const [first] = engines;
     if (options.peers && places.llama !== undefined && first !== undefined)
       peers.push(...(await llamaPeers(context, first, requests, places.llama, places.directory)));
     const own = engines.map((engine, i) => decodeContestant(engine, options.threads[i] as number, requests));
-    const budget = BUDGET_SECONDS[options.peers ? 'peers' : 'alone'];
-    const series = await interleave([...own, ...peers], schedule(context, `${PART} ${shape.name}`, budget));
+    const series = await interleave(
+      [...own, ...peers],
+      schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]),
+    );
     noteSkipped(context, PART, shape.name, series);
     const rows = rowsOf(PART, `${shape.name}, ${requests.length} requests`, series);
     noteRows(context, shape, rows);

@@ -33,7 +33,7 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   const peers = await startPeers(context, PART, commands);
   try {
     const some = Math.max(shape.sequence, shape.stepTokens / 4);
-    for (const engine of engines) await warmUp(() => engine.trainStep(some));
+    for (const engine of engines) await warmUp(mode, () => engine.trainStep(some));
     const own = engines.map((engine, i) => trainContestant(engine, shape, options.threads[i] as number, SECONDS[mode]));
     const contestants = [...own, ...peakKernels.map(peakContestant), ...peers];
     const series = await interleave(contestants, schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]));

@@ -5,6 +5,7 @@ import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type ModelDescription, readConfig, writeConfig } from './config.js';
+import { finiteWeights } from './finite.js';
 import { expectedTensors, OUTPUT } from './names.js';
 import type { Place } from './place.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
@@ -78,7 +79,7 @@ async function openWeights(
     for (const tensor of names.flatMap((name) => expected.get(name) ?? [])) requireTensor(stored, tensor, path);
     const wanted = new Set(names);
     for (const [name, tensor] of stored) {
-      if (wanted.has(name)) tensors.set(name, tensor);
+      if (wanted.has(name)) tensors.set(name, finiteWeights(tensor, path));
       else if (expected.has(name))
         strays.push(`${path}: tensor "${name}" is here too, where ${INDEX} does not expect it`);
     }

@@ -8,6 +8,7 @@ import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { AdapterTensors } from '../decoder/adapter.js';
 import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
+import { finiteWeights } from './finite.js';
 import { moduleName } from './names.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { parseWith } from './schema.js';
@@ -149,5 +150,5 @@ export async function openAdapterWeights(
     left.delete(expected.name);
   }
   for (const name of left) throw new CheckpointError(`${file}: tensor "${name}" has no place in this adapter`);
-  return tensors;
+  return new Map([...tensors].map(([name, tensor]) => [name, finiteWeights(tensor, file)]));
 }
