@@ -1,7 +1,7 @@
 import type { TurnRecord } from '../core/advantage.js';
 import { ArgumentError } from '../core/errors.js';
 import type { EpisodeScore } from './estimator.js';
-import { type Groups, groupBy, parentsOf, statisticsOf } from './groups.js';
+import { type Groups, groupBy, parentsOf, statisticsOf, within } from './groups.js';
 
 /** The turns of one step with their groups, each worked out once and only when asked for. */
 export class Batch {
@@ -86,10 +86,11 @@ export class Batch {
     return scores;
   }
 
-  #grouped(name: string, key: (turn: TurnRecord) => string | number, within?: Groups): Groups {
+  #grouped(name: string, key: (turn: TurnRecord) => string | number, outer?: Groups): Groups {
     const known = this.#groups.get(name);
     if (known !== undefined) return known;
-    const groups = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord), within);
+    const named = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord));
+    const groups = outer === undefined ? named : within(outer, named);
     this.#groups.set(name, groups);
     return groups;
   }

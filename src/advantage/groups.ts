@@ -4,30 +4,41 @@ export interface Groups {
   readonly count: number;
 }
 
-/** Groups members by a key, within groups that exist already where `within` is given. Linear in the number of members. */
-export function groupBy(size: number, key: (member: number) => string | number, within?: Groups): Groups {
+/** Groups members by a key. Linear in the number of members. */
+export function groupBy(size: number, key: (member: number) => string | number): Groups {
   const of = new Int32Array(size);
-  const known = Array.from({ length: within?.count ?? 1 }, () => new Map<string | number, number>());
-  let count = 0;
-  let lastName: string | number | undefined;
-  let lastOuter = -1;
+  const ids = new Map<string | number, number>();
+  let last: string | number | undefined;
   for (let i = 0; i < size; i++) {
-    const outer = within === undefined ? 0 : (within.of[i] as number);
     const name = key(i);
     // Members of one group mostly stand side by side, which saves looking their key up.
-    if (i > 0 && name === lastName && outer === lastOuter) {
+    if (i > 0 && name === last) {
       of[i] = of[i - 1] as number;
       continue;
     }
-    const ids = known[outer] as Map<string | number, number>;
-    let id = ids.get(name);
-    if (id === undefined) {
-      id = count++;
-      ids.set(name, id);
-    }
+    of[i] = ids.get(name) ?? ids.size;
+    if (of[i] === ids.size) ids.set(name, ids.size);
+    last = name;
+  }
+  return { of, count: ids.size };
+}
+
+/** Members that are together in both. Linear in the number of members. */
+export function within(outer: Groups, inner: Groups): Groups {
+  const of = new Int32Array(outer.of.length);
+  const cells = outer.count * inner.count;
+  // A table where it is not much larger than the list of members: mostly names repeat from one outer group to the next.
+  const table = cells <= 4 * of.length ? new Int32Array(cells).fill(-1) : undefined;
+  const ids = new Map<number, number>();
+  let count = 0;
+  for (let i = 0; i < of.length; i++) {
+    const cell = (outer.of[i] as number) * inner.count + (inner.of[i] as number);
+    const known = table === undefined ? ids.get(cell) : (table[cell] as number);
+    const id = known === undefined || known < 0 ? count++ : known;
     of[i] = id;
-    lastName = name;
-    lastOuter = outer;
+    if (id === known) continue;
+    if (table === undefined) ids.set(cell, id);
+    else table[cell] = id;
   }
   return { of, count };
 }
