@@ -68,15 +68,20 @@ function inBrowser(headers) {
       server.close();
       server.closeAllConnections();
       chromium?.once('exit', () => {
-        rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+        try {
+          rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+        } catch {
+          // One of the browser's processes was not gone yet; the profile is a temporary directory.
+        }
         then();
       });
-      chromium?.kill();
+      // The whole group: Chromium's own processes outlive it by a moment, and write to the profile.
+      if (chromium?.pid !== undefined) process.kill(-chromium.pid, 'SIGKILL');
     };
     server.listen(0, '127.0.0.1', () => {
       const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'];
       const url = `http://127.0.0.1:${server.address().port}/`;
-      chromium = spawn(browser, [...flags, `--user-data-dir=${profile}`, url], { stdio: 'ignore' });
+      chromium = spawn(browser, [...flags, `--user-data-dir=${profile}`, url], { stdio: 'ignore', detached: true });
       chromium.once('exit', (code) => {
         if (!finished) reject(new Error(`${browser} ended with ${code}`));
       });
