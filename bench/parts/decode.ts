@@ -27,7 +27,7 @@ const PART = 'decode';
 /** Beside peers; without them a shape says how many. */
 const PEER_REQUESTS = 256;
 /** For all engines of one shape together. */
-const BUDGET_SECONDS = { alone: 4, peers: 900 };
+const BUDGET_SECONDS = { alone: 3, peers: 900 };
 const STATIC_BATCHES = [64, 256];
 const PARALLEL_SEQUENCES = [32, 128];
 const TARGETS: Readonly<Record<string, Readonly<Record<string, number | undefined>>>> = {

@@ -12,7 +12,7 @@ const PART = 'train';
 /** A repetition is as many steps as fill this, at least one. */
 const SECONDS = { alone: 0.4, peers: 2 };
 /** For all engines of one shape together. */
-const BUDGET_SECONDS = { alone: 8, peers: 600 };
+const BUDGET_SECONDS = { alone: 5, peers: 600 };
 /** Of the best number of threads of PyTorch, eager or compiled. */
 const PEER_TARGETS: Readonly<Record<string, number>> = { tiny: 2, small: 2.3, base: 2.3 };
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
