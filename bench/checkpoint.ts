@@ -7,6 +7,7 @@ import type { Tokenizer } from '../src/core/tokenizer.js';
 import { writeModelDirectory } from '../src/model/formats/directory.js';
 import { expectedTensors } from '../src/model/formats/names.js';
 import { nodeFiles } from '../src/runs/node-files.js';
+import { bfloat16Header } from '../test/support/bfloat16-checkpoint.js';
 
 /** So many random numbers are drawn, and repeated: drawing all would take a minute for half a billion. */
 const DRAWN = 2 ** 20 + 3; // no multiple of a row
@@ -15,21 +16,11 @@ const DRAWN = 2 ** 20 + 3; // no multiple of a row
 export async function writeCheckpoint(directory: string, config: DecoderConfig, tokenizer: Tokenizer): Promise<void> {
   await writeModelDirectory(nodeFiles, directory, { config, tokenizer, tensors: [] });
   const tensors = expectedTensors(config);
-  const header: Record<string, unknown> = {};
-  let end = 0;
-  for (const { name, shape } of tensors) {
-    const start = end;
-    end += 2 * shape.reduce((a, b) => a * b, 1);
-    header[name] = { dtype: 'BF16', shape, data_offsets: [start, end] };
-  }
-  const json = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeUInt32LE(json.length);
   const random = new RandomStream('bench checkpoint');
   const drawn = Float32Array.from({ length: DRAWN }, () => random.normal());
   const file = await open(join(directory, 'model.safetensors'), 'w');
   try {
-    await file.write(Buffer.concat([length, json]));
+    await file.write(bfloat16Header(tensors).header);
     for (const { shape } of tensors) {
       const [rows = 1, inputs] = shape;
       // Norms are 1; matrices keep the size of what goes through them.

@@ -3,20 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TrainingSample } from '../../src/core/sample.js';
+import { plainAdamW } from '../../test/support/adamw.js';
 import { writeBaseModel } from '../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../test/support/tinker-fake/open.js';
 import type { Context } from '../context.js';
 
 const LATENCY_MS = 100;
 const UPDATES = 5;
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-3,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
+const optimizer = plainAdamW(1e-3);
 const sample: TrainingSample = {
   tokens: Int32Array.from([3, 4, 5, 6]),
   mask: Uint8Array.from([0, 0, 1, 1]),

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { golden, goldenPath, goldensMissing } from '../../test/goldens.js';
+import { bfloat16Header } from '../../test/support/bfloat16-checkpoint.js';
 import type { LoadedPolicy } from '../backends/embedded/loaded-policy.js';
 import type { DecoderConfig } from '../core/backend.js';
 import { ArgumentError, BackendError, CheckpointError } from '../core/errors.js';
@@ -199,19 +200,10 @@ describe.skipIf(goldensMissing)('checkpoints of Hugging Face (needs ../shared/go
 async function writeZeros(path: string, sizes: DecoderConfig): Promise<string> {
   await nodeFiles.makeDirectory(path);
   await writeModelDirectory(nodeFiles, path, { config: sizes, tokenizer, tensors: [] });
-  let end = 0;
-  const header: Record<string, unknown> = {};
-  for (const { name, shape } of expectedTensors(sizes)) {
-    const start = end;
-    end += 2 * shape.reduce((a, b) => a * b, 1);
-    header[name] = { dtype: 'BF16', shape, data_offsets: [start, end] };
-  }
-  const json = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeUInt32LE(json.length);
+  const { header, numbers } = bfloat16Header(expectedTensors(sizes));
   const file = join(path, 'model.safetensors');
-  await writeFile(file, Buffer.concat([length, json]));
-  await truncate(file, length.length + json.length + end);
+  await writeFile(file, header);
+  await truncate(file, header.length + numbers);
   return path;
 }
 

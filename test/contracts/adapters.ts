@@ -8,6 +8,7 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
+import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
@@ -153,7 +154,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         one.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.1)),
         );
-        expect(one.optimStep({ optimizer: adamw(1e-2), clipNorm: 1 }).applied).toBe(true);
+        expect(one.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 1 }).applied).toBe(true);
       }
       expect(base.tensors.flat).toEqual(before);
       expect(two.trained).toEqual(other);
@@ -167,7 +168,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         model.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
         );
-        model.optimStep({ optimizer: adamw(2e-2), clipNorm: 1 });
+        model.optimStep({ optimizer: plainAdamW(2e-2), clipNorm: 1 });
       }
       expect(nll()).toBeLessThan(0.8 * before);
     });
@@ -198,7 +199,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         const model = new PolicyModel(kernels, { base: shared, adapter });
         model.initialise(1);
         for (let i = 0; i < 2; i++) model.accumulate([short], () => [new Float32Array(tokens.length).fill(1)]);
-        model.optimStep({ optimizer: adamw(1e-3), clipNorm: 1 });
+        model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
         const sampler = new Sampler(kernels, shared);
         sampler.load('policy', model.trained, 1, adapter);
         const request = {
@@ -219,8 +220,4 @@ export function adapterContract(name: string, create: () => Kernels): void {
       expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(parameterCount(large));
     });
   });
-}
-
-function adamw(learningRate: number) {
-  return { type: 'adamw', learningRate, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 } as const;
 }

@@ -2,7 +2,6 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type {
-  AdamWSettings,
   DecoderConfig,
   GenerateRequest,
   Generation,
@@ -15,6 +14,7 @@ import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import { normalizerOf } from '../../src/loss/merge.js';
 import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
+import { plainAdamW } from '../support/adamw.js';
 
 const tokenizer = bytesTokenizer();
 const config: DecoderConfig = {
@@ -29,14 +29,7 @@ const config: DecoderConfig = {
   ropeBase: 10_000,
   normEpsilon: 1e-6,
 };
-const optimizer: AdamWSettings = {
-  type: 'adamw',
-  learningRate: 1e-2,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-};
+const optimizer = plainAdamW(1e-2);
 const ppo = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' } as const;
 const crossEntropy = { type: 'demonstrations' } as const;
 

@@ -9,18 +9,12 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
 import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
+import { plainAdamW } from '../support/adamw.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
 const adapter: AdapterSettings = { rank: 3, alpha: 5, targets: PROJECTIONS };
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-2,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
+const optimizer = plainAdamW(1e-2);
 
 /** The same numbers in float32 and, the matrices, in bfloat16; norms and biases have all of their bits in both. */
 function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {

@@ -7,6 +7,7 @@ import { PolicyModel } from '../../src/model/decoder/policy.js';
 import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
 import { DecoderWeights } from '../../src/model/decoder/weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
+import { plainAdamW } from '../support/adamw.js';
 
 /** A small decoder without any feature of its own. */
 export const plain: DecoderConfig = {
@@ -134,7 +135,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
         expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
       }
-      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
     });
 
     it('has the same gradient, bit for bit, when layers are computed again instead of kept', () => {
@@ -161,16 +162,16 @@ export function decoderContract(name: string, create: () => Kernels): void {
         return { gradientNorm, own, pick };
       });
       const both = Float32Array.from(model.gradient);
-      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       model.accumulate(sequences, ones);
       const whole = Float32Array.from(model.gradient);
-      model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       const scale = Math.max(...whole.map(Math.abs));
       for (let i = 0; i < whole.length; i++)
         expect(Math.abs((both[i] as number) - (whole[i] as number))).toBeLessThan(1e-5 * scale);
       for (const { gradientNorm, own, pick } of norms) {
         expect(model.accumulate(own, pick).gradientNorm).toBe(gradientNorm);
-        model.optimStep({ optimizer: adamw(0), clipNorm: 0 });
+        model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       }
     });
 
@@ -269,7 +270,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         learner.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
         );
-        learner.optimStep({ optimizer: adamw(1e-2), clipNorm: 1 });
+        learner.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 1 });
       }
       expect(nll()).toBeLessThan(0.5 * before);
     });
@@ -279,13 +280,9 @@ export function decoderContract(name: string, create: () => Kernels): void {
       model.accumulate(sequences, (indices) =>
         indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(Number.NaN)),
       );
-      expect(model.optimStep({ optimizer: adamw(1), clipNorm: 1 }).applied).toBe(false);
+      expect(model.optimStep({ optimizer: plainAdamW(1), clipNorm: 1 }).applied).toBe(false);
       expect(model.trained).toEqual(before);
       expect(model.gradient.every((g) => g === 0)).toBe(true);
     });
   });
-}
-
-function adamw(learningRate: number) {
-  return { type: 'adamw', learningRate, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 } as const;
 }

@@ -8,6 +8,7 @@ import { EmbeddedBackend } from '../../src/backends/embedded/backend.js';
 import { PROJECTIONS } from '../../src/core/backend.js';
 import { RandomStream } from '../../src/core/random.js';
 import { nodeFiles } from '../../src/runs/node-files.js';
+import { plainAdamW } from '../support/adamw.js';
 import { writeExpected } from './expected.js';
 
 const [directory, to] = process.argv.slice(2);
@@ -31,14 +32,7 @@ const samples = Array.from({ length: 8 }, () => ({
   policyVersion: 0,
   agent: 'adapter',
 }));
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-2,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
+const optimizer = plainAdamW(1e-2);
 for (let step = 0; step < 20; step++) {
   await backend.forwardBackward('adapter', samples, { loss: { type: 'demonstrations' }, normalizer: 8 * (length - 1) });
   await backend.optimStep('adapter', { optimizer, clipNorm: 1 });

@@ -1,9 +1,26 @@
-import type { NamedTensor } from '../../src/model/formats/tensor.js';
+import type { NamedTensor, TensorShape } from '../../src/model/formats/tensor.js';
 import { safetensorsBytes } from './memory-files.js';
 
 /** Numbers in bfloat16, rounded towards zero. */
 const halves = (data: Float32Array) =>
   Uint16Array.from(new Uint32Array(data.buffer, data.byteOffset, data.length), (bits) => bits >>> 16);
+
+/** What stands before the numbers in a file of tensors in bfloat16, and how many bytes those take. */
+export function bfloat16Header(tensors: readonly TensorShape[]): {
+  readonly header: Uint8Array;
+  readonly numbers: number;
+} {
+  let end = 0;
+  const entries = tensors.map(({ name, shape }) => {
+    const start = end;
+    end += 2 * shape.reduce((a, b) => a * b, 1);
+    return [name, { dtype: 'BF16', shape, data_offsets: [start, end] }] as const;
+  });
+  const json = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  return { header: Buffer.concat([length, json]), numbers: end };
+}
 
 /** A checkpoint's file with its tensors in bfloat16, and one with the same numbers in float32. */
 export function coarseAndFine(tensors: readonly NamedTensor[]): {
@@ -11,17 +28,11 @@ export function coarseAndFine(tensors: readonly NamedTensor[]): {
   readonly fine: Uint8Array;
 } {
   const rounded = tensors.map(({ name, shape, data }) => ({ name, shape, halves: halves(data) }));
-  let end = 0;
-  const header = rounded.map(({ name, shape, halves: own }) => {
-    const start = end;
-    end += own.byteLength;
-    return [name, { dtype: 'BF16', shape, data_offsets: [start, end] }] as const;
-  });
-  const json = Buffer.from(JSON.stringify(Object.fromEntries(header)));
-  const length = Buffer.alloc(8);
-  length.writeUInt32LE(json.length);
   return {
-    coarse: Buffer.concat([length, json, ...rounded.map((each) => new Uint8Array(each.halves.buffer))]),
+    coarse: Buffer.concat([
+      bfloat16Header(tensors).header,
+      ...rounded.map((each) => new Uint8Array(each.halves.buffer)),
+    ]),
     fine: safetensorsBytes(
       rounded.map(({ name, shape, halves: own }) => ({
         name,

@@ -4,11 +4,11 @@
  *
  * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */
-
 import { Engine } from '../../src/backends/embedded/engine.js';
 import { packSamples } from '../../src/backends/embedded/sample-batch.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { selectKernels } from '../../src/tensor/select.js';
+import { plainAdamW } from './adamw.js';
 import { countAllocations } from './count-allocations.js';
 
 const POLICY = 'policy';
@@ -16,14 +16,7 @@ const config = {
   ...{ vocabSize: 256, width: 64, layers: 4, heads: 4, kvHeads: 2, headDim: 16, feedForward: 192 },
   ...{ context: 128, ropeBase: 10_000, normEpsilon: 1e-6 },
 };
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-3,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
+const optimizer = plainAdamW(1e-3);
 
 const random = new RandomStream('steady loop');
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend.js';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { coarseAndFine } from '../../../test/support/bfloat16-checkpoint.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
@@ -18,6 +19,17 @@ import { EmbeddedBackend } from './backend.js';
 const root = temporaryRoot();
 backendContract('the embedded engine', () => EmbeddedBackend.start({ threads: 2, files: nodeFiles }), root);
 
+/** Files of which `left` more pieces can be read. */
+function failingDisk(): { left: number; readonly files: Files } {
+  const disk = { left: Number.POSITIVE_INFINITY, files: nodeFiles };
+  const readBytes: Files['readBytes'] = async (...range) => {
+    if (disk.left-- <= 0) throw new Error('EIO: the disk is gone');
+    return nodeFiles.readBytes(...range);
+  };
+  disk.files = { ...nodeFiles, readBytes };
+  return disk;
+}
+
 describe('a checkpoint that cannot be read to its end', () => {
   const config = {
     ...{ vocabSize: 261, width: 8, layers: 1, heads: 2, kvHeads: 1, headDim: 4, feedForward: 12 },
@@ -27,21 +39,17 @@ describe('a checkpoint that cannot be read to its end', () => {
 
   it('leaves no policy behind, and no base; the next attempt reads it whole', async () => {
     const directory = await writeBaseModel(root, { name: 'unreadable', config });
-    let left = Number.POSITIVE_INFINITY;
-    const readBytes: Files['readBytes'] = async (...range) => {
-      if (left-- <= 0) throw new Error('EIO: the disk is gone');
-      return nodeFiles.readBytes(...range);
-    };
-    const backend = await EmbeddedBackend.start({ threads: 1, files: { ...nodeFiles, readBytes } });
+    const disk = failingDisk();
+    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
     const whole = { type: 'directory', directory } as const;
     const settings = { rank: 1, alpha: 1, targets: ['q'] as const };
     const adapted = { type: 'adapter', base: whole, adapter: settings, seed: 1 } as const;
     for (const spec of [whole, adapted]) {
-      left = 6;
+      disk.left = 6;
       const failed = backend.createPolicy(spec.type, spec);
       await expect(failed).rejects.toThrow(CheckpointError);
       await expect(failed).rejects.toThrow(/unreadable\/model\.safetensors: cannot be read: EIO/);
-      left = Number.POSITIVE_INFINITY;
+      disk.left = Number.POSITIVE_INFINITY;
       await backend.createPolicy(spec.type, spec);
     }
     // An adapter changes nothing at first.
@@ -54,19 +62,15 @@ describe('a checkpoint that cannot be read to its end', () => {
 
   it('leaves a policy that was there unused until it is read whole', async () => {
     const directory = await writeBaseModel(root, { name: 'interrupted', config });
-    let left = Number.POSITIVE_INFINITY;
-    const readBytes: Files['readBytes'] = async (...range) => {
-      if (left-- <= 0) throw new Error('EIO: the disk is gone');
-      return nodeFiles.readBytes(...range);
-    };
-    const backend = await EmbeddedBackend.start({ threads: 1, files: { ...nodeFiles, readBytes } });
+    const disk = failingDisk();
+    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
     await backend.createPolicy('policy', { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 });
-    left = 6;
+    disk.left = 6;
     await expect(backend.load('policy', directory, { optimizer: false })).rejects.toThrow(CheckpointError);
     const broken = /'policy' has a part of a checkpoint that could not be read/;
     await expect(backend.logits('policy', tokens)).rejects.toThrow(broken);
     await expect(backend.save('policy', root, { optimizer: false })).rejects.toThrow(broken);
-    left = Number.POSITIVE_INFINITY;
+    disk.left = Number.POSITIVE_INFINITY;
     await backend.load('policy', directory, { optimizer: false });
     await backend.createPolicy('whole', { type: 'directory', directory });
     expect(await backend.logits('policy', tokens)).toEqual(await backend.logits('whole', tokens));
@@ -76,14 +80,7 @@ describe('a checkpoint that cannot be read to its end', () => {
 
 describe('a base whose matrices are stored in bfloat16', () => {
   const adapter = { rank: 2, alpha: 4, targets: ['q', 'v', 'down'] } as const;
-  const optimizer = {
-    type: 'adamw',
-    learningRate: 1e-2,
-    beta1: 0.9,
-    beta2: 0.99,
-    epsilon: 1e-8,
-    weightDecay: 0,
-  } as const;
+  const optimizer = plainAdamW(1e-2);
   const tokens = Int32Array.of(1, 2, 3, 4, 5, 6);
 
   /** The same numbers in two directories. */

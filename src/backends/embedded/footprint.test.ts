@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';
@@ -21,14 +22,7 @@ const config: DecoderConfig = {
   normEpsilon: 1e-6,
 };
 const adapter: AdapterSettings = { rank: 4, alpha: 4, targets: PROJECTIONS };
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-3,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
+const optimizer = plainAdamW(1e-3);
 const length = 1030; // a batch has at least 1024 rows
 
 /** Kernels that know how many bytes they were asked for. */

@@ -1,11 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import type { AdamWSettings, GenerateRequest, SampleBackend, TrainBackend } from '../../core/backend.js';
+import type { GenerateRequest, SampleBackend, TrainBackend } from '../../core/backend.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { LossSpec } from '../../core/loss.js';
 import { randomKey } from '../../core/random.js';
@@ -29,14 +30,7 @@ async function served(options: Partial<FakeOptions> = {}, spec: Partial<TinkerSp
   return all;
 }
 
-const adamw: AdamWSettings = {
-  type: 'adamw',
-  learningRate: 1e-2,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-};
+const adamw = plainAdamW(1e-2);
 const step = { optimizer: adamw, clipNorm: 0 };
 const ppo: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' };
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import type { FakeName } from '../../../test/support/tinker-fake/behaviour.js';
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
@@ -25,7 +26,7 @@ const sample: TrainingSample = {
   policyVersion: 0,
   agent: 'agent',
 };
-const adamw = { type: 'adamw', learningRate: 1e-2, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 } as const;
+const adamw = plainAdamW(1e-2);
 
 /** A policy after one update, published and so saved. */
 async function served(behaves: FakeName = 'skyrl-jax') {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plain, randomSequence, shake } from '../../../test/contracts/decoder.js';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { RandomStream } from '../../core/random.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { CriticModel } from './critic.js';
@@ -86,14 +87,7 @@ describe.each(Object.entries(sources))('a critic of %s', (_, source) => {
     model.trunkChanged();
     expect(model.values(sequences).every((row) => row.every((value) => value === 0))).toBe(true);
     const errors: number[] = [];
-    const optimizer = {
-      type: 'adamw',
-      learningRate: 0.02,
-      beta1: 0.9,
-      beta2: 0.99,
-      epsilon: 1e-8,
-      weightDecay: 0,
-    } as const;
+    const optimizer = plainAdamW(0.02);
     for (let i = 0; i < 12; i++) {
       let error = 0;
       model.accumulate(sequences, (index, values) => {

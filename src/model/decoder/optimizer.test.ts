@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import type { OptimizerSettings, SgdSettings } from '../../core/backend.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { Optimizer } from './optimizer.js';
@@ -17,14 +18,7 @@ const sgd = (changes: Partial<SgdSettings> = {}): SgdSettings => ({
   weightDecay: 0,
   ...changes,
 });
-const adamw: OptimizerSettings = {
-  type: 'adamw',
-  learningRate: 0.1,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-};
+const adamw = plainAdamW(0.1);
 
 function stepsOf(optimizer: Optimizer, settings: OptimizerSettings, weights: Float32Array, scale = 1): number[][] {
   return gradients.map((gradient) => {
