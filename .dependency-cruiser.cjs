@@ -1,18 +1,22 @@
 // The walls of DESIGN: imports go only downward in this list, and there is no cycle.
 const rooms = [
   'cli',
+  'studies',
   'report',
+  'run',
   'training',
   'recipe',
-  'runs',
+  'store',
   'rollout',
   'backends',
   'teams',
   'tasks',
   'advantage',
-  'loss',
   'model',
   'tensor',
+  'contract',
+  'loss',
+  'platform',
   'core',
 ];
 

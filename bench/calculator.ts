@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { tinyDecoder } from '../src/model/spec.js';
 import { defineRecipe } from '../src/recipe/define.js';
-import { arithmetic, arithmeticSymbols } from '../src/tasks/arithmetic.js';
+import { arithmetic, arithmeticSymbols } from '../src/tasks/generated/arithmetic.js';
 import { gradeMath } from '../src/tasks/grading/math.js';
 import { agent } from '../src/teams/agent.js';
 import { boxed } from '../src/teams/parsers.js';

@@ -1,12 +1,12 @@
 /** A checkpoint such as a hub has: its tensors in bfloat16, with random numbers. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../src/core/backend.js';
+import type { DecoderConfig } from '../src/contract/architecture.js';
 import { RandomStream } from '../src/core/random.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
 import { writeModelDirectory } from '../src/model/formats/directory.js';
 import { expectedTensors } from '../src/model/formats/names.js';
-import { nodeFiles } from '../src/runs/node-files.js';
+import { nodeFiles } from '../src/platform/node-files.js';
 import { bfloat16Header } from '../test/support/bfloat16-checkpoint.js';
 
 /** So many random numbers are drawn, and repeated: drawing all would take a minute for half a billion. */

@@ -3,12 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedBackend } from '../src/backends/embedded/backend.js';
-import { type BaseSpec, type DecoderConfig, PROJECTIONS } from '../src/core/backend.js';
+import { type DecoderConfig, PROJECTIONS } from '../src/contract/architecture.js';
+import type { BaseSpec } from '../src/contract/weights.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
 import { createTokenizer } from '../src/model/tokenizers/create.js';
-import { nodeFiles } from '../src/runs/node-files.js';
+import { nodeFiles } from '../src/platform/node-files.js';
 import { writeCheckpoint } from './checkpoint.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
 

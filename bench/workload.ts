@@ -1,5 +1,5 @@
 /** The work that every engine is given: the model shapes, the training batch and the decoding requests of the targets. */
-import type { DecoderConfig } from '../src/core/backend.js';
+import type { DecoderConfig } from '../src/contract/architecture.js';
 import { RandomStream } from '../src/core/random.js';
 import { parameterCount } from '../src/model/decoder/parameters.js';
 

@@ -2,6 +2,7 @@
 export { estimateAdvantages } from './advantage/estimate.js';
 export type { Estimator } from './advantage/estimator.js';
 export { filterGroups } from './advantage/filter.js';
+export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './backends/embedded/load-policy.js';
 export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';
 export type { EndpointOptions } from './backends/endpoint/spec.js';
 export { tinker } from './backends/tinker/spec.js';
@@ -21,24 +22,34 @@ export {
   TrainingError,
 } from './core/errors.js';
 export type { MetricSink, RunEvent } from './core/events.js';
-export type { LossSpec } from './core/loss.js';
 export { assistant, type Message, system, user } from './core/message.js';
 export { RandomStream } from './core/random.js';
 export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
 export { entropyBonus } from './loss/entropy.js';
 export { klPenalty } from './loss/kl.js';
+export type { LossSpec } from './loss/loss-spec.js';
 export { policyLoss } from './loss/policy-loss.js';
 export { valueLoss } from './loss/value.js';
 export { whiten } from './loss/whiten.js';
 export { checkpoint, lora, tinyDecoder } from './model/spec.js';
 export { defineRecipe } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
-export { arithmetic, arithmeticSymbols } from './tasks/arithmetic.js';
+export {
+  type EvaluateOptions,
+  evaluate,
+  type ResumeOptions,
+  resume,
+  type TrainOptions,
+  type TrainResult,
+  train,
+} from './run/api.js';
+export { type AblateOptions, type AblationResult, ablate } from './studies/ablation/ablate.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';
-export { calculate } from './tasks/calculator.js';
-export { type EncyclopediaOptions, encyclopedia, encyclopediaSearch } from './tasks/encyclopedia.js';
-export { encyclopediaSymbols } from './tasks/encyclopedia-words.js';
-export { type FileOptions, file, type JsonlOptions, jsonl } from './tasks/file.js';
+export { type FileOptions, file, type JsonlOptions, jsonl } from './tasks/files/file-source.js';
+export { arithmetic, arithmeticSymbols } from './tasks/generated/arithmetic.js';
+export { calculate } from './tasks/generated/calculator.js';
+export { type EncyclopediaOptions, encyclopedia, encyclopediaSearch } from './tasks/generated/encyclopedia.js';
+export { encyclopediaSymbols } from './tasks/generated/encyclopedia-words.js';
 export { extractBoxed } from './tasks/grading/boxed.js';
 export { gradeMath } from './tasks/grading/math.js';
 export { exactMatch, normalizeAnswer, tokenF1 } from './tasks/grading/question-answering.js';
@@ -54,14 +65,3 @@ export { type PlannerExecutorVerifierOptions, plannerExecutorVerifier } from './
 export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
 export { solverVerifier } from './teams/solver-verifier.js';
 export { defineTeam } from './teams/team.js';
-export { type AblateOptions, type AblationResult, ablate } from './training/ablate.js';
-export {
-  type EvaluateOptions,
-  evaluate,
-  type ResumeOptions,
-  resume,
-  type TrainOptions,
-  type TrainResult,
-  train,
-} from './training/api.js';
-export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './training/load.js';

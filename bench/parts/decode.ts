@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { openModelDirectory } from '../../src/model/formats/directory.js';
 import { readTensor } from '../../src/model/formats/safetensors.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
-import { nodeFiles } from '../../src/runs/node-files.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
 import {
   attempt,
   type Context,

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { RunEvent } from '../../src/core/events.js';
 import { median } from '../../src/core/statistics.js';
-import { train } from '../../src/training/api.js';
-import { tasksOfStep } from '../../src/training/tasks.js';
+import { train } from '../../src/run/api.js';
+import { tasksOfStep } from '../../src/training/step/step-tasks.js';
 import {
   calculatorRecipe,
   calculatorTasks,

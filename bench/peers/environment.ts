@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { contentHash } from '../../src/runs/cache.js';
+import { contentHash } from '../../src/store/file-cache.js';
 import { cacheDirectory } from '../../src/tensor/native/cache.js';
 
 /** The versions that the targets were set against. */

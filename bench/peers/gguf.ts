@@ -2,7 +2,7 @@
  * Writes a decoder as a GGUF file of float32 tensors for llama.cpp (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md):
  * a header of typed key/value pairs, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
  */
-import type { DecoderConfig } from '../../src/core/backend.js';
+import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { projections } from '../../src/model/formats/names.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
 

@@ -2,12 +2,12 @@ import { ArgumentError } from '../core/errors.js';
 import { whiten } from '../loss/whiten.js';
 import type { Batch } from './batch.js';
 import type { Estimator } from './estimator.js';
-import { gigpo } from './gigpo.js';
-import { magrpo } from './magrpo.js';
+import { gigpo } from './estimators/gigpo.js';
+import { magrpo } from './estimators/magrpo.js';
+import { passK } from './estimators/pass-k.js';
+import { gae, gaeReturns, reinforcePlusPlus, remax } from './estimators/token-level.js';
 import { normalise, type Pool, type Rule, type Settings } from './partition.js';
-import { passK } from './pass-k.js';
 import { rejection } from './rejection.js';
-import { gae, gaeReturns, reinforcePlusPlus, remax } from './token-level.js';
 
 type Of<Type extends Estimator['type']> = Extract<Estimator, { type: Type }>;
 

@@ -1,5 +1,9 @@
 /** From a recipe's description of a backend to the backend: the only place that knows all of them. */
-import type { Capabilities, Hardware, PolicySpec, SampleBackend, TrainBackend } from '../core/backend.js';
+
+import type { TrainBackend } from '../contract/backend.js';
+import type { Capabilities, Hardware } from '../contract/capabilities.js';
+import type { SampleBackend } from '../contract/sampling.js';
+import type { PolicySpec } from '../contract/weights.js';
 import type { Files } from '../core/files.js';
 import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/backend.js';
 import type { BackendSpec } from './spec.js';

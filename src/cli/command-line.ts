@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DrmasError, messageOf } from '../core/errors.js';
-import { packageVersion } from '../runs/version.js';
+import { packageVersion } from '../platform/package-version.js';
 import { type AblateFlags, ablateCommand } from './commands/ablate.js';
 import { doctorCommand } from './commands/doctor.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';

@@ -1,8 +1,9 @@
 /** The one place where the command line meets training, so that its commands can be tested without a model. */
-import { planRun } from '../training/dry-run.js';
-import { probeRecipe } from '../training/probe.js';
-import { evaluateCheckpoint, executeRun } from '../training/run.js';
-import { prepareTasks } from '../training/session.js';
+
+import { evaluateCheckpoint, executeRun } from '../run/execute-run.js';
+import { prepareTasks } from '../run/open-run.js';
+import { planRun } from '../studies/plan/dry-run.js';
+import { probeRecipe } from '../studies/probe/probe-recipe.js';
 
 export const work = { prepareTasks, executeRun, evaluateCheckpoint, planRun, probeRecipe };
 

@@ -2,7 +2,7 @@
  * The event log's vocabulary. One JSON object a line; readers ignore types and fields they do not know.
  * The log is the truth about a run: terminal, report and dashboard are derived from it.
  */
-import type { LossTerms } from './loss.js';
+import type { LossTerms } from './loss-terms.js';
 
 export const EVENT_VERSION = 1;
 

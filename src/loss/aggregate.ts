@@ -1,5 +1,5 @@
 import { ArgumentError } from '../core/errors.js';
-import type { Aggregation } from '../core/loss.js';
+import type { Aggregation } from './loss-spec.js';
 
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { golden, goldensMissing } from '../../test/goldens.js';
-import type { Aggregation, KlKind, LossSpec } from '../core/loss.js';
 import type { TrainingSample } from '../core/sample.js';
 import { createReferenceKernels } from '../tensor/reference/reference.js';
 import { aggregateLoss, aggregationWeights, normalizerOfRows } from './aggregate.js';
 import { entropyBonus } from './entropy.js';
 import { klPenalty, klPenaltyGradient } from './kl.js';
+import type { Aggregation, KlKind, LossSpec } from './loss-spec.js';
 import { objectiveOf } from './objective.js';
 import { policyLoss } from './policy-loss.js';
 import { valueLoss } from './value.js';

@@ -6,8 +6,8 @@
  * objective of Hilton et al. 2022, "Batch size-invariance for policy optimization".
  */
 import { ArgumentError } from '../core/errors.js';
-import type { ImportanceCorrection } from '../core/loss.js';
 import type { Row } from './aggregate.js';
+import type { ImportanceCorrection } from './loss-spec.js';
 
 export interface CorrectionWeights {
   readonly weights: Float64Array; // [T], 0 where masked

@@ -1,4 +1,4 @@
-import type { Aggregation } from '../core/loss.js';
+import type { Aggregation } from './loss-spec.js';
 
 /** What one token contributes. */
 export interface TokenOutcome {

@@ -1,6 +1,6 @@
 import { ArgumentError } from '../core/errors.js';
-import type { KlKind } from '../core/loss.js';
 import { assertSameShape, type Row } from './aggregate.js';
+import type { KlKind } from './loss-spec.js';
 
 /** One estimator (Schulman, "Approximating KL divergence", 2020). */
 interface KlEstimator {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sampleOf } from '../../test/support/samples.js';
-import type { LossSpec } from '../core/loss.js';
+import type { LossSpec } from './loss-spec.js';
 import { mergeSamples, normalizerOf } from './merge.js';
 
 describe('mergeSamples', () => {

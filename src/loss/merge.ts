@@ -6,9 +6,9 @@
  * stay in the normalizer, which is taken from the samples.
  */
 import { ArgumentError } from '../core/errors.js';
-import type { LossSpec } from '../core/loss.js';
 import type { TrainingSample } from '../core/sample.js';
 import { assertSameShape, batchNormalizer, countTokens, hasAdvantage } from './aggregate.js';
+import type { LossSpec } from './loss-spec.js';
 import { lossKind } from './table.js';
 
 /** Advantages of one sign, summed over the copies of a row. */

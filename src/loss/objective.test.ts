@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleOf } from '../../test/support/samples.js';
-import type { ForwardBackwardOptions } from '../core/backend.js';
-import type { KlKind, LossSpec } from '../core/loss.js';
 import type { TrainingSample } from '../core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from './aggregate.js';
 import { klPenalty, klPenaltyGradient } from './kl.js';
+import type { KlKind, LossSpec } from './loss-spec.js';
 import { normalizerOf } from './merge.js';
 import { objectiveOf } from './objective.js';
+import type { ForwardBackwardOptions } from './objective-options.js';
 import { policyLoss } from './policy-loss.js';
 import { lossKind } from './table.js';
 

@@ -2,12 +2,13 @@
  * What an update of a policy minimises, from samples to the gradient of their log-probs. Every backend goes through it: it
  * sends `samples` through its model, hands over their log-probs row by row and propagates the gradients that it gets back.
  */
-import type { ForwardBackwardOptions, LossMetrics } from '../core/backend.js';
+
 import { ArgumentError } from '../core/errors.js';
-import type { LossSpec } from '../core/loss.js';
 import type { TrainingSample } from '../core/sample.js';
 import { assertSameShape, hasAdvantage } from './aggregate.js';
+import type { LossSpec } from './loss-spec.js';
 import { type MergedRow, mergeSamples } from './merge.js';
+import type { ForwardBackwardOptions, LossMetrics } from './objective-options.js';
 import { LossSums } from './sums.js';
 import { correctionOf, lossKind } from './table.js';
 import { EntropySums, KlSums } from './terms.js';

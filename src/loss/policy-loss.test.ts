@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Aggregation, LossSpec } from '../core/loss.js';
 import { normalizerOfRows } from './aggregate.js';
+import type { Aggregation, LossSpec } from './loss-spec.js';
 import { type PolicyLossInput, policyLoss } from './policy-loss.js';
 
 const aggregations: Aggregation[] = [

@@ -1,7 +1,7 @@
-import type { LossMetrics } from '../core/backend.js';
 import { ArgumentError } from '../core/errors.js';
-import type { LossSpec } from '../core/loss.js';
 import { assertSameShape, hasAdvantage, normalizerOfRows, type Row } from './aggregate.js';
+import type { LossSpec } from './loss-spec.js';
+import type { LossMetrics } from './objective-options.js';
 import { LossSums } from './sums.js';
 import { correctionOf, lossKind } from './table.js';
 

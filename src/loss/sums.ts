@@ -1,10 +1,11 @@
 /** Sums of a policy loss over rows of tokens, so that a mini-batch can come row by row, identical samples as one. */
-import type { LossMetrics } from '../core/backend.js';
+
 import { ArgumentError } from '../core/errors.js';
-import type { ImportanceCorrection } from '../core/loss.js';
 import { countTokens, type Row, rowWeight } from './aggregate.js';
 import { correctionWeights } from './importance-correction.js';
 import type { LossKind, TokenOutcome } from './kind.js';
+import type { ImportanceCorrection } from './loss-spec.js';
+import type { LossMetrics } from './objective-options.js';
 
 /** A row as the model sees it, without advantages. */
 export interface RatioRow {

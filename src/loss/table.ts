@@ -1,11 +1,11 @@
 import { ArgumentError } from '../core/errors.js';
-import type { ImportanceCorrection, LossSpec } from '../core/loss.js';
-import { cispo } from './cispo.js';
-import { crossEntropy } from './cross-entropy.js';
-import { gspo } from './gspo.js';
 import type { LossKind } from './kind.js';
-import { ppoClip } from './ppo-clip.js';
-import { sPpo, stPpo, turnPpo } from './st-ppo.js';
+import type { ImportanceCorrection, LossSpec } from './loss-spec.js';
+import { cispo } from './losses/cispo.js';
+import { crossEntropy } from './losses/cross-entropy.js';
+import { gspo } from './losses/gspo.js';
+import { ppoClip } from './losses/ppo-clip.js';
+import { sPpo, stPpo, turnPpo } from './losses/st-ppo.js';
 
 /** Every policy loss by name. A new one is a file of its own and a row here. */
 const losses: { readonly [Type in LossSpec['type']]: (spec: Extract<LossSpec, { type: Type }>) => LossKind } = {

@@ -1,9 +1,9 @@
 /** Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer, as the policy loss adds up. */
 import { ArgumentError } from '../core/errors.js';
-import type { KlTerm } from '../core/loss.js';
 import { countTokens, type Row, rowWeight } from './aggregate.js';
 import type { LossKind } from './kind.js';
 import { klEstimator } from './kl.js';
+import type { KlTerm } from './loss-spec.js';
 
 /** How the policy loss weighs the tokens of a row. */
 export interface Weighing {

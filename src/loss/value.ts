@@ -1,5 +1,5 @@
-import type { Aggregation } from '../core/loss.js';
 import { assertSameShape, countTokens, normalizerOfRows, type Row, rowWeight } from './aggregate.js';
+import type { Aggregation } from './loss-spec.js';
 
 export interface ValueLossOptions {
   readonly clip: number;

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { Estimator } from '../advantage/estimator.js';
 import type { GroupFilter } from '../advantage/filter.js';
-import { PROJECTIONS } from '../core/backend.js';
-import type { LossSpec } from '../core/loss.js';
+import { PROJECTIONS } from '../contract/architecture.js';
+import type { LossSpec } from '../loss/loss-spec.js';
 import type { ModelInput, WholeModelInput } from '../model/spec.js';
 import { ownTokenizerSpec } from '../model/tokenizers/spec.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, extname, relative, resolve } from 'node:path';
-import { codeOf } from '../runs/node-files.js';
+import { codeOf } from '../platform/node-files.js';
 
 /** Specifiers of static imports, re-exports and `import('...')`. A match inside a comment costs nothing but a look. */
 const specifiers = /\b(?:from|import)\s*\(?\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g;

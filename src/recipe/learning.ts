@@ -1,6 +1,6 @@
 /** How a policy learns: the unions of its optimiser and its learning rate, told apart by `type`. */
 import { z } from 'zod';
-import type { OptimizerSettings } from '../core/backend.js';
+import type { OptimizerSettings } from '../contract/optimizer.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);

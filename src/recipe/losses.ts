@@ -1,5 +1,5 @@
 import { RecipeError } from '../core/errors.js';
-import type { LossSpec } from '../core/loss.js';
+import type { LossSpec } from '../loss/loss-spec.js';
 import type { RecipeSettings } from './schema.js';
 
 /** The loss of a policy: its own, or the recipe's. */

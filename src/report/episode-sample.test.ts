@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { madeUpEpisode, recordRun } from '../../test/support/recorded-run.js';
 import { LogError } from '../core/errors.js';
-import { RunDirectory } from '../runs/run-directory.js';
+import { RunDirectory } from '../store/run-directory.js';
 import { sampleEpisodes } from './episode-sample.js';
 
 let root: string;

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { responseTokens } from '../core/episode.js';
 import type { Spike } from '../core/events.js';
 import { mean } from '../core/statistics.js';
-import type { StoredEpisode } from '../runs/episodes.js';
-import { nodeFiles } from '../runs/node-files.js';
-import { numberAt, type Place, type Row, readRows, rowsAt, valueAt } from './logs/rows.js';
+import { nodeFiles } from '../platform/node-files.js';
+import type { StoredEpisode } from '../store/episode-files.js';
+import { numberAt, type Place, type Row, readRows, rowsAt, valueAt } from '../store/log-rows.js';
 
 /** A turn as the page shows it. Texts are positions in the sample's `texts`, so that what siblings share is there once. */
 export interface ShownTurn {

@@ -1,6 +1,6 @@
 import { open, writeFile } from 'node:fs/promises';
 import { messageOf, RunError } from '../core/errors.js';
-import { codeOf } from '../runs/node-files.js';
+import { codeOf } from '../platform/node-files.js';
 import { PAGE_START, renderPage } from './page/page.js';
 import { readRun } from './run-data.js';
 

@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path';
 import type { RunEvent } from '../core/events.js';
-import type { RunRecord } from '../runs/record.js';
-import { RunDirectory } from '../runs/run-directory.js';
+import { RunDirectory } from '../store/run-directory.js';
+import type { RunRecord } from '../store/run-record.js';
 import { type EpisodeSample, sampleEpisodes } from './episode-sample.js';
 
 /** All that a report knows about a run; nothing that does not lie in its directory. */

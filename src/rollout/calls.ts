@@ -1,5 +1,5 @@
-import type { Generation, Sampling } from '../core/backend.js';
-import type { Utterance } from '../core/endpoint.js';
+import type { Generation, Sampling } from '../contract/sampling.js';
+import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
 import type { Message } from '../core/message.js';

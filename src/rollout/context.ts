@@ -1,5 +1,5 @@
-import type { SampleBackend, Sampling } from '../core/backend.js';
-import type { TextBackend } from '../core/endpoint.js';
+import type { SampleBackend, Sampling } from '../contract/sampling.js';
+import type { TextBackend } from '../contract/text-backend.js';
 import type { Task } from '../core/task.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 import type { Team } from '../teams/team.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
-import type { TextBackend, TextRequest } from '../core/endpoint.js';
+import type { TextBackend, TextRequest } from '../contract/text-backend.js';
 import { turnReward } from '../core/episode.js';
 import { assistant, user } from '../core/message.js';
 import { RandomStream, randomKey } from '../core/random.js';

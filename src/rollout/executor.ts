@@ -1,4 +1,4 @@
-import type { Sampling } from '../core/backend.js';
+import type { Sampling } from '../contract/sampling.js';
 import type { Episode, EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Task } from '../core/task.js';

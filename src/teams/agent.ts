@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Sampling } from '../core/backend.js';
+import type { Sampling } from '../contract/sampling.js';
 import { ArgumentError } from '../core/errors.js';
 import { issuesText } from '../core/issues.js';
 import type { Parser } from './parsers.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { playEpisode } from '../rollout/episode.js';
-import { jsonl } from '../tasks/file.js';
+import { jsonl } from '../tasks/files/file-source.js';
 import { bm25Retriever } from '../tasks/retrieval/bm25.js';
 import { readCorpus } from '../tasks/retrieval/corpus.js';
 import type { Passage } from '../tasks/retrieval/retriever.js';

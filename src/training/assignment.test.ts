@@ -15,9 +15,9 @@ import type { Step } from '../core/events.js';
 import { lora, type TinyDecoderInput } from '../model/spec.js';
 import type { RecipeInput } from '../recipe/define.js';
 import { frozen } from '../recipe/frozen.js';
+import { prepareTasks } from '../run/open-run.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam } from '../teams/team.js';
-import { prepareTasks } from './session.js';
 
 const root = temporaryRoot();
 const model = tinyModel;

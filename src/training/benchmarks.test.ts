@@ -3,13 +3,13 @@ import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '
 import { evaluationLines } from '../cli/reporter/slices.js';
 import { RecipeError } from '../core/errors.js';
 import type { EvaluationEvent } from '../core/events.js';
+import { nodeFiles } from '../platform/node-files.js';
 import { defineRecipe } from '../recipe/define.js';
 import { recipeJson } from '../recipe/recipe.js';
 import { resolveRecipe } from '../recipe/resolve.js';
-import { readEpisodes } from '../runs/episodes.js';
-import { nodeFiles } from '../runs/node-files.js';
-import { arithmetic } from '../tasks/arithmetic.js';
-import { prepareTasks } from './session.js';
+import { prepareTasks } from '../run/open-run.js';
+import { readEpisodes } from '../store/episode-files.js';
+import { arithmetic } from '../tasks/generated/arithmetic.js';
 
 const root = temporaryRoot();
 const sums = (operations: [number, number]) => arithmetic({ operations, warmStartOperations: [1, 2], top: 19 });

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import type { Commits } from '../backends/hub/local-models.js';
 import { CheckpointError, messageOf } from '../core/errors.js';
 import type { Files } from '../core/files.js';
+import { warmFrozen } from '../recipe/assignment.js';
 import type { Recipe } from '../recipe/recipe.js';
-import type { Checkpoint } from '../runs/checkpoints.js';
-import { saveCritics } from './critic.js';
-import { warmFrozen } from './frozen.js';
-import { KlCoefficients } from './kl.js';
+import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { Session } from './session.js';
-import { symptomState } from './symptoms.js';
-import { StabilityWatch } from './watch.js';
+import { StabilityWatch } from './stability/stability-watch.js';
+import { symptomState } from './stability/symptoms.js';
+import { saveCritics } from './update/critics.js';
+import { KlCoefficients } from './update/kl-penalty.js';
 
 const STATE = 'state.json';
 

@@ -6,15 +6,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { COMMIT, type HubServer, hubServer } from '../../test/support/hub-server.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { HubError, TaskError } from '../core/errors.js';
 import { checkpoint, lora } from '../model/spec.js';
 import { createTokenizer } from '../model/tokenizers/create.js';
-import { nodeFiles } from '../runs/node-files.js';
-import { RunDirectory } from '../runs/run-directory.js';
-import { jsonl } from '../tasks/file.js';
-import { loadPolicy, loadTokenizer } from './load.js';
-import { evaluateCheckpoint, executeRun } from './run.js';
-import { prepareTasks } from './session.js';
+import { nodeFiles } from '../platform/node-files.js';
+import { evaluateCheckpoint, executeRun } from '../run/execute-run.js';
+import { prepareTasks } from '../run/open-run.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { jsonl } from '../tasks/files/file-source.js';
 
 const root = temporaryRoot();
 const { context, ropeBase = 1e4, ...tiny } = tinyModel;

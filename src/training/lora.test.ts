@@ -11,12 +11,12 @@ import {
   trainTiny,
 } from '../../test/support/tiny-run.js';
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import { checkpoint, lora } from '../model/spec.js';
-import { nodeFiles } from '../runs/node-files.js';
-import type { RunDirectory } from '../runs/run-directory.js';
-import { loadPolicy, loadTokenizer } from './load.js';
+import { nodeFiles } from '../platform/node-files.js';
+import type { RunDirectory } from '../store/run-directory.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

@@ -14,8 +14,8 @@ import {
 import { type Clock, systemClock } from '../core/clock.js';
 import type { MetricSink, RunEvent } from '../core/events.js';
 import type { Recipe } from '../recipe/recipe.js';
-import { RunDirectory } from '../runs/run-directory.js';
-import { executeRun } from './run.js';
+import { executeRun } from '../run/execute-run.js';
+import { RunDirectory } from '../store/run-directory.js';
 
 const root = temporaryRoot();
 const recipe = tinyRecipe();

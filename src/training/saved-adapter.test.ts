@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
-import type { PolicySpec } from '../core/backend.js';
+import { loadPolicy } from '../backends/embedded/load-policy.js';
+import type { PolicySpec } from '../contract/weights.js';
 import { CheckpointError } from '../core/errors.js';
 import { checkpoint, lora, type ModelInput } from '../model/spec.js';
-import { nodeFiles } from '../runs/node-files.js';
-import { loadPolicy } from './load.js';
+import { nodeFiles } from '../platform/node-files.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

@@ -8,12 +8,12 @@ import { BackendError } from '../core/errors.js';
 import type { EpisodeFailed, Step } from '../core/events.js';
 import { mean, standardDeviation } from '../core/statistics.js';
 import type { TaskSource } from '../core/task.js';
+import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeInput } from '../recipe/define.js';
-import { readEpisodes } from '../runs/episodes.js';
-import { nodeFiles } from '../runs/node-files.js';
+import { readEpisodes } from '../store/episode-files.js';
 import { solverVerifier } from '../teams/solver-verifier.js';
+import { StabilityWatch } from './stability/stability-watch.js';
 import { trainTeam } from './train.js';
-import { StabilityWatch } from './watch.js';
 
 const root = temporaryRoot();
 

@@ -5,15 +5,15 @@
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
 import { TrainingError } from '../core/errors.js';
-import { appraise } from './appraise.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
-import { compare } from './compare.js';
-import { evaluatePolicies, evaluationDue } from './evaluate.js';
-import { measureInflation } from './measured-inflation.js';
-import { playStep } from './play.js';
-import { failedEpisodes, gapWarnings, stepEvent } from './record.js';
+import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import type { Session } from './session.js';
-import { updatePolicies } from './update.js';
+import { measureInflation } from './stability/measured-inflation.js';
+import { compare } from './step/advantages.js';
+import { playStep } from './step/rollout-step.js';
+import { failedEpisodes, gapWarnings, stepEvent } from './step/step-event.js';
+import { appraise } from './step/turn-scores.js';
+import { updatePolicies } from './update/update-policies.js';
 
 /**
  * Trains from the session's position to the recipe's last step. Interrupted by the session's signal it stops between two

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/core/backend.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { adapterTensors, mergeAdapter } from '../../src/model/decoder/adapter.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';

@@ -1,17 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type {
-  DecoderConfig,
-  GenerateRequest,
-  Generation,
-  SampleBackend,
-  TrainBackend,
-} from '../../src/core/backend.js';
+import type { DecoderConfig } from '../../src/contract/architecture.js';
+import type { TrainBackend } from '../../src/contract/backend.js';
+import type { GenerateRequest, Generation, SampleBackend } from '../../src/contract/sampling.js';
 import { BackendError, CheckpointError } from '../../src/core/errors.js';
-import type { LossSpec } from '../../src/core/loss.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { TrainingSample } from '../../src/core/sample.js';
+import type { LossSpec } from '../../src/loss/loss-spec.js';
 import { normalizerOf } from '../../src/loss/merge.js';
 import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
 import { plainAdamW } from '../support/adamw.js';

@@ -1,6 +1,6 @@
 /** Bases in bfloat16: every result has the bits that the same numbers in float32 give. */
 import { describe, expect, it } from 'vitest';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/core/backend.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
 import { ArgumentError } from '../../src/core/errors.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';

@@ -9,7 +9,7 @@ import { openModelDirectory } from '../../src/model/formats/directory.js';
 import { decoderPlaces, fromHuggingFace } from '../../src/model/formats/layout.js';
 import { takeTensor } from '../../src/model/formats/place.js';
 import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
-import { nodeFiles } from '../../src/runs/node-files.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { golden, goldenPath, goldensMissing } from '../goldens.js';
 

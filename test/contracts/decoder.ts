@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig } from '../../src/core/backend.js';
+import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { Sequence } from '../../src/model/decoder/batch.js';
 import type { DecoderTensors } from '../../src/model/decoder/parameters.js';

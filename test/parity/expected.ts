@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../../src/core/backend.js';
+import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { RandomStream } from '../../src/core/random.js';
 
 /** Writes a model's logits for a few random prompts as expected.json: [{"ids": [T], "logits": [T * V]}]. */

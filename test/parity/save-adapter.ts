@@ -5,9 +5,9 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { EmbeddedBackend } from '../../src/backends/embedded/backend.js';
-import { PROJECTIONS } from '../../src/core/backend.js';
+import { PROJECTIONS } from '../../src/contract/architecture.js';
 import { RandomStream } from '../../src/core/random.js';
-import { nodeFiles } from '../../src/runs/node-files.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
 import { plainAdamW } from '../support/adamw.js';
 import { writeExpected } from './expected.js';
 

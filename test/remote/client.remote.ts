@@ -1,10 +1,11 @@
 /** The client and the backend on a real server: the same numbers as our own engine, policies that leave each other alone, errors. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
 import { TinkerBackend } from '../../src/backends/tinker/backend.js';
-import { type PolicySpec, PROJECTIONS } from '../../src/core/backend.js';
+import { PROJECTIONS } from '../../src/contract/architecture.js';
+import type { PolicySpec } from '../../src/contract/weights.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
-import { nodeFiles } from '../../src/runs/node-files.js';
-import { loadPolicy } from '../../src/training/load.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
 import { sampleOf } from '../support/samples.js';
 
 const remote = inject('remote');

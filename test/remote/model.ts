@@ -1,7 +1,7 @@
 /** A tiny Qwen3 with random weights and a byte-level tokenizer in Hugging Face's files, for servers that read such. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../../src/core/backend.js';
+import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/parameters.js';
 import { writeConfig } from '../../src/model/formats/config.js';
 import { decoderPlaces } from '../../src/model/formats/layout.js';

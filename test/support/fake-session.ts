@@ -1,14 +1,17 @@
 import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/backend.js';
-import type { ForwardBackwardOptions, OptimStepSettings, TrainBackend } from '../../src/core/backend.js';
+import type { TrainBackend } from '../../src/contract/backend.js';
+import type { OptimStepSettings } from '../../src/contract/optimizer.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { TrainingSample } from '../../src/core/sample.js';
+import type { ForwardBackwardOptions } from '../../src/loss/objective-options.js';
 import { createTokenizer } from '../../src/model/tokenizers/create.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { allModels } from '../../src/recipe/assignment.js';
 import type { Recipe } from '../../src/recipe/recipe.js';
 import { inProcessExecutor } from '../../src/rollout/executor.js';
-import { nodeFiles } from '../../src/runs/node-files.js';
+import { agentSettings, prepareTasks } from '../../src/run/open-run.js';
 import { firstPosition } from '../../src/training/checkpoint.js';
-import { allModels } from '../../src/training/frozen.js';
-import { agentSettings, prepareTasks, type Session } from '../../src/training/session.js';
+import type { Session } from '../../src/training/session.js';
 import { contextFor, type Script, scriptedSampler } from './scripted.js';
 import { createRun } from './tiny-run.js';
 

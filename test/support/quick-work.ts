@@ -1,6 +1,6 @@
 /** Stands in for training where only the order of things matters: as many events as a run has, and scores by seed. */
 import type { Work } from '../../src/cli/wiring.js';
-import { prepareTasks } from '../../src/training/session.js';
+import { prepareTasks } from '../../src/run/open-run.js';
 import { evaluation, finished, started, step } from '../fixtures/run-events.js';
 
 export const quickWork: Pick<Work, 'prepareTasks' | 'executeRun'> = {

@@ -1,6 +1,6 @@
 /** A small run on disk, made up event by event, for the tests of what is derived from a run's files. */
 import type { Episode } from '../../src/core/episode.js';
-import { RunDirectory } from '../../src/runs/run-directory.js';
+import { RunDirectory } from '../../src/store/run-directory.js';
 import { evaluation, started, step, warmup } from '../fixtures/run-events.js';
 
 /** What a hostile model or task might write. */

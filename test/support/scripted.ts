@@ -1,4 +1,4 @@
-import type { GenerateRequest, Generation, SampleBackend, Sampling } from '../../src/core/backend.js';
+import type { GenerateRequest, Generation, SampleBackend, Sampling } from '../../src/contract/sampling.js';
 import type { Tokenizer } from '../../src/core/tokenizer.js';
 import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
 import type { RolloutContext } from '../../src/rollout/context.js';

@@ -12,14 +12,14 @@ import { tinyDecoder } from '../../src/model/spec.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
 import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { RunDirectory, type RunOptions } from '../../src/runs/run-directory.js';
-import { arithmetic, arithmeticSymbols } from '../../src/tasks/arithmetic.js';
+import { type ExecutionOptions, executeRun } from '../../src/run/execute-run.js';
+import { RunDirectory, type RunOptions } from '../../src/store/run-directory.js';
+import { arithmetic, arithmeticSymbols } from '../../src/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/agent.js';
 import { oneOf } from '../../src/teams/parsers.js';
 import { defineTeam } from '../../src/teams/team.js';
 import { cacheDirectory } from '../../src/tensor/native/cache.js';
 import { loadNativeKernels } from '../../src/tensor/native/load.js';
-import { type ExecutionOptions, executeRun } from '../../src/training/run.js';
 
 /** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */
 export function temporaryRoot(): string {

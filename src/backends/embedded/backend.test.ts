@@ -13,7 +13,7 @@ import { openModelDirectory } from '../../model/formats/directory.js';
 import { readTensor } from '../../model/formats/safetensors.js';
 import type { NamedTensor } from '../../model/formats/tensor.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
-import { nodeFiles } from '../../runs/node-files.js';
+import { nodeFiles } from '../../platform/node-files.js';
 import { EmbeddedBackend } from './backend.js';
 
 const root = temporaryRoot();

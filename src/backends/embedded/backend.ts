@@ -1,24 +1,14 @@
-import type {
-  AdapterSettings,
-  BaseSpec,
-  Capabilities,
-  CriticBackend,
-  DecoderConfig,
-  ForwardBackwardOptions,
-  ForwardBackwardResult,
-  GenerateRequest,
-  Generation,
-  OptimStepResult,
-  OptimStepSettings,
-  PolicyInfo,
-  PolicySpec,
-  SampleBackend,
-  TrainBackend,
-} from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { CriticBackend, ForwardBackwardResult, TrainBackend } from '../../contract/backend.js';
+import type { Capabilities } from '../../contract/capabilities.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { GenerateRequest, Generation, SampleBackend } from '../../contract/sampling.js';
+import type { BaseSpec, PolicyInfo, PolicySpec } from '../../contract/weights.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
 import { lossTypes } from '../../loss/table.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';
 import type { SamplerResult } from '../../model/decoder/sampler.js';

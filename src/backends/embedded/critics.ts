@@ -1,4 +1,5 @@
-import type { CriticBackend, OptimStepResult, OptimStepSettings, ValueLossSettings } from '../../core/backend.js';
+import type { CriticBackend, ValueLossSettings } from '../../contract/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import { BackendError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample, ValueSample } from '../../core/sample.js';

@@ -1,15 +1,11 @@
 /** The engine as the worker thread holds it: policies that train, samplers that play, all on one set of kernels. */
-import type {
-  AdapterSettings,
-  DecoderConfig,
-  ForwardBackwardOptions,
-  ForwardBackwardResult,
-  GenerateRequest,
-  OptimStepResult,
-  OptimStepSettings,
-} from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { ForwardBackwardResult } from '../../contract/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { GenerateRequest } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import { objectiveOf } from '../../loss/objective.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
 import { adapterTensors, mergeAdapter } from '../../model/decoder/adapter.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';
 import type { Kernels } from '../../tensor/kernels.js';

@@ -1,5 +1,6 @@
 /** How much memory the engine takes for a policy, from its sizes alone. */
-import type { AdapterSettings, DecoderConfig, OptimizerSettings } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { OptimizerSettings } from '../../contract/optimizer.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/adapter.js';
 import { DEFAULT_BATCH_ROWS, logitRows } from '../../model/decoder/decoder.js';
 import { cacheShape } from '../../model/decoder/key-value-cache.js';

@@ -1,4 +1,4 @@
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import type { FinishReason } from '../../core/episode.js';
 import { ArgumentError, CheckpointError, DrmasError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';

@@ -1,5 +1,7 @@
 /** The critics as the worker thread holds them. */
-import type { OptimStepResult, OptimStepSettings, ValueLossSettings } from '../../core/backend.js';
+
+import type { ValueLossSettings } from '../../contract/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import { BackendError } from '../../core/errors.js';
 import type { ValueSample } from '../../core/sample.js';
 import { valueLoss } from '../../loss/value.js';

@@ -3,7 +3,7 @@
  * second safetensors file.
  */
 import { z } from 'zod';
-import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';

@@ -2,7 +2,7 @@
 import { APIError, OpenAI } from 'openai';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import type { TextBackend, TextRequest, Utterance } from '../../core/endpoint.js';
+import type { TextBackend, TextRequest, Utterance } from '../../contract/text-backend.js';
 import { EndpointError, messageOf } from '../../core/errors.js';
 import { issuesText } from '../../core/issues.js';
 import type { EndpointSpec } from './spec.js';

@@ -6,12 +6,13 @@ import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js'
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import type { GenerateRequest, SampleBackend, TrainBackend } from '../../core/backend.js';
+import type { TrainBackend } from '../../contract/backend.js';
+import type { GenerateRequest, SampleBackend } from '../../contract/sampling.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
-import type { LossSpec } from '../../core/loss.js';
 import { randomKey } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
-import { nodeFiles } from '../../runs/node-files.js';
+import type { LossSpec } from '../../loss/loss-spec.js';
+import { nodeFiles } from '../../platform/node-files.js';
 import { EmbeddedBackend } from '../embedded/backend.js';
 import type { TinkerSpec } from './spec.js';
 

@@ -1,24 +1,15 @@
 import pLimit from 'p-limit';
-import type {
-  AdapterSettings,
-  Capabilities,
-  ForwardBackwardOptions,
-  ForwardBackwardResult,
-  GenerateRequest,
-  Generation,
-  Hardware,
-  OptimStepResult,
-  OptimStepSettings,
-  PolicyInfo,
-  PolicySpec,
-  ProjectionName,
-  SampleBackend,
-  TrainBackend,
-} from '../../core/backend.js';
+import type { AdapterSettings, ProjectionName } from '../../contract/architecture.js';
+import type { ForwardBackwardResult, TrainBackend } from '../../contract/backend.js';
+import type { Capabilities, Hardware } from '../../contract/capabilities.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { GenerateRequest, Generation, SampleBackend } from '../../contract/sampling.js';
+import type { PolicyInfo, PolicySpec } from '../../contract/weights.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { Secret } from '../../core/secret.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
 import { adapterParameterCount } from '../../model/decoder/adapter.js';
 import { EMBEDDED_CAPABILITIES } from '../embedded/backend.js';
 import { readBase } from './base.js';

@@ -1,6 +1,6 @@
 /** What is needed of a model that a server trains: its tokenizer and its sizes, from a directory in the Hugging Face layout. */
 import { z } from 'zod';
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';

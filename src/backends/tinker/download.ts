@@ -1,5 +1,5 @@
 /** Bringing an adapter home: a server's saved weights as the files that PEFT reads. */
-import type { AdapterSettings } from '../../core/backend.js';
+import type { AdapterSettings } from '../../contract/architecture.js';
 import { BackendError, messageOf } from '../../core/errors.js';
 import { Secret } from '../../core/secret.js';
 import { readArchive } from './archive.js';

@@ -1,8 +1,9 @@
 /** Passes of a model over samples: log-probs alone, or a gradient that the server keeps until the next update. */
-import type { ForwardBackwardOptions } from '../../core/backend.js';
-import type { LossSpec } from '../../core/loss.js';
+
 import type { TrainingSample } from '../../core/sample.js';
 import { rowWeight } from '../../loss/aggregate.js';
+import type { LossSpec } from '../../loss/loss-spec.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
 import { lossKind } from '../../loss/table.js';
 import type { Submitted } from './client.js';
 import { chunksOf, datumOf, rowOf } from './datum.js';

@@ -9,7 +9,7 @@ import { eventsOf, temporaryRoot, trainTiny } from '../../../test/support/tiny-r
 import { mean } from '../../core/statistics.js';
 import { checkpoint, lora } from '../../model/spec.js';
 import type { RecipeInput } from '../../recipe/define.js';
-import { executeRun } from '../../training/run.js';
+import { executeRun } from '../../run/execute-run.js';
 
 const root = temporaryRoot();
 let directory = '';

@@ -1,5 +1,5 @@
 /** Sampling from one policy: snapshots of its weights, and requests that play them. */
-import type { GenerateRequest, Generation } from '../../core/backend.js';
+import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { TinkerClient } from './client.js';
 import { finite, type Limits, requireTokens } from './datum.js';

@@ -1,13 +1,11 @@
 /** Training one policy: gradients are collected here, and sent with the update that they are for. */
-import type {
-  ForwardBackwardOptions,
-  ForwardBackwardResult,
-  OptimStepResult,
-  OptimStepSettings,
-} from '../../core/backend.js';
+
+import type { ForwardBackwardResult } from '../../contract/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { type Objective, objectiveOf } from '../../loss/objective.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
 import { chunksOf, finite, type GradientRow, gradientPass, type Limits, requireSample } from './datum.js';
 import { isKind, TinkerError } from './failure.js';
 import type { RemoteModel } from './model.js';

@@ -1,7 +1,7 @@
 import { RecipeError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
-import { type AblateOptions, ablateWith } from '../../training/ablate.js';
-import { type AblationRecord, readAblation } from '../../training/ablate-record.js';
+import { type AblateOptions, ablateWith } from '../../studies/ablation/ablate.js';
+import { type AblationRecord, readAblation } from '../../studies/ablation/ablation-record.js';
 import { type CommandContext, INTERRUPTED } from '../context.js';
 import { ablationLines, endedLine } from '../reporter/ablation.js';
 import { duration, nearPath, wrap } from '../reporter/format.js';

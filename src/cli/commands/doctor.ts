@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
-import { packageVersion } from '../../runs/version.js';
+import { packageVersion } from '../../platform/package-version.js';
 import { cacheDirectory } from '../../tensor/native/cache.js';
 import { inspectNative } from '../../tensor/native/load.js';
 import { selectKernels } from '../../tensor/select.js';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { loadPolicy } from '../../backends/embedded/load-policy.js';
 import { user } from '../../core/message.js';
 import { lora } from '../../model/spec.js';
-import type { RunDirectory } from '../../runs/run-directory.js';
-import { loadPolicy } from '../../training/load.js';
+import type { RunDirectory } from '../../store/run-directory.js';
 
 const root = temporaryRoot();
 let run: RunDirectory;

@@ -1,14 +1,14 @@
 import { cp } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { loadPolicy } from '../../backends/embedded/load-policy.js';
 import { holdsAdapter, locateBase, openAdapter, openPolicy } from '../../backends/embedded/state-files.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
+import { nodeFiles } from '../../platform/node-files.js';
 import { suggestion } from '../../recipe/explain.js';
-import { writeDirectory } from '../../runs/atomic.js';
-import { type Checkpoint, Checkpoints } from '../../runs/checkpoints.js';
-import { nodeFiles } from '../../runs/node-files.js';
-import { RunDirectory } from '../../runs/run-directory.js';
-import { loadPolicy } from '../../training/load.js';
+import { writeDirectory } from '../../store/atomic.js';
+import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
+import { RunDirectory } from '../../store/run-directory.js';
 import type { CommandContext } from '../context.js';
 import { isRemote, writeRemoteAdapter } from './remote-adapter.js';
 

@@ -2,7 +2,7 @@ import { readFile, realpath } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, messageOf } from '../../core/errors.js';
-import { nodeFiles } from '../../runs/node-files.js';
+import { nodeFiles } from '../../platform/node-files.js';
 import type { CommandContext } from '../context.js';
 
 /** Where this package lies: the same from its sources and compiled. */

@@ -1,10 +1,10 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LogError, messageOf } from '../../core/errors.js';
-import { asInspectable, inspect, usualEstimators } from '../../report/inspect.js';
-import { collectLog } from '../../report/logs/collect.js';
-import type { Fields } from '../../report/logs/layouts.js';
-import { codeOf } from '../../runs/node-files.js';
+import { codeOf } from '../../platform/node-files.js';
+import { collectLog } from '../../studies/inspect/collect-turns.js';
+import { asInspectable, inspect, usualEstimators } from '../../studies/inspect/inspect-log.js';
+import type { Fields } from '../../studies/inspect/log-layouts.js';
 import type { CommandContext } from '../context.js';
 import { inspectionLines } from '../reporter/inspection.js';
 import { screenOf } from '../reporter/screen.js';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { Warmup } from '../../core/events.js';
-import { RunDirectory } from '../../runs/run-directory.js';
-import { lastCheckpoint, requestRecipe } from '../../training/request.js';
+import { lastCheckpoint, requestRecipe } from '../../run/request.js';
+import { RunDirectory } from '../../store/run-directory.js';
 import { type CommandContext, INTERRUPTED } from '../context.js';
 import { wrap } from '../reporter/format.js';
 import { probeLines } from '../reporter/probe.js';

@@ -1,7 +1,7 @@
 import { loadRecipe, shippedRecipes } from '../../recipe/load.js';
 import { recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
-import { requestRecipe } from '../../training/request.js';
+import { requestRecipe } from '../../run/request.js';
 import type { CommandContext } from '../context.js';
 import { modelText } from '../reporter/start.js';
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { downloadAdapter } from '../../backends/tinker/download.js';
 import { readSaved, SAVED_POLICY } from '../../backends/tinker/saved-policy.js';
-import { PROJECTIONS } from '../../core/backend.js';
+import { PROJECTIONS } from '../../contract/architecture.js';
 import { RunError } from '../../core/errors.js';
 import { writeAdapterConfig } from '../../model/formats/peft.js';
-import { nodeFiles } from '../../runs/node-files.js';
+import { nodeFiles } from '../../platform/node-files.js';
 
 /** Whether a policy's directory only says where a server keeps its weights. */
 export const isRemote = (directory: string) => nodeFiles.exists(join(directory, SAVED_POLICY));

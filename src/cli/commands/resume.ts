@@ -1,4 +1,4 @@
-import { reopenRun, requestContinuation } from '../../training/request.js';
+import { reopenRun, requestContinuation } from '../../run/request.js';
 import type { CommandContext } from '../context.js';
 import { asked, report, work } from './train.js';
 

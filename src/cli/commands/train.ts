@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import type { Recipe } from '../../recipe/recipe.js';
-import type { Checkpoint } from '../../runs/checkpoints.js';
-import { defaultRunPath, RunDirectory } from '../../runs/run-directory.js';
-import type { RunPlan } from '../../training/dry-run.js';
-import { requestRecipe, runRecord } from '../../training/request.js';
+import { requestRecipe, runRecord } from '../../run/request.js';
+import type { Checkpoint } from '../../store/checkpoint-files.js';
+import { defaultRunPath, RunDirectory } from '../../store/run-directory.js';
+import type { RunPlan } from '../../studies/plan/dry-run.js';
 import type { Tasks } from '../../training/session.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from '../context.js';
 import { planLines } from '../reporter/plan.js';

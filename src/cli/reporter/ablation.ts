@@ -1,6 +1,6 @@
 /** What an ablation shows while it goes on, and the comparison at its end. */
-import type { AblationResult } from '../../training/ablate.js';
-import type { PairedDifference, RunSummary, VariantSummary } from '../../training/ablate-summary.js';
+import type { AblationResult } from '../../studies/ablation/ablate.js';
+import type { PairedDifference, RunSummary, VariantSummary } from '../../studies/ablation/ablation-summary.js';
 import { percent, significant, table, wrap } from './format.js';
 
 /** One line for a run that has ended. */

@@ -1,5 +1,5 @@
 /** One problem's conversation before and after training, from the evaluations' episode files. */
-import type { StoredEpisode } from '../../runs/episodes.js';
+import type { StoredEpisode } from '../../store/episode-files.js';
 import { visible, wrap } from './format.js';
 
 export interface Pair {

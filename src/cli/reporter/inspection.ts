@@ -1,5 +1,5 @@
 /** What `drmas inspect` found, for people. */
-import type { GroupFindings, Inspection } from '../../report/inspect.js';
+import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-log.js';
 import { grouped, percent, significant, table, wrap } from './format.js';
 import { labelled } from './start.js';
 

@@ -1,6 +1,7 @@
 /** What a run will take, for people. */
-import type { Tokens } from '../../training/budget.js';
-import type { RunPlan } from '../../training/dry-run.js';
+
+import type { RunPlan } from '../../studies/plan/dry-run.js';
+import type { Tokens } from '../../studies/plan/token-budget.js';
 import { byteText, grouped, short, table, wrap } from './format.js';
 import { labelled } from './start.js';
 

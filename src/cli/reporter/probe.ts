@@ -1,6 +1,6 @@
 /** What `drmas probe` found, for people. */
-import type { StoredEpisode } from '../../runs/episodes.js';
-import type { ProbeReport } from '../../training/probe.js';
+import type { StoredEpisode } from '../../store/episode-files.js';
+import type { ProbeReport } from '../../studies/probe/probe-recipe.js';
 import { describeTask } from './conversation.js';
 import { duration, percent, significant, table, visible, wrap } from './format.js';
 import { tokensText } from './plan.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
+import { nodeFiles } from '../../platform/node-files.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { readEpisodes } from '../../runs/episodes.js';
-import { nodeFiles } from '../../runs/node-files.js';
+import { readEpisodes } from '../../store/episode-files.js';
 import { choosePair, pairLines } from './conversation.js';
 import { nearPath, wrap } from './format.js';
 import { emptyHistory, type History, remember } from './history.js';

@@ -1,4 +1,4 @@
-import type { OptimStepResult, OptimStepSettings } from '../../core/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import type { Sequence } from './batch.js';
 import { Decoder, type DecoderOptions } from './decoder.js';

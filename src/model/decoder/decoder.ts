@@ -1,5 +1,5 @@
 /** The trained decoder: log-probs of given tokens and, from a gradient on those, the gradient of every weight. */
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels, WeightArray } from '../../tensor/kernels.js';
 import { type PackedBatch, packBatches, type Sequence } from './batch.js';

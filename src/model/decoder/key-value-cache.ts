@@ -1,4 +1,4 @@
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { CacheSlots } from './cache-slots.js';
 

@@ -8,7 +8,7 @@
  * their numbers cannot differ. Rows R are the tokens of all sequences of a batch, one after another. What follows attention
  * is computed for the rows K that somebody looks at: all of them, but in the last layer only those that predict a token.
  */
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Arena } from '../../tensor/arena.js';
 import { type AdaptedRows, type Gradient, multiply, multiplyBackward, narrow, type Stack } from './multiply.js';
 import type { PackedAdapter } from './packed-adapter.js';

@@ -1,5 +1,5 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type AdapterTensors, adapterPair, gatherBlocks } from './adapter.js';
 import type { PackedDecoder } from './packed.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
-import type { OptimizerSettings, SgdSettings } from '../../core/backend.js';
+import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { Optimizer } from './optimizer.js';
 

@@ -1,4 +1,4 @@
-import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type AdaptedMatrix, type AdapterTensors, adaptedMatrices, adapterPair, spreadBlocks } from './adapter.js';
 import type { Matrix } from './parameters.js';

@@ -1,4 +1,4 @@
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Kernels, WeightArray } from '../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './parameters.js';
 

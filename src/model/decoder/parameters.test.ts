@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { mean } from '../../core/statistics.js';
 import { decoderTensors, initialise, parameterCount } from './parameters.js';
 

@@ -1,4 +1,4 @@
-import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
+import type { DecoderConfig, ProjectionName } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import { RandomStream } from '../../core/random.js';
 import { isBfloat16, widen } from '../../tensor/bfloat16.js';

@@ -1,4 +1,5 @@
-import type { DecoderConfig, OptimStepResult, OptimStepSettings } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { initialiseAdapter } from './adapter.js';
 import type { Sequence } from './batch.js';

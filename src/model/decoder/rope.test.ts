@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig, RopeScaling } from '../../core/backend.js';
+import type { DecoderConfig, RopeScaling } from '../../contract/architecture.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { ropeFrequencies, ropeTable } from './rope.js';
 

@@ -4,7 +4,8 @@
  * its key and its token's index only, and rows are computed independently, so batching cannot change a result. Policies that
  * adapt one base are played together: rows of all of them go through the base's matrices at once.
  */
-import type { AdapterSettings, DecoderConfig, Sampling } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { Sampling } from '../../contract/sampling.js';
 import type { FinishReason } from '../../core/episode.js';
 import { ArgumentError } from '../../core/errors.js';
 import { type RandomKey, uniformAt } from '../../core/random.js';

@@ -1,4 +1,4 @@
-import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter.js';

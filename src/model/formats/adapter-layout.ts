@@ -2,7 +2,7 @@
  * Between an adapter's tensors and PEFT's: the engine keeps the A's of the projections that read the same input side by side,
  * and every matrix as [inputs, outputs]; PEFT keeps each as [outputs, inputs].
  */
-import type { AdapterSettings, DecoderConfig } from '../../core/backend.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/adapter.js';
 import { projectionName } from './names.js';
 import type { Place } from './place.js';

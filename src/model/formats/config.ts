@@ -1,6 +1,6 @@
 /** config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2 and Qwen3 families. */
 import { z } from 'zod';
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import { readRope, writeRope } from './rope.js';
 import { parseWith } from './schema.js';

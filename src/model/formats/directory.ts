@@ -1,6 +1,6 @@
 /** A model's directory as Hugging Face lays it out: config.json, safetensors in one file or several, the tokenizer. */
 import { z } from 'zod';
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';

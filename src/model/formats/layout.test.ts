@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/parameters.js';
 import { decoderPlaces, fromHuggingFace } from './layout.js';

@@ -3,7 +3,7 @@
  * read the same input side by side; Hugging Face keeps each as [outputs, inputs]. Both rotate halves of a head (not
  * neighbours), so heads keep their order.
  */
-import type { DecoderConfig } from '../../core/backend.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { WeightArray } from '../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/parameters.js';

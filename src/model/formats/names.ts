@@ -1,5 +1,5 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
-import type { DecoderConfig, ProjectionName } from '../../core/backend.js';
+import type { DecoderConfig, ProjectionName } from '../../contract/architecture.js';
 import { MATRICES, type Matrix, matrixShapes } from '../decoder/parameters.js';
 import type { TensorShape } from './tensor.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import { adapterParameterCount, adapterTensors } from '../decoder/adapter.js';
 import { adapterPlaces } from './adapter-layout.js';

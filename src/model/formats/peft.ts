@@ -3,7 +3,7 @@
  * lora_A [rank, inputs] and lora_B [outputs, rank] of every target in every layer.
  */
 import { z } from 'zod';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../core/backend.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { AdapterTensors } from '../decoder/adapter.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RopeScaling } from '../../core/backend.js';
+import type { RopeScaling } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import { parseWith } from './schema.js';
 

@@ -1,6 +1,6 @@
 import { TaskError } from '../../core/errors.js';
-import { fileRows, formatOf, ROW_NAMES } from '../file-rows.js';
-import { fieldOf, shown } from '../row-fields.js';
+import { fileRows, formatOf, ROW_NAMES } from '../files/file-rows.js';
+import { fieldOf, shown } from '../files/row-fields.js';
 import type { Passage } from './retriever.js';
 
 export interface CorpusFields {

@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedBackend } from '../../../src/backends/embedded/backend.js';
-import type { DecoderConfig } from '../../../src/core/backend.js';
+import type { DecoderConfig } from '../../../src/contract/architecture.js';
 import type { Tokenizer } from '../../../src/core/tokenizer.js';
 import { bytesTokenizer } from '../../../src/model/tokenizers/bytes.js';
-import { nodeFiles } from '../../../src/runs/node-files.js';
+import { nodeFiles } from '../../../src/platform/node-files.js';
 
 /** Writes a small random decoder as a Hugging Face directory, for a fake to serve. Returns the directory. */
 export async function writeBaseModel(

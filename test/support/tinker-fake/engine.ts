@@ -1,5 +1,5 @@
 /** The fake behind its HTTP: sessions, futures, and requests that are computed in order. */
-import { PROJECTIONS } from '../../../src/core/backend.js';
+import { PROJECTIONS } from '../../../src/contract/architecture.js';
 import type { SamplerResult } from '../../../src/model/decoder/sampler.js';
 import type { FakeBehaviour } from './behaviour.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';

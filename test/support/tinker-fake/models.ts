@@ -1,5 +1,6 @@
 /** The models of the fake: real adapters on a small decoder, so that what they are sent can be seen to work. */
-import type { AdapterSettings, GenerateRequest } from '../../../src/core/backend.js';
+import type { AdapterSettings } from '../../../src/contract/architecture.js';
+import type { GenerateRequest } from '../../../src/contract/sampling.js';
 import type { RandomKey } from '../../../src/core/random.js';
 import type { OptimizerState } from '../../../src/model/decoder/optimizer.js';
 import { PolicyModel } from '../../../src/model/decoder/policy.js';
@@ -7,7 +8,7 @@ import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampler.
 import { DecoderWeights } from '../../../src/model/decoder/weights.js';
 import { openModelDirectory } from '../../../src/model/formats/directory.js';
 import { fromHuggingFace } from '../../../src/model/formats/layout.js';
-import { nodeFiles } from '../../../src/runs/node-files.js';
+import { nodeFiles } from '../../../src/platform/node-files.js';
 import type { Kernels } from '../../../src/tensor/kernels.js';
 import { selectKernels } from '../../../src/tensor/select.js';
 import type { FakeBehaviour } from './behaviour.js';

@@ -1,9 +1,9 @@
 /** A backend on a fake server, with short waits. */
 import { TinkerBackend } from '../../../src/backends/tinker/backend.js';
 import type { TinkerSpec } from '../../../src/backends/tinker/spec.js';
-import type { PolicySpec } from '../../../src/core/backend.js';
-import { PROJECTIONS } from '../../../src/core/backend.js';
-import { nodeFiles } from '../../../src/runs/node-files.js';
+import { PROJECTIONS } from '../../../src/contract/architecture.js';
+import type { PolicySpec } from '../../../src/contract/weights.js';
+import { nodeFiles } from '../../../src/platform/node-files.js';
 import type { FakeOptions } from './options.js';
 import { TinkerFake } from './server.js';
 

@@ -1,11 +1,11 @@
 /** A small team trained on a fake server. */
 
 import { type TinkerInput, tinker } from '../../../src/backends/tinker/spec.js';
-import type { DecoderConfig } from '../../../src/core/backend.js';
+import type { DecoderConfig } from '../../../src/contract/architecture.js';
 import { checkpoint, lora } from '../../../src/model/spec.js';
 import { createTokenizer } from '../../../src/model/tokenizers/create.js';
 import type { RecipeInput } from '../../../src/recipe/define.js';
-import { arithmeticSymbols } from '../../../src/tasks/arithmetic.js';
+import { arithmeticSymbols } from '../../../src/tasks/generated/arithmetic.js';
 import { tinyRecipe } from '../tiny-run.js';
 import { writeBaseModel } from './base-model.js';
 

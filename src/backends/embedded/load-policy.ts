@@ -1,0 +1,55 @@
+/** Models and tokenizers from directories and from hubs, for programs of one's own. */
+import { availableParallelism } from 'node:os';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { readTokenizer } from '../../model/formats/tokenizer-files.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { modelDirectory } from '../hub/model-directory.js';
+import { LoadedPolicy } from './loaded-policy.js';
+import { holdsAdapter, locateBase } from './state-files.js';
+
+export interface LoadPolicyOptions {
+  /** Threads of the engine's kernels; by default one a core. */
+  readonly threads?: number;
+  /** For an adapter: the model that it adapts, named as the first argument is; by default what adapter_config.json names. */
+  readonly base?: string;
+  /** Told what takes long at the start, such as a download, or compiling the kernels. */
+  readonly onProgress?: (message: string) => void;
+  /** Ends a download. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Loads a model from a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in one
+ * safetensors file or several, with its tokenizer; or an adapter in PEFT's format, on the model that it names or on
+ * `base`; or a policy of a checkpoint of drmas. It is computed in float32; matrices that are all stored in bfloat16 stay so, which
+ * changes no result. `model` is a directory, or `org/name[@revision]` on a hub: then what the cache lacks is downloaded.
+ * @throws CheckpointError naming file, tensor and expectation; HubError when it cannot be downloaded; TokenizerError when the
+ * tokenizer cannot be used
+ */
+export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
+  const { threads = availableParallelism(), base, signal, onProgress, ...rest } = options;
+  const place = { signal, onProgress };
+  const directory = await modelDirectory(model, place);
+  const own = base === undefined ? undefined : await modelDirectory(base, place);
+  return LoadedPolicy.open(directory, {
+    threads,
+    files: nodeFiles,
+    base: own,
+    ...(onProgress && { onProgress }),
+    ...rest,
+  });
+}
+
+/**
+ * Loads the tokenizer and chat template of such a model, without its weights; of an adapter, those of its base.
+ * @throws CheckpointError naming the file that is missing or unreadable; HubError when it cannot be downloaded;
+ * TokenizerError when its contents cannot be used
+ */
+export async function loadTokenizer(
+  model: string,
+  { signal, onProgress }: Pick<LoadPolicyOptions, 'signal' | 'onProgress'> = {},
+): Promise<Tokenizer> {
+  const directory = await modelDirectory(model, { files: 'tokenizer', signal, onProgress });
+  const adapted = await holdsAdapter(nodeFiles, directory);
+  return readTokenizer(nodeFiles, adapted ? await locateBase(nodeFiles, directory) : directory);
+}

@@ -1,0 +1,53 @@
+/** The architecture of a decoder and of its adapters. */
+
+/** How positions are stretched beyond the context that a model was first trained on. */
+export type RopeScaling =
+  | { readonly type: 'linear'; readonly factor: number }
+  | {
+      readonly type: 'llama3';
+      readonly factor: number;
+      readonly lowFrequencyFactor: number;
+      readonly highFrequencyFactor: number;
+      /** Context length before stretching. */
+      readonly originalContext: number;
+    };
+
+/**
+ * A decoder in the Llama layout: its sizes, and what sets families apart. Field names follow the transformer literature, not
+ * one vendor's file. The features are absent where a decoder does without them, so that equal decoders have equal configs.
+ */
+export interface DecoderConfig {
+  readonly vocabSize: number;
+  readonly width: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly feedForward: number;
+  readonly context: number;
+  readonly ropeBase: number;
+  readonly normEpsilon: number;
+  /** Absent: positions are rotated as they are. */
+  readonly ropeScaling?: RopeScaling;
+  /** Attention projections that add a bias: those of queries, keys and values, or these and the one back to the stream. */
+  readonly attentionBias?: 'qkv' | 'qkvo';
+  /** Queries and keys are normalised (RMSNorm) head by head before the rotation. */
+  readonly queryKeyNorm?: true;
+  /** The output head is a matrix of its own, not the embedding. */
+  readonly untiedOutput?: true;
+}
+
+/** The linear layers of a decoder's layer: four of attention, three of the SwiGLU block. */
+export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+export type ProjectionName = (typeof PROJECTIONS)[number];
+
+/**
+ * A low-rank adapter (LoRA, Hu et al. 2021): y = x W of each target becomes x W + (alpha / rank) (x A) B with A [inputs,
+ * rank] and B [rank, outputs]. Only A and B are trained; W is the base's, and shared by all adapters on it.
+ */
+export interface AdapterSettings {
+  readonly rank: number;
+  readonly alpha: number;
+  /** At least one, in the order of `PROJECTIONS`. */
+  readonly targets: readonly ProjectionName[];
+}

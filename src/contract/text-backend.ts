@@ -1,0 +1,24 @@
+/** A model behind text: text in, text out. It gives no token ids and no log-probs of ours, so nothing can be learnt from it. */
+
+import type { FinishReason } from '../core/episode.js';
+import type { Message } from '../core/message.js';
+import type { Sampling } from './sampling.js';
+
+export interface TextRequest extends Sampling {
+  readonly messages: readonly Message[];
+  /** For servers that can repeat themselves: a function of the episode and the call, in [0, 2^31). */
+  readonly seed: number;
+}
+
+export interface Utterance {
+  readonly text: string;
+  readonly finishReason: FinishReason;
+  /** As the server counts them, with a tokenizer of its own; absent where it does not say. */
+  readonly promptTokens?: number;
+  readonly responseTokens?: number;
+}
+
+export interface TextBackend {
+  /** @throws EndpointError when no request can succeed; other errors are of this one request. Rejects with the signal's reason. */
+  complete(request: TextRequest, signal: AbortSignal): Promise<Utterance>;
+}

@@ -1,0 +1,237 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { chatServer, refuse, say } from '../../test/support/chat-server.js';
+import {
+  createRun,
+  digitTeam,
+  eventsOf,
+  filesOf,
+  temporaryRoot,
+  tinyDefinition,
+  tinyModel,
+  tinyRecipe,
+  trainTiny,
+} from '../../test/support/tiny-run.js';
+import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { EndpointError } from '../core/errors.js';
+import type { EvaluationEvent, RunEvent, Step } from '../core/events.js';
+import { checkpoint } from '../model/spec.js';
+import { nodeFiles } from '../platform/node-files.js';
+import { evaluate, resume, train } from '../run/api.js';
+import { executeRun } from '../run/execute-run.js';
+import { readEpisodes } from '../store/episode-files.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { ablate } from '../studies/ablation/ablate.js';
+import { collectLog } from '../studies/inspect/collect-turns.js';
+import { inspect } from '../studies/inspect/inspect-log.js';
+import { probeRecipe } from '../studies/probe/probe-recipe.js';
+import { frozen } from './frozen.js';
+
+const root = temporaryRoot();
+const model = tinyModel;
+const stepsOf = (events: readonly { type: string }[]) => events.filter((event): event is Step => event.type === 'step');
+const hashOf = async (run: RunDirectory, name: string) => (await filesOf(run))[name];
+
+describe('an agent on a frozen model', () => {
+  const recipe = tinyRecipe({ assign: { solver: 'solver', verifier: frozen(model) } });
+
+  it('plays as the warm start left it, and never trains', async () => {
+    const run = await trainTiny(root, recipe);
+    const names = Object.keys(await filesOf(run)).filter((name) => name.includes('verifier'));
+    expect(names).toEqual([
+      'checkpoints/step-000002/verifier/model.safetensors',
+      'checkpoints/step-000004/verifier/model.safetensors',
+    ]);
+    const [first, last] = await Promise.all(names.map((name) => hashOf(run, name)));
+    expect(last).toBe(first);
+    expect(await hashOf(run, names[0]?.replace('verifier', 'solver') ?? '')).not.toBe(first);
+    const events = await eventsOf(run);
+    expect(events[0]).toMatchObject({ parameters: { solver: expect.any(Number) } });
+    expect(Object.keys((events[0] as { parameters: object }).parameters)).toEqual(['solver']);
+    for (const { agents, policies } of stepsOf(events)) {
+      expect(Object.keys(policies)).toEqual(['solver']);
+      expect(agents.solver).not.toHaveProperty('frozen');
+      expect(agents.verifier).toMatchObject({
+        frozen: true,
+        gradientNorm: 0,
+        maxAbsAdvantage: 0,
+        maxRatioDeviation: 0,
+      });
+      expect(agents.verifier?.turns).toBeGreaterThan(0);
+      expect(agents.verifier?.responseTokens).toBeGreaterThan(0);
+      expect(agents.solver?.maxRatioDeviation).toBe(0);
+    }
+    for (const episode of await readEpisodes(nodeFiles, run.stepEpisodesPath(2)))
+      for (const turn of episode.turns) {
+        const isFrozen = turn.agent === 'verifier';
+        expect([turn.frozen, 'advantage' in turn, turn.policyVersion]).toEqual(
+          isFrozen ? [true, false, 0] : [undefined, true, 1],
+        );
+      }
+  });
+
+  it('goes on from a checkpoint bit for bit, at any number of threads', async () => {
+    const whole = await trainTiny(root, recipe, { threads: 2 });
+    const { path } = await createRun(root, recipe);
+    const controller = new AbortController();
+    const write = ({ type }: RunEvent) => type === 'checkpoint' && controller.abort(new Error('enough'));
+    const first = await RunDirectory.open(path, { sinks: [{ write }] });
+    await expect(executeRun(recipe, first, { threads: 1, signal: controller.signal })).rejects.toThrow('enough');
+    const run = await RunDirectory.open(path);
+    const from = await run.latestCheckpoint();
+    await run.rewind(from);
+    await executeRun(recipe, run, { threads: 1, checkpoint: from });
+    expect(await eventsOf(run)).toEqual(await eventsOf(whole));
+    expect(await filesOf(run)).toMatchObject(await filesOf(whole));
+  });
+
+  it('needs no room in checkpoints where its weights lie elsewhere, and is one for agents with equal models', async () => {
+    const trained = await trainTiny(root, tinyRecipe());
+    const directory = join(trained.path, 'checkpoints', 'step-000004', 'verifier');
+    const created: string[] = [];
+    const { createPolicy } = EmbeddedBackend.prototype;
+    EmbeddedBackend.prototype.createPolicy = function (name, spec) {
+      created.push(name);
+      return createPolicy.call(this, name, spec);
+    };
+    const agents = { ...digitTeam.agents, critic: digitTeam.agents.verifier };
+    const team = { ...digitTeam, agents } as typeof digitTeam;
+    const judge = frozen(checkpoint(directory));
+    const given = tinyDefinition({ team, assign: { solver: 'one', verifier: judge, critic: judge } as never });
+    const { run, events } = await train(given, { run: join(root, 'given'), threads: 1, set: ['training.steps=2'] });
+    EmbeddedBackend.prototype.createPolicy = createPolicy;
+    expect(created.sort()).toEqual(['one', 'verifier']);
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+    expect(await readdir(join(run, 'checkpoints', 'step-000002'))).toEqual(['cursor.json', 'one', 'state.json']);
+    const event = await evaluate(run, { recipe: given, threads: 1, tasks: 3, samples: 2 });
+    const last = events.findLast((known): known is EvaluationEvent & RunEvent => known.type === 'evaluation');
+    expect(event.averageAtK).toBe(last?.averageAtK);
+  });
+});
+
+describe('an agent behind an endpoint', () => {
+  const secret = 'sk-test-of-a-secret';
+  beforeEach(() => void vi.stubEnv('OPENAI_API_KEY', secret));
+  afterEach(() => void vi.unstubAllEnvs());
+
+  /** Approves of every other answer; counts its tokens as 7. */
+  const judge = () =>
+    chatServer((_, response, index) =>
+      say(response, index % 3 === 0 ? '<reject>' : index % 3 === 1 ? '<approve>' : '7'),
+    );
+  const definition = (url: string, options: object = {}) =>
+    tinyDefinition({ assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1', ...options }) } });
+
+  it('plays in training and evaluation, and nothing is learnt from what it says', async () => {
+    const { asked, url } = await judge();
+    const notices: string[] = [];
+    const { run, events } = await train(definition(url), {
+      run: join(root, 'endpoint'),
+      threads: 1,
+      onNotice: (message) => notices.push(message),
+    });
+    expect(asked.length).toBeGreaterThan(4 * 8);
+    expect(asked[0]?.headers.authorization).toBe(`Bearer ${secret}`);
+    expect(asked[0]?.body).toMatchObject({ model: 'judge-1', temperature: 1, max_tokens: 2 });
+    expect(asked[0]?.body.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant']);
+    expect(new Set(asked.map(({ body }) => body.seed)).size).toBe(asked.length);
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        type: 'warning',
+        code: 'endpoint.nondeterministic',
+        message: expect.stringContaining(url),
+      }),
+    );
+    for (const { agents, tokens } of stepsOf(events)) {
+      expect(agents.verifier).toMatchObject({ frozen: true, responseTokens: 7, gradientNorm: 0 });
+      expect(agents.verifier?.invalid).toBeGreaterThan(0);
+      const { turns, responseTokens } = agents.solver ?? { turns: 0, responseTokens: 0 };
+      expect(tokens.sampled).toBeCloseTo(turns * responseTokens, 6);
+    }
+    const evaluation = events.find((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');
+    expect(evaluation?.agents.verifier).toMatchObject({ responseTokens: 7, callsPerEpisode: 1 });
+    const episodes = await readEpisodes(nodeFiles, (await RunDirectory.open(run)).stepEpisodesPath(1));
+    const said = episodes.flatMap(({ turns }) => turns.filter(({ agent }) => agent === 'verifier'));
+    expect(said).toHaveLength(8);
+    for (const turn of said) {
+      expect(turn).toMatchObject({ frozen: true, prompt: [], response: [], logprobs: [] });
+      expect(turn.endpoint).toEqual({ promptTokens: 11, responseTokens: 7 });
+      expect(turn).not.toHaveProperty('advantage');
+    }
+    expect(await readdir(join(run, 'checkpoints', 'step-000004'))).toEqual(['cursor.json', 'solver', 'state.json']);
+    const log = await collectLog([(await RunDirectory.open(run)).stepEpisodesPath(1)]);
+    expect(Object.keys(inspect(log).agents)).toEqual(['solver']);
+  });
+
+  it('leaves no key in any file, nor does an own one', async () => {
+    const { asked, url } = await judge();
+    const own = 'sk-own-secret';
+    const { run } = await train(definition(url, { apiKey: own }), {
+      run: join(root, 'keys'),
+      set: ['training.steps=1'],
+    });
+    expect(asked[0]?.headers.authorization).toBe(`Bearer ${own}`);
+    const names = await readdir(run, { recursive: true, withFileTypes: true });
+    const files = names.filter((entry) => entry.isFile() && /\.jsonl?$/.test(entry.name));
+    const texts = await Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')));
+    expect(texts.join('')).toContain(url);
+    expect(texts.join('')).not.toMatch(/sk-|apiKey/);
+  });
+
+  it('is asked again after a resume, an evaluation, a probe, and in an ablation', async () => {
+    const { asked, url } = await judge();
+    const made = definition(url);
+    const path = join(root, 'again');
+    const controller = new AbortController();
+    const write = ({ type }: RunEvent) => type === 'step' && controller.abort(new Error('enough'));
+    await expect(train(made, { run: path, sinks: [{ write }], signal: controller.signal })).rejects.toThrow('enough');
+    const { events } = await resume(path, made, { threads: 1 });
+    expect(stepsOf(events).map(({ step }) => step)).toEqual([1, 2, 3, 4]);
+    expect(events.filter(({ type }) => type === 'warning')).toHaveLength(1);
+    const before = asked.length;
+    await evaluate(path, { recipe: made, tasks: 2, samples: 2, threads: 1 });
+    expect(asked.length - before).toBe(4);
+    const changes = { assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1' }) } };
+    const report = await probeRecipe(tinyRecipe(changes), { tasks: 2, threads: 1 });
+    expect(Object.keys(report.agents)).toEqual(['solver', 'verifier']);
+    expect(Object.keys(report.estimators.drmas ?? {})).toEqual(['solver']);
+    const { runs } = await ablate(made, {
+      vary: { 'advantage.type': ['grpo', 'drmas'] },
+      seeds: 1,
+      set: ['training.steps=1'],
+      run: join(root, 'ablation'),
+      threads: 1,
+    });
+    expect(runs.map(({ status, agents }) => [status, Object.keys(agents)])).toEqual([
+      ['completed', ['solver']],
+      ['completed', ['solver']],
+    ]);
+  });
+
+  it('that fails now and then costs episodes, and one that refuses us the run', async () => {
+    const flaky = await chatServer((_, response, index) =>
+      index % 4 === 3 ? refuse(response, 400, 'not today') : say(response, '<approve>'),
+    );
+    const { events } = await train(definition(flaky.url), { run: join(root, 'flaky'), threads: 1 });
+    const failures = events.filter((event) => event.type === 'episode.failed');
+    expect(failures.length).toBeGreaterThan(0);
+    expect(failures[0]).toMatchObject({ reason: 'backend', message: expect.stringContaining('400 not today') });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+
+    const closed = await chatServer((_, response) => refuse(response, 401, 'who are you?'));
+    const run = join(root, 'refused');
+    const error = await train(definition(closed.url), { run, threads: 1 }).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(EndpointError);
+    expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining('401 who are you?') });
+    expect((await (await RunDirectory.open(run)).events()).at(-1)).toMatchObject({ reason: 'failed' });
+  });
+
+  it('that hangs ends with the run', async () => {
+    const silent = await chatServer(() => controller.abort(reason));
+    const controller = new AbortController();
+    const reason = new Error('interrupted');
+    const run = train(definition(silent.url), { run: join(root, 'hung'), threads: 1, signal: controller.signal });
+    await expect(run).rejects.toBe(reason);
+  });
+});

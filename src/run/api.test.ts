@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../test/support/tiny-run.js';
+import { ArgumentError, RunError, TrainingError } from '../core/errors.js';
+import type { RunEvent } from '../core/events.js';
+import { resolveRecipe } from '../recipe/resolve.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { evaluate, resume, train } from './api.js';
+import { requestContinuation, requestEvaluation } from './request.js';
+
+const root = temporaryRoot();
+const definition = tinyDefinition();
+const enough = new Error('enough');
+
+/** Begins a run and interrupts it after its second step. */
+async function interrupted(name: string): Promise<string> {
+  const run = join(root, name);
+  const controller = new AbortController();
+  const write = (event: RunEvent) => event.type === 'step' && event.step === 2 && controller.abort(enough);
+  await expect(
+    train(definition, { run, threads: 1, sinks: [{ write }], signal: controller.signal, seed: 3 }),
+  ).rejects.toBe(enough);
+  return run;
+}
+
+describe('a run that was begun by a program', () => {
+  it('goes on with its definition as if it had never stopped', async () => {
+    const path = await interrupted('program');
+    const seen: string[] = [];
+    const { run, events } = await resume(path, definition, {
+      threads: 1,
+      sinks: [{ write: ({ type }) => seen.push(type) }],
+    });
+    expect(run).toBe(path);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
+    expect(seen.at(-1)).toBe('run.finished');
+    const whole = await trainTiny(root, resolveRecipe(definition, { overrides: ['seed=3'] }));
+    const [again, expected] = [await RunDirectory.open(path), whole];
+    expect(await eventsOf(again)).toEqual(await eventsOf(expected));
+    expect(await filesOf(again)).toMatchObject(await filesOf(expected));
+    await expect(resume(path, definition)).rejects.toThrow(/is complete: there is nothing to resume/);
+    const { averageAtK } = await evaluate(path, { recipe: definition, tasks: 2, samples: 1, threads: 1 });
+    expect(averageAtK).toBeGreaterThanOrEqual(0);
+    const by = { recipe: definition, by: ['operations'], tasks: 4, samples: 1, threads: 1 };
+    expect(Object.keys((await evaluate(path, by)).slices?.operations ?? {})).toContain('1');
+  });
+
+  it('says what is missing without it, and what has changed', async () => {
+    const path = await interrupted('changed');
+    const missing = /was begun by a program.*resume\(run, definition\).*evaluate\(run, \{ recipe: definition \}\)/;
+    const asked = [resume, requestContinuation, evaluate, (run: string) => requestEvaluation(run, {})];
+    for (const request of asked) {
+      const error = await request(path).catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(RunError);
+      expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(missing) });
+    }
+    const other = tinyDefinition({ loss: { type: 'gspo' } });
+    await expect(resume(path, other)).rejects.toThrow(/resolves to other settings.*acceptChanges/);
+    const { events } = await resume(path, other, { threads: 1, acceptChanges: true });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+    expect((await RunDirectory.open(path)).record.acceptedChanges).toMatchObject([{ step: 2 }]);
+  });
+});
+
+describe('a request', () => {
+  const { tasks } = definition.input;
+  if (!('load' in tasks)) throw new Error('expected one source');
+
+  it('reads each split once', async () => {
+    const read: string[] = [];
+    const load: typeof tasks.load = (split, schema) => {
+      read.push(split);
+      return tasks.load(split, schema);
+    };
+    await train(tinyDefinition({ tasks: { ...tasks, load } }), { run: join(root, 'once'), set: ['training.steps=0'] });
+    expect(read.sort()).toEqual(['test', 'train']);
+  });
+
+  it('that was right fails with exit code 1 once work has begun', async () => {
+    const at = (): never => {
+      throw new ArgumentError('a wrong length');
+    };
+    const load: typeof tasks.load = async (split) => ({ ...(await tasks.load(split)), at });
+    const run = join(root, 'failed');
+    const error = await train(tinyDefinition({ tasks: { ...tasks, load } }), { run, threads: 1 }).catch((e) => e);
+    expect(error).toBeInstanceOf(TrainingError);
+    expect(error).toMatchObject({ exitCode: 1, message: 'ArgumentError: a wrong length' });
+    expect(error.cause).toBeInstanceOf(ArgumentError);
+    expect((await (await RunDirectory.open(run)).events()).at(-1)).toMatchObject({ reason: 'failed' });
+  });
+});

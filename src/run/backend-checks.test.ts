@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { tinyRecipe } from '../../test/support/tiny-run.js';
+import { EMBEDDED_CAPABILITIES } from '../backends/embedded/backend.js';
+import type { Capabilities } from '../contract/capabilities.js';
+import { checkpoint, lora, type ModelInput } from '../model/spec.js';
+import { frozen } from '../recipe/frozen.js';
+import { requireCapabilities } from './backend-checks.js';
+
+const refused = (
+  overrides: readonly string[],
+  changes: Partial<Capabilities>,
+  message: string | RegExp,
+  recipe: Parameters<typeof tinyRecipe>[0] = {},
+) =>
+  expect(() => requireCapabilities(tinyRecipe(recipe, overrides), { ...EMBEDDED_CAPABILITIES, ...changes })).toThrow(
+    message,
+  );
+
+describe('what a backend cannot do', () => {
+  it('is refused with its path and the reason', () => {
+    refused([], { fullParameters: false }, /^policies.solver.model: the backend 'embedded' trains adapters only/);
+    refused([], { randomModels: false }, /^policies.solver.model: .*no models from a seed/);
+    refused(
+      ['agents.verifier.sampling.temperature=0.5'],
+      { anyTemperature: false },
+      /^agents.verifier.sampling.temperature: .*temperature 1 only, got 0.5/,
+    );
+    refused(['loss.type=gspo'], { losses: ['ppo-clip', 'cispo'] }, /^loss.type: .*no 'gspo'; it has ppo-clip, cispo/);
+    const sgd = 'policies.solver.optimizer.type=sgd';
+    refused([sgd], { optimizers: ['adamw'] }, /^policies.solver.optimizer.type: .*no 'sgd'; it has adamw/);
+    const own = ['policies.verifier.loss={"type":"gspo"}'];
+    refused(own, { losses: ['ppo-clip'] }, /^policies.verifier.loss.type: .*no 'gspo'/);
+    refused(['policies.solver.kl.coefficient=1'], { references: false }, /^policies.solver.kl: .*no model beside/);
+    const bonus = ['policies.solver.entropyCoefficient=0.01'];
+    refused(bonus, { entropyBonus: false }, /^policies.solver.entropyCoefficient: .*no entropy bonus, got 0.01/);
+    refused(['advantage.type=gae'], { critic: false }, /^advantage.type: .*no critic/);
+    refused(['training.spike.action=skip'], { skipsUpdates: false }, /^training.spike.action: /);
+  });
+
+  it('is refused of frozen models too, which need not sample as learners do', () => {
+    const base = checkpoint('model');
+    const solver = { model: lora(base, { rank: 1 }) };
+    const on = (verifier: ModelInput) => ({
+      policies: { solver },
+      assign: { solver: 'solver', verifier: frozen(verifier) },
+    });
+    const path = /^assign.verifier.model: the backend 'embedded' holds adapters only.*got 'checkpoint'/;
+    refused([], { fullParameters: false }, path, on(base));
+    refused(
+      [],
+      { savedAdapters: false },
+      /^assign.verifier.model.from: .*no saved adapters/,
+      on(lora(base, { from: 'a' })),
+    );
+    const cool = tinyRecipe(on(base), ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
+    expect(() => requireCapabilities(cool, { ...EMBEDDED_CAPABILITIES, anyTemperature: false })).not.toThrow();
+  });
+
+  it('is let pass where it is about learning, and nothing is to be learnt', () => {
+    const cool = tinyRecipe({}, ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
+    const can = { ...EMBEDDED_CAPABILITIES, anyTemperature: false };
+    expect(() => requireCapabilities(cool, can)).toThrow(/trains at temperature 1 only/);
+    expect(() => requireCapabilities(cool, can, 'evaluation')).not.toThrow();
+  });
+
+  it('is let pass where the recipe does not ask for it', () => {
+    const least = { losses: ['ppo-clip'], anyTemperature: false, skipsUpdates: false } as const;
+    expect(() => requireCapabilities(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
+  });
+});

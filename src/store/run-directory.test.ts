@@ -1,0 +1,253 @@
+import { existsSync } from 'node:fs';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { step } from '../../test/fixtures/run-events.js';
+import type { Episode, Turn } from '../core/episode.js';
+import { RunError } from '../core/errors.js';
+import type { RunEvent, Spike, Step } from '../core/events.js';
+import { nodeFiles } from '../platform/node-files.js';
+import { readEpisodes } from './episode-files.js';
+import { defaultRunPath, RunDirectory } from './run-directory.js';
+import type { RunRecord } from './run-record.js';
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-runs-'));
+});
+afterEach(() => rm(root, { recursive: true }));
+
+const record: RunRecord = {
+  version: 1,
+  recipe: { source: 'math', overrides: ['seed=2'], codeHash: 'abc' },
+  resolved: { name: 'math', seed: 2 },
+  acceptedChanges: [],
+};
+const clock = { seconds: () => 0, now: () => new Date('2026-01-02T03:04:05Z') };
+const warning = (message: string) => ({ type: 'warning', code: 'test', message }) as const;
+
+const dropped: Spike = {
+  type: 'skipped',
+  step: 1,
+  policy: 'solver',
+  gradientNorm: null,
+  median: 0,
+  action: 'skip',
+  episodes: [],
+};
+const same = { x: 1 };
+
+const episode: Episode = {
+  task: { id: 'one', data: { question: '1+1' } },
+  sample: 0,
+  outcome: { answer: 2n },
+  score: { team: 1, agents: {}, parts: {} },
+  turns: [
+    {
+      agent: 'solver',
+      policy: 'solver',
+      policyVersion: 1,
+      turn: 0,
+      call: 0,
+      messages: [{ role: 'user', content: '1+1' }],
+      prompt: [1, 2],
+      response: [3, 4],
+      logprobs: [-0.1, -0.30000001192092896],
+      temperature: 1,
+      finishReason: 'stop',
+      text: '2',
+      value: 2,
+      valid: true,
+      penalty: 0.25,
+    },
+  ],
+};
+
+describe('creating a run', () => {
+  it('writes recipe.json and can be opened again', async () => {
+    const path = join(root, 'deep', 'run');
+    await RunDirectory.create(path, record);
+    const opened = await RunDirectory.open(path);
+    expect(opened.record).toEqual(record);
+    expect(opened.name).toBe('run');
+    expect(await opened.events()).toEqual([]);
+    expect(await opened.latestCheckpoint()).toBeUndefined();
+  });
+
+  it('refuses a directory with something in it and leaves it alone', async () => {
+    await writeFile(join(root, 'notes.txt'), 'mine');
+    await expect(RunDirectory.create(root, record)).rejects.toThrow(/exists and is not empty/);
+    expect(await readdir(root)).toEqual(['notes.txt']);
+    await mkdir(join(root, 'empty'));
+    await expect(RunDirectory.create(join(root, 'empty'), record)).resolves.toBeDefined();
+  });
+
+  it('says when the place cannot be written', async () => {
+    await writeFile(join(root, 'file'), '');
+    const error = await RunDirectory.create(join(root, 'file', 'run'), record).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(RunError);
+    expect(String(error)).toMatch(/cannot be written/);
+    if (existsSync('/proc'))
+      await expect(RunDirectory.create('/proc/no/run', record)).rejects.toThrow(/cannot be written/);
+  });
+
+  it('refuses to open what is not a run', async () => {
+    await expect(RunDirectory.open(root)).rejects.toThrow(RunError);
+    await writeFile(join(root, 'recipe.json'), '{"version": 1');
+    await expect(RunDirectory.open(root)).rejects.toThrow(/recipe\.json is not JSON/);
+    await writeFile(join(root, 'recipe.json'), '{"version": 1}');
+    await expect(RunDirectory.open(root)).rejects.toThrow(/recipe/);
+  });
+
+  it('gets a name from recipe and time', async () => {
+    const taken = new Set<string>();
+    const files = { ...nodeFiles, exists: async (path: string) => taken.has(path) };
+    const first = await defaultRunPath('my team', { clock, files });
+    expect(first).toMatch(/^runs[/\\]my-team-20260102-\d{6}$/);
+    taken.add(first);
+    expect(await defaultRunPath('my team', { clock, files })).toBe(`${first}-2`);
+  });
+});
+
+describe('the event log', () => {
+  it('stamps events, counts bytes and lines, and feeds the sinks', async () => {
+    const seen: RunEvent[] = [];
+    const run = await RunDirectory.create(join(root, 'run'), record, {
+      clock,
+      sinks: [{ write: (e) => seen.push(e) }],
+    });
+    run.emit(warning('ünïcode'));
+    expect(seen).toEqual([{ ...warning('ünïcode'), time: '2026-01-02T03:04:05.000Z', version: 1 }]);
+    expect(await run.events()).toEqual(seen);
+  });
+
+  it('leaves a torn last line out and names a damaged one', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    run.emit(warning('whole'));
+    const path = join(run.path, 'events.jsonl');
+    await appendFile(path, '{"type":"warn');
+    expect(await run.events()).toHaveLength(1);
+    await appendFile(path, '\n{"type":"warning"}\n');
+    await expect(run.events()).rejects.toThrow(/events\.jsonl:2: expected an event/);
+  });
+});
+
+it('gives measurements that are no numbers back as such, and nothing else', async () => {
+  const run = await RunDirectory.create(join(root, 'run'), record);
+  const agents = {
+    solver: { ...step(1).agents.solver, gradientNorm: Number.NaN, inflation: { predicted: Number.NaN } },
+  };
+  const policies = { solver: { gradientNorm: Number.NaN, learningRate: 0.1 } };
+  const events = [step(1, { agents, policies } as Partial<Step>), dropped];
+  for (const event of events) run.emit(event);
+  expect(await run.events()).toEqual(events.map((event) => expect.objectContaining(event)));
+});
+
+describe('episodes on disk', () => {
+  it('hold whatever a team returned: references back and what cannot be read become text', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    const circular: Record<string, unknown> = { answer: '2', twice: [same, same] };
+    circular.self = circular;
+    const broken = {
+      toJSON() {
+        throw new Error('no');
+      },
+    };
+    const turn = { ...(episode.turns[0] as Turn), value: broken };
+    await run.writeStepEpisodes(1, [
+      { ...episode, outcome: circular },
+      { ...episode, turns: [turn], outcome: broken },
+    ]);
+    const [first, second] = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    expect(first?.outcome).toEqual({ answer: '2', twice: [same, same], self: '[circular]' });
+    expect(second?.outcome).toBe('[cannot be written as JSON: no]');
+    expect(second?.turns[0]).toMatchObject({ text: '2', value: '[cannot be written as JSON: no]' });
+  });
+
+  it('hold tokens, rewards and advantages, each number exactly', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    await run.writeStepEpisodes(12, [episode], [[-1.5]]);
+    await run.writeEvaluationEpisodes(60, [episode]);
+    expect(await readdir(join(run.path, 'episodes'))).toEqual(['evaluation-000060.jsonl', 'step-000012.jsonl']);
+    const [stored] = await readEpisodes(nodeFiles, run.stepEpisodesPath(12));
+    expect(stored?.turns[0]).toEqual({ ...episode.turns[0], reward: 0.75, advantage: -1.5 });
+    expect(stored?.outcome).toEqual({ answer: '2' });
+    const [evaluated] = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(60));
+    expect(evaluated?.turns[0]).not.toHaveProperty('advantage');
+  });
+});
+
+describe('checkpoints', () => {
+  const fill = (text: string) => (directory: string) => writeFile(join(directory, 'state.json'), text);
+
+  it('appear whole under their step and are announced', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    await run.writeCheckpoint(20, fill('20'));
+    await run.writeCheckpoint(100, fill('100'));
+    const latest = await run.latestCheckpoint();
+    expect(latest?.step).toBe(100);
+    expect(await readFile(join(latest?.directory ?? '', 'state.json'), 'utf8')).toBe('100');
+    expect((await run.events()).map((event) => event.type)).toEqual(['checkpoint', 'checkpoint']);
+  });
+
+  it('leave nothing behind when writing fails', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    const failing = run.writeCheckpoint(20, async (directory) => {
+      await fill('half')(directory);
+      throw new Error('disk full');
+    });
+    await expect(failing).rejects.toThrow('disk full');
+    expect(await readdir(join(run.path, 'checkpoints'))).toEqual([]);
+    expect(await run.events()).toEqual([]);
+  });
+
+  it('take log and episodes back to where they were, byte for byte', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record, { clock });
+    const path = join(run.path, 'events.jsonl');
+    run.emit(warning('before'));
+    await run.writeStepEpisodes(1, [episode]);
+    await run.writeCheckpoint(1, fill('1'));
+    const whole = await readFile(path, 'utf8');
+    run.emit(warning('after'));
+    await run.writeStepEpisodes(2, [episode]);
+    await run.writeEvaluationEpisodes(2, [episode]);
+    await appendFile(path, '{"torn');
+    await mkdir(join(run.path, 'checkpoints', '.tmp-step-000002-x'));
+
+    const resumed = await RunDirectory.open(run.path, { clock });
+    await resumed.rewind(await resumed.latestCheckpoint());
+    expect(await readFile(path, 'utf8')).toBe(whole);
+    expect(await readdir(join(run.path, 'episodes'))).toEqual(['step-000001.jsonl']);
+    expect(await readdir(join(run.path, 'checkpoints'))).toEqual(['step-000001']);
+    resumed.emit(warning('again'));
+    expect((await resumed.events()).map((event) => event.type)).toEqual(['warning', 'checkpoint', 'warning']);
+  });
+
+  it('start anew without one, and refuse a log that lost lines', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    run.emit(warning('lost'));
+    await run.rewind(undefined);
+    expect(await run.events()).toEqual([]);
+    run.emit(warning('kept'));
+    await run.writeCheckpoint(1, fill('1'));
+    await writeFile(join(run.path, 'events.jsonl'), '');
+    await expect(run.rewind(await run.latestCheckpoint())).rejects.toThrow(/needs \d+/);
+  });
+
+  it('name the file of a damaged cursor', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    await run.writeCheckpoint(1, fill('1'));
+    await writeFile(join(run.path, 'checkpoints', 'step-000001', 'cursor.json'), '{"step":1}');
+    await expect(run.rewind(await run.latestCheckpoint())).rejects.toThrow(/cursor\.json/);
+  });
+});
+
+it('records that changed code was accepted', async () => {
+  const run = await RunDirectory.create(join(root, 'run'), record, { clock });
+  const changed = await run.acceptChanges('def', { name: 'math' }, 20);
+  expect(changed.record.recipe.codeHash).toBe('def');
+  expect((await RunDirectory.open(run.path)).record.acceptedChanges).toEqual([
+    { time: '2026-01-02T03:04:05.000Z', codeHash: 'abc', step: 20 },
+  ]);
+});

@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { quickWork } from '../../../test/support/quick-work.js';
+import { eventsOf, temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
+import type { RunEvent } from '../../core/events.js';
+import { prepareTasks } from '../../run/open-run.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import { type AblateOptions, type AblateWork, type AblationResult, ablate, ablateWith } from './ablate.js';
+import type { PlannedRun } from './ablation-plan.js';
+
+const root = temporaryRoot();
+let directories = 0;
+const directory = () => join(root, `ablation-${directories++}`);
+
+const recipe = tinyDefinition();
+const vary = { 'advantage.type': ['grpo', 'drmas'] };
+const settings = { vary, seeds: 2, set: ['training.steps=2'], threads: 1 };
+const warmups = async (path: string) =>
+  (await eventsOf(await RunDirectory.open(path))).filter((event) => event.type === 'warmup');
+
+const quickly = (options: Partial<AblateOptions>) => ablateWith(quickWork, recipe, { ...settings, ...options });
+
+/** What was begun, in order. */
+function told() {
+  const begun: string[] = [];
+  return { begun, onBegin: ({ name }: PlannedRun) => void begun.push(name) };
+}
+
+describe('ablate', () => {
+  const run = directory();
+  const { begun, onBegin } = told();
+  let result: AblationResult;
+  beforeAll(async () => {
+    result = await ablate(recipe, { ...settings, run, parallel: 1, onBegin });
+  });
+
+  it('trains each variant with each seed from the same warm start and compares them pair by pair', async () => {
+    const names = ['grpo-seed-1', 'drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2'];
+    expect(begun).toEqual(names);
+    expect(result.runs.map(({ name, status }) => [name, status])).toEqual(names.map((name) => [name, 'completed']));
+
+    const record = async (name: string) => (await RunDirectory.open(join(run, name))).record.resolved;
+    const plain = await record('drmas-seed-2');
+    expect(plain).toMatchObject({
+      seed: 2,
+      warmStart: { seed: 2 },
+      advantage: { type: 'drmas' },
+      training: { steps: 2 },
+    });
+    expect({ ...plain, advantage: 0 }).toEqual({ ...(await record('grpo-seed-2')), advantage: 0 });
+    expect(await warmups(join(run, 'drmas-seed-1'))).toEqual(await warmups(join(run, 'grpo-seed-1')));
+    expect(await warmups(join(run, 'drmas-seed-2'))).not.toEqual(await warmups(join(run, 'grpo-seed-1')));
+
+    const [grpo, drmas] = result.variants;
+    expect([grpo?.variant, drmas?.variant, result.baseline]).toEqual(['grpo', 'drmas', 'grpo']);
+    expect(grpo?.start).toBe(drmas?.start);
+    const scores = (variant: string) => result.runs.filter((run) => run.variant === variant).map(({ score }) => score);
+    const differences = scores('drmas').map((score, i) => score - (scores('grpo')[i] ?? 0));
+    expect(result.differences).toMatchObject([{ variant: 'drmas', baseline: 'grpo', pairs: 2 }]);
+    expect(result.differences[0]?.mean).toBeCloseTo(((differences[0] ?? 0) + (differences[1] ?? 0)) / 2, 12);
+    const written = JSON.parse(await readFile(join(run, 'ablation.json'), 'utf8'));
+    expect(written).toMatchObject({ seeds: 2, baseline: 'grpo', result: { runs: result.runs } });
+  });
+
+  it('makes the same runs several at a time', async () => {
+    const several = directory();
+    const second = await ablate(recipe, { ...settings, run: several, threads: 3, parallel: 3 });
+    expect(second).toEqual({ ...result, directory: several });
+    for (const { name } of result.runs) {
+      const [a, b] = [await RunDirectory.open(join(run, name)), await RunDirectory.open(join(several, name))];
+      expect(await eventsOf(b)).toEqual(await eventsOf(a));
+    }
+  });
+
+  it('gives all pairs the same warm start when one is asked for', async () => {
+    const run = directory();
+    const { runs } = await quickly({ run, warmStartSeed: 5 });
+    const records = await Promise.all(runs.map(({ name }) => RunDirectory.open(join(run, name))));
+    expect(records.map(({ record }) => record.resolved.warmStart)).toMatchObject(Array(4).fill({ seed: 5 }));
+  });
+
+  it('compares with the first value, or with the one that is named', async () => {
+    const { differences } = await quickly({ run: directory(), seeds: 3 });
+    expect(differences).toMatchObject([{ variant: 'drmas', pairs: 3, better: 3, verdict: 'higher' }]);
+    expect(differences[0]?.mean).toBeCloseTo(0.04, 12);
+    const named = await quickly({ run: directory(), seeds: 3, baseline: 'drmas' });
+    expect(named.differences).toMatchObject([{ variant: 'grpo', baseline: 'drmas', better: 0, verdict: 'lower' }]);
+  });
+
+  it('goes on after an interruption, and keeps what is finished', async () => {
+    const run = directory();
+    const whole = await quickly({ run: directory() });
+    const controller = new AbortController();
+    const onEvent = ({ name }: PlannedRun, event: RunEvent) => {
+      if (name === 'drmas-seed-1' && event.type === 'step') controller.abort(new Error('Ctrl-C'));
+    };
+    const interrupted = quickly({ run, parallel: 1, onEvent, signal: controller.signal });
+    await expect(interrupted).rejects.toThrow('Ctrl-C');
+    expect(existsSync(join(run, 'grpo-seed-2'))).toBe(false);
+
+    const { begun, onBegin } = told();
+    const result = await quickly({ run, onBegin });
+    expect(begun).toEqual(['drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2']);
+    expect(result).toEqual({ ...whole, directory: run });
+    const steps = (await (await RunDirectory.open(join(run, 'drmas-seed-1'))).events()).filter(
+      (event) => event.type === 'step',
+    );
+    expect(steps.map((event) => event.step)).toEqual([1, 2]);
+  });
+
+  it('takes more seeds and values into the same directory', async () => {
+    const run = directory();
+    await quickly({ run, seeds: 1 });
+    const { begun, onBegin } = told();
+    const result = await quickly({ vary: { 'advantage.type': ['grpo', 'drmas', 'grpo-turn'] }, run, onBegin });
+    expect(begun).toEqual(['grpo-turn-seed-1', 'grpo-seed-2', 'drmas-seed-2', 'grpo-turn-seed-2']);
+    expect(result.runs).toHaveLength(6);
+  });
+
+  it('leaves a run that fails out of the comparison and goes on with the others', async () => {
+    const work: AblateWork = {
+      prepareTasks,
+      executeRun: async (resolved, ...rest) => {
+        if (resolved.advantage.type === 'drmas' && resolved.seed === 1) throw new Error('out of luck');
+        return quickWork.executeRun(resolved, ...rest);
+      },
+    };
+    const result = await ablateWith(work, recipe, { ...settings, run: directory() });
+    expect(result.runs[1]).toMatchObject({ name: 'drmas-seed-1', status: 'failed', message: 'out of luck' });
+    expect(result.variants).toMatchObject([
+      { runs: 2, failed: 0 },
+      { runs: 1, failed: 1 },
+    ]);
+    expect(result.differences).toMatchObject([{ pairs: 1, verdict: 'unknown' }]);
+  });
+});
+
+describe('ablate refuses before anything is created', () => {
+  it.each<[string, Partial<AblateOptions>, RegExp]>([
+    ['a wrong value', { vary: ['advantage.type=grpo,drmass'] }, /advantage\.type: .*drmass/],
+    ['a wrong leaf', { vary: ['advantag.type=grpo,drmas'] }, /advantag: unknown key/],
+    ['an unknown baseline', { baseline: 'gpro' }, /baseline: there is no variant 'gpro'; did you mean 'grpo'/],
+    ['a seed of all', { set: ['seed=4'] }, /every pair has a seed of its own/],
+  ])('%s', async (_, changes, message) => {
+    const run = directory();
+    await expect(quickly({ run, ...changes })).rejects.toThrow(message);
+    expect(existsSync(run)).toBe(false);
+  });
+
+  it('a directory of something else, or of another comparison', async () => {
+    await expect(quickly({ run: root })).rejects.toThrow(/exists and is no ablation/);
+    const run = directory();
+    await quickly({ run, seeds: 1 });
+    const again = (changes: Partial<AblateOptions>) => quickly({ run, ...changes });
+    await expect(again({ set: [] })).rejects.toThrow(/was begun with other --set/);
+    await expect(again({ warmStartSeed: 1 })).rejects.toThrow(/was begun with another --warm-start-seed/);
+    const other = tinyDefinition({ training: { steps: 2, tasksPerStep: 3 } });
+    await expect(ablateWith(quickWork, other, { ...settings, run })).rejects.toThrow(
+      /grpo-seed-1 was made with other settings/,
+    );
+    await rm(join(run, 'grpo-seed-1', 'recipe.json')); // as a run that was killed while it was created
+    const { begun, onBegin } = told();
+    await again({ seeds: 1, onBegin });
+    expect(begun).toEqual(['grpo-seed-1']);
+  });
+});

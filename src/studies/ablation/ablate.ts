@@ -1,0 +1,218 @@
+/** Comparing variants of a recipe fairly: the same warm starts, tasks and seeds in pairs, several pairs, intervals. */
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { messageOf, RecipeError, RunError } from '../../core/errors.js';
+import type { RunEvent } from '../../core/events.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import type { RecipeDefinition } from '../../recipe/define.js';
+import { suggestion } from '../../recipe/explain.js';
+import type { LoadedRecipe } from '../../recipe/load.js';
+import { type Recipe, recipeJson } from '../../recipe/recipe.js';
+import { resolveRecipe } from '../../recipe/resolve.js';
+import { executeRun } from '../../run/execute-run.js';
+import { prepareTasks } from '../../run/open-run.js';
+import { load, runRecord } from '../../run/request.js';
+import { contentHash } from '../../store/file-cache.js';
+import { defaultRunPath, RunDirectory } from '../../store/run-directory.js';
+import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './ablation-plan.js';
+import { runQueue } from './ablation-queue.js';
+import { type AblationRecord, requireSameAblation, writeAblation } from './ablation-record.js';
+import {
+  type PairedDifference,
+  pairedDifferences,
+  type RunSummary,
+  summariseRun,
+  summariseVariants,
+  type VariantSummary,
+} from './ablation-summary.js';
+
+/** Small models leave most of a machine idle; more runs at once than this only crowd each other. */
+const MOST_PARALLEL = 4;
+
+export interface AblateOptions {
+  /** What to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several make a grid. */
+  readonly vary: Readonly<Record<string, readonly unknown[]>> | readonly string[];
+  /** Pairs, default 5; pair i has seed i and warm start i. */
+  readonly seeds?: number;
+  /** The same warm start for all pairs: the intervals then hold for that warm start alone. */
+  readonly warmStartSeed?: number;
+  /** The variant that the others are compared with; by default the first. */
+  readonly baseline?: string;
+  /** Overrides of every run, as on the command line: `training.steps=20`. */
+  readonly set?: readonly string[];
+  /** The ablation's directory; by default a new one under `runs/`. One that exists is gone on with: finished runs are kept. */
+  readonly run?: string;
+  /** Threads of all runs together; by default one a core. */
+  readonly threads?: number;
+  /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
+  readonly parallel?: number;
+  readonly signal?: AbortSignal;
+  /** Told what a person should know but the event logs need not keep. */
+  readonly onNotice?: (message: string) => void;
+  /** Told once, when the request is known to be good. */
+  readonly onStart?: (plan: AblationPlan) => void;
+  /** Told of every run that begins or goes on. */
+  readonly onBegin?: (run: PlannedRun) => void;
+  /** Receives every event of every run after it was logged. */
+  readonly onEvent?: (run: PlannedRun, event: RunEvent) => void;
+  /** Told of every run that has ended, those that had ended before too. */
+  readonly onEnd?: (run: RunSummary) => void;
+}
+
+export interface AblationPlan {
+  readonly directory: string;
+  readonly runs: readonly PlannedRun[];
+  /** Runs at once. */
+  readonly parallel: number;
+}
+
+export interface AblationResult {
+  /** Holds ablation.json and a run directory for each run. */
+  readonly directory: string;
+  readonly baseline: string;
+  readonly runs: readonly RunSummary[];
+  readonly variants: readonly VariantSummary[];
+  readonly differences: readonly PairedDifference[];
+}
+
+/** What it asks of the rest. */
+export interface AblateWork {
+  readonly prepareTasks: typeof prepareTasks;
+  readonly executeRun: typeof executeRun;
+}
+
+/**
+ * Trains every variant of a recipe with every seed and compares them pair by pair. A run that fails is left out of the
+ * comparison and named in the result; the others go on. Interrupted, it can be called again with the same directory.
+ * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; the signal's reason when
+ *   interrupted
+ */
+export function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
+  return ablateWith({ prepareTasks, executeRun }, recipe, options);
+}
+
+/** `ablate` with the work in somebody else's hands. */
+export async function ablateWith(
+  work: AblateWork,
+  recipe: string | RecipeDefinition,
+  options: AblateOptions,
+): Promise<AblationResult> {
+  const loaded = await load(recipe);
+  const { set = [], seeds = 5, warmStartSeed, signal, onNotice = () => {} } = options;
+  const resolve = (overrides: readonly string[]) => resolveRecipe(loaded.definition, { overrides, name: loaded.name });
+  const vary = variations(options.vary);
+  const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
+  const planned = plannedRuns({ vary, seeds, warmStartSeed, set, hasWarmStart });
+  const variants = [...new Set(planned.map(({ variant }) => variant))];
+  const { baseline = variants[0] ?? '' } = options;
+  if (!variants.includes(baseline))
+    throw new RecipeError(`there is no variant '${baseline}'${suggestion(baseline, variants)}`, 'baseline');
+  const runs = planned.map((run) => ({ ...run, recipe: resolve(run.overrides) }));
+  for (const { recipe } of runs.slice(0, variants.length)) await work.prepareTasks(recipe);
+
+  const directory = options.run ?? (await defaultRunPath(`${loaded.name}-ablation`));
+  const record: AblationRecord = {
+    version: 1,
+    recipe: { source: loaded.source, codeHash: loaded.codeHash, overrides: set },
+    vary,
+    seeds,
+    ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
+    baseline,
+  };
+  await requireSameAblation(directory, record);
+  for (const run of runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
+  await writeAblation(directory, record);
+
+  const { threads = availableParallelism() } = options;
+  const { parallel = parallelFor(runs[0]?.recipe, threads) } = options;
+  const together = Math.min(parallel, runs.length);
+  const shared = { work, loaded, directory, signal, onNotice, threads: Math.max(1, Math.floor(threads / together)) };
+  options.onStart?.({ directory, runs: planned, parallel: together });
+  const summaries = new Map<string, RunSummary>();
+  const jobs = runs.map((run) => ({
+    lane: `warm start ${run.recipe.warmStart === undefined ? run.name : run.recipe.warmStart.seed}`,
+    run: async (openLane: () => void) => {
+      const summary = await perform(shared, run, options, openLane);
+      summaries.set(run.name, summary);
+      options.onEnd?.(summary);
+    },
+  }));
+  await runQueue(jobs, together);
+
+  const ended = runs.flatMap(({ name }) => summaries.get(name) ?? []);
+  const result = {
+    baseline,
+    runs: ended,
+    variants: summariseVariants(ended, variants),
+    differences: pairedDifferences(ended, variants, baseline),
+  };
+  await writeAblation(directory, { ...record, result });
+  return { directory, ...result };
+}
+
+interface Shared {
+  readonly work: AblateWork;
+  readonly loaded: LoadedRecipe;
+  readonly directory: string;
+  readonly threads: number;
+  readonly signal: AbortSignal | undefined;
+  readonly onNotice: (message: string) => void;
+}
+
+/** One run from wherever it stands to its end. Only an interruption is an error here. */
+async function perform(
+  { work, loaded, directory, threads, signal, onNotice }: Shared,
+  planned: PlannedRun & { readonly recipe: Recipe },
+  { onBegin, onEvent }: AblateOptions,
+  openLane: () => void,
+): Promise<RunSummary> {
+  signal?.throwIfAborted();
+  const path = join(directory, planned.name);
+  const write = (event: RunEvent) => {
+    if (event.type !== 'run.started' && event.type !== 'warmup') openLane(); // the pair's warm start is in the cache now
+    onEvent?.(planned, event);
+  };
+  const known = await nodeFiles.exists(join(path, 'recipe.json'));
+  if (!known) await nodeFiles.remove(path); // what is left of one that was killed while it was created
+  const run = known
+    ? await RunDirectory.open(path, { sinks: [{ write }] })
+    : await RunDirectory.create(path, runRecord({ loaded, ...planned }), { sinks: [{ write }] });
+  const before = await run.events();
+  if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed'))
+    return summariseRun(planned, before);
+  onBegin?.(planned);
+  let failure: string | undefined;
+  try {
+    const checkpoint = await run.latestCheckpoint();
+    if (known) await run.rewind(checkpoint);
+    await work.executeRun(planned.recipe, run, { threads, signal, checkpoint, onNotice });
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    failure = messageOf(error);
+  }
+  signal?.throwIfAborted();
+  return summariseRun(planned, await run.events(), failure);
+}
+
+/** @throws RunError when the directory holds a run of something else */
+async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
+  if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
+  const { record } = await RunDirectory.open(path);
+  if (record.recipe.codeHash !== codeHash || contentHash(record.resolved) !== contentHash(recipeJson(recipe)))
+    throw new RunError(`${path} was made with other settings; choose another directory with --run`);
+}
+
+function variations(vary: AblateOptions['vary']): Variation[] {
+  if (isList(vary)) return vary.map(parseVariation);
+  return Object.entries(vary).map(([key, values]) => ({
+    key,
+    values: values.map((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null'))),
+  }));
+}
+
+const isList = (vary: AblateOptions['vary']): vary is readonly string[] => Array.isArray(vary);
+
+function parallelFor(recipe: Recipe | undefined, threads: number): number {
+  const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model.type);
+  return models.every((type) => type === 'tiny-decoder') ? Math.min(threads, MOST_PARALLEL) : 1;
+}

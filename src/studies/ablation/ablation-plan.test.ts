@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { parseVariation, plannedRuns, variantsOf } from './ablation-plan.js';
+
+describe('parseVariation', () => {
+  it.each([
+    ['advantage.type=grpo,drmas', ['grpo', 'drmas']],
+    ['tasks.train.operations=[1,2],[3, 4]', ['[1,2]', '[3, 4]']],
+    ['advantage={"type":"grpo","epsilon":1},{"type":"drmas"}', ['{"type":"grpo","epsilon":1}', '{"type":"drmas"}']],
+    ['name="a,b",c', ['"a,b"', 'c']],
+    ['x=a=b,c', ['a=b', 'c']],
+  ])('%s', (text, values) => {
+    expect(parseVariation(text)).toEqual({ key: text.slice(0, text.indexOf('=')), values });
+  });
+
+  it.each(['advantage.type', '=grpo,drmas', 'advantage.type=', 'advantage.type=grpo,'])('refuses %s', (text) => {
+    expect(() => parseVariation(text)).toThrow(/expected --vary path\.to\.key=value,value/);
+  });
+});
+
+describe('variantsOf', () => {
+  const type = { key: 'advantage.type', values: ['grpo', 'drmas'] };
+
+  it('makes a grid of several variations', () => {
+    const variants = variantsOf([type, { key: 'training.groupSize', values: ['4', '8'] }]);
+    expect(variants.map(({ name }) => name)).toEqual(['grpo, 4', 'grpo, 8', 'drmas, 4', 'drmas, 8']);
+    expect(variants[1]?.overrides).toEqual(['advantage.type=grpo', 'training.groupSize=8']);
+  });
+
+  it.each([
+    ['nothing to compare', [], /at least two values/],
+    ['one value', [{ key: 'advantage.type', values: ['grpo'] }], /at least two values/],
+    ['a value twice', [{ key: 'advantage.type', values: ['grpo', 'grpo'] }], /advantage\.type: has a value twice/],
+    ['a leaf twice', [type, type], /advantage\.type: varies twice/],
+    ['the seed', [{ key: 'seed', values: ['1', '2'] }], /seed: cannot vary: every pair has a seed of its own/],
+    ['the warm start', [{ key: 'warmStart.seed', values: ['1', '2'] }], /warmStart\.seed: cannot vary/],
+  ])('refuses %s', (_, vary, message) => {
+    expect(() => variantsOf(vary)).toThrow(message);
+  });
+});
+
+describe('plannedRuns', () => {
+  const vary = [{ key: 'advantage.type', values: ['grpo', 'drmas'] }];
+  const options = { vary, seeds: 2, set: ['training.steps=3'], hasWarmStart: () => true };
+
+  it('gives the runs of a pair the same seed and the same warm start, pair by pair', () => {
+    const runs = plannedRuns(options);
+    expect(runs.map(({ name }) => name)).toEqual(['grpo-seed-1', 'drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2']);
+    expect(runs[3]).toEqual({
+      name: 'drmas-seed-2',
+      variant: 'drmas',
+      seed: 2,
+      overrides: ['training.steps=3', 'advantage.type=drmas', 'seed=2', 'warmStart.seed=2'],
+    });
+  });
+
+  it('gives all the same warm start when asked, and none where the recipe has none', () => {
+    const fixed = plannedRuns({ ...options, warmStartSeed: 7 });
+    expect(fixed.map(({ overrides }) => overrides.at(-1))).toEqual(Array(4).fill('warmStart.seed=7'));
+    const without = plannedRuns({ ...options, hasWarmStart: () => false });
+    expect(without.map(({ overrides }) => overrides.at(-1))).toEqual(['seed=1', 'seed=1', 'seed=2', 'seed=2']);
+  });
+
+  it('names directories so that no two are the same', () => {
+    const values = ['[1,2]', '[1;2]', '{}', '2e-4'];
+    const names = plannedRuns({ ...options, seeds: 1, vary: [{ key: 'x', values }] }).map(({ name }) => name);
+    expect(names).toEqual(['1-2-1-seed-1', '1-2-2-seed-1', 'variant-3-seed-1', '2e-4-seed-1']);
+  });
+
+  it('refuses what would break the pairs', () => {
+    expect(() => plannedRuns({ ...options, set: ['seed=3'] })).toThrow(/seed: every pair has a seed of its own/);
+    expect(() => plannedRuns({ ...options, set: ['warmStart.seed=3'] })).toThrow(/--warm-start-seed gives all/);
+    expect(() => plannedRuns({ ...options, seeds: 0 })).toThrow(/seeds: expected at least 1, got 0/);
+  });
+});

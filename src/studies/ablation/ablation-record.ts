@@ -1,0 +1,74 @@
+/** ablation.json: what an ablation was asked for, so that it can go on, and what came of it. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { messageOf, RunError } from '../../core/errors.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { contentHash } from '../../store/file-cache.js';
+
+const FILE = 'ablation.json';
+
+const recordSchema = z.object({
+  version: z.literal(1),
+  recipe: z.object({
+    /** A shipped recipe's name, or the absolute path of a recipe file. */
+    source: z.string(),
+    codeHash: z.string(),
+    /** Overrides of every run. */
+    overrides: z.array(z.string()).readonly(),
+  }),
+  vary: z.array(z.object({ key: z.string(), values: z.array(z.string()).readonly() })).readonly(),
+  seeds: z.int().min(1),
+  warmStartSeed: z.int().min(0).optional(),
+  baseline: z.string(),
+  /** The summary, once all runs have ended. For people and programs; it is worked out anew from the runs each time. */
+  result: z.unknown().optional(),
+});
+
+export type AblationRecord = z.output<typeof recordSchema>;
+
+/** The record of an ablation's directory; undefined where there is none. @throws RunError when it cannot be used */
+export async function readAblation(directory: string): Promise<AblationRecord | undefined> {
+  const path = join(directory, FILE);
+  if (!existsSync(path)) return undefined;
+  try {
+    return recordSchema.parse(JSON.parse(await nodeFiles.readText(path)));
+  } catch (error) {
+    const why = error instanceof z.ZodError ? z.prettifyError(error) : messageOf(error);
+    throw new RunError(`${path} is not the record of an ablation: ${why}`);
+  }
+}
+
+/** @throws RunError when it cannot be written */
+export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
+  try {
+    await nodeFiles.makeDirectory(directory);
+    await nodeFiles.write(join(directory, FILE), `${JSON.stringify(record, null, 2)}\n`);
+  } catch (error) {
+    throw new RunError(`the directory ${directory} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/**
+ * Whether an ablation may go on in a directory: a new one, an empty one, or that of the same comparison. Values and seeds may
+ * have grown or shrunk, for every run stands for itself.
+ * @throws RunError saying what differs
+ */
+export async function requireSameAblation(directory: string, record: AblationRecord): Promise<void> {
+  const before = await readAblation(directory);
+  if (before === undefined) {
+    const names = await nodeFiles.list(directory).catch(() => ['']); // a file of that name
+    if (names.length > 0)
+      throw new RunError(`${directory} exists and is no ablation; choose another directory with --run`);
+    return;
+  }
+  const parts = {
+    'another recipe': ({ recipe }: AblationRecord) => recipe.source,
+    'other code of the recipe': ({ recipe }: AblationRecord) => recipe.codeHash,
+    'other --set': ({ recipe }: AblationRecord) => recipe.overrides,
+    'another --warm-start-seed': ({ warmStartSeed }: AblationRecord) => warmStartSeed ?? null,
+  };
+  const different = Object.entries(parts).find(([, part]) => contentHash(part(before)) !== contentHash(part(record)));
+  if (different !== undefined)
+    throw new RunError(`${directory} was begun with ${different[0]}; choose another directory with --run`);
+}

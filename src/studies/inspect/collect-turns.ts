@@ -1,0 +1,119 @@
+import { Batch } from '../../advantage/batch.js';
+import type { TurnRecord } from '../../core/advantage.js';
+import { LogError } from '../../core/errors.js';
+import { type Place, type Row, readRows } from '../../store/log-rows.js';
+import { type Fields, flatLayout, type Layout, type LoggedTurn, recognise } from './log-layouts.js';
+
+/** The turns of one or more log files, with what the estimators need and what only people want to know. */
+export interface Log {
+  readonly layout: string;
+  readonly files: number;
+  readonly rows: number;
+  readonly notices: readonly string[];
+  readonly batch: Batch;
+  /** What each turn paid for itself; its record's reward is net of it. */
+  readonly penalties: Float64Array; // [turns]
+  /** The advantages of the trainer that wrote the log; undefined where any turn lacks one. */
+  readonly logged: Float64Array | undefined; // [turns]
+}
+
+/**
+ * Reads logs in one pass. Names are kept once each and texts not at all, so a million turns take a few hundred megabytes.
+ * @param files All of one layout, in the order in which they are read
+ * @param given Fields that the user named; they win over what is recognised
+ * @throws LogError naming file and line of a row that cannot be understood, or what must be said about a strange log
+ */
+export async function collectLog(files: readonly string[], given: Partial<Fields> = {}): Promise<Log> {
+  const turns: TurnRecord[] = [];
+  const penalties: number[] = [];
+  const logged: number[] = [];
+  const notices: string[] = [];
+  const name = interned();
+  const positions = new Map<string, Map<string, number>>();
+  let layout: Layout | undefined;
+  let rows = 0;
+  let step = '';
+  const take = (turn: LoggedTurn) => {
+    const group = turn.step === '' ? step : turn.step;
+    const task = name(group === '' ? turn.task : `${group}/${turn.task}`);
+    const reward = turn.reward - turn.penalty;
+    turns.push({
+      task,
+      episode: name(turn.episode),
+      agent: name(turn.agent),
+      turn: turn.turn ?? positionOf(positions, task, turn.episode),
+      reward,
+      ...(turn.outcome === undefined ? {} : { outcome: turn.outcome }),
+    });
+    penalties.push(turn.penalty);
+    if (turn.advantage !== undefined) logged.push(turn.advantage);
+  };
+  const onRow = (row: Row, place: Place) => {
+    layout ??= layoutOf(row, place, given);
+    step = layout.fileIsStep && files.length > 1 ? place.file : '';
+    layout.read(row, place, take);
+    rows++;
+  };
+  for (const file of files) {
+    if (await readRows(file, onRow)) notices.push(`${file}: the last line is cut off and was left out`);
+  }
+  if (layout === undefined || turns.length === 0)
+    throw new LogError('expected at least one turn, found none', { file: files.join(', ') });
+  return {
+    layout: layout.name,
+    files: files.length,
+    rows,
+    notices: [...layout.notices, ...notices],
+    batch: new Batch(turns),
+    penalties: Float64Array.from(penalties),
+    logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
+  };
+}
+
+/** The same text as one object, so that comparing and looking it up is cheap. */
+function interned(): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    const first = known.get(text);
+    if (first !== undefined) return first;
+    known.set(text, text);
+    return text;
+  };
+}
+
+/** How many turns of the episode came before. */
+function positionOf(positions: Map<string, Map<string, number>>, task: string, episode: string): number {
+  let ofTask = positions.get(task);
+  if (ofTask === undefined) {
+    ofTask = new Map();
+    positions.set(task, ofTask);
+  }
+  const position = ofTask.get(episode) ?? 0;
+  ofTask.set(episode, position + 1);
+  return position;
+}
+
+function layoutOf(row: Row, place: Place, given: Partial<Fields>): Layout {
+  const named = Object.keys(given);
+  const { task, reward } = given;
+  if (task !== undefined && reward !== undefined)
+    return checked({ ...given, task, reward }, 'rows by the given fields', []);
+  const known = recognise(row);
+  if (known === undefined) {
+    const fields = Object.keys(row).slice(0, 12).join(', ');
+    throw new LogError(
+      `unknown layout: say which field is what with --task and --reward (and --episode, --agent); the row has ${fields}`,
+      place,
+    );
+  }
+  if ('fields' in known) return checked({ ...known.fields, ...given }, known.name, known.notices);
+  if (named.length === 0) return known;
+  throw new LogError(`${known.name} need no field names; to read them another way give --task and --reward`, place);
+}
+
+function checked(fields: Fields, name: string, notices: readonly string[]): Layout {
+  if (fields.agent !== undefined && fields.episode === undefined) {
+    throw new LogError('--agent needs --episode: turns of several agents belong to an episode');
+  }
+  return flatLayout(name, fields, notices);
+}

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { Batch } from '../../advantage/batch.js';
+import { estimateAdvantages } from '../../advantage/estimate.js';
+import { predictedInflation } from '../../advantage/inflation.js';
+import type { Log } from './collect-turns.js';
+import { asInspectable, inspect, inspectable } from './inspect-log.js';
+
+interface Given {
+  task: string;
+  episode: string;
+  agent: string;
+  reward: number;
+  penalty?: number;
+  outcome?: number;
+}
+
+function log(given: readonly Given[]): Log {
+  const turns = given.map(({ penalty = 0, reward, ...rest }, turn) => ({ ...rest, turn, reward: reward - penalty }));
+  const penalties = Float64Array.from(given, ({ penalty = 0 }) => penalty);
+  return { layout: 'test', files: 1, rows: 1, notices: [], batch: new Batch(turns), penalties, logged: undefined };
+}
+
+const both = (task: string, episode: string, reward: number, penalty = 0): Given[] => [
+  { task, episode, agent: 'a', reward },
+  { task, episode, agent: 'b', reward, penalty },
+];
+
+describe('groups', () => {
+  it('by outcome, and by what is left where outcomes are equal', () => {
+    const { groups } = inspect(
+      log([
+        ...[...both('mixed', '0', 1), ...both('mixed', '1', 0)],
+        ...[...both('right', '0', 1), ...both('right', '1', 1)],
+        ...[...both('penalty', '0', 0), ...both('penalty', '1', 0, 0.1)],
+        ...both('alone', '0', 1),
+      ]),
+    );
+    expect(groups).toEqual({
+      count: 4,
+      mixed: 1,
+      allRight: 2,
+      allWrong: 1,
+      nothing: 2,
+      penaltiesOnly: 1,
+      ownRewardsOnly: 0,
+      singleEpisode: 1,
+      singleTurnOfAgent: 2,
+    });
+  });
+
+  it('with an outcome of the team, rewards of single agents are told apart', () => {
+    const turns = ['0', '1'].flatMap((episode) => [
+      { task: 't', episode, agent: 'a', reward: 1, outcome: 1 },
+      { task: 't', episode, agent: 'b', reward: Number(episode), outcome: 1 },
+    ]);
+    expect(inspect(log(turns)).groups).toMatchObject({ mixed: 0, allRight: 1, ownRewardsOnly: 1 });
+  });
+
+  it('sums that differ by rounding only are equal', () => {
+    const turns = [0.1 + 0.2, 0.3].map((reward, i) => ({ task: 't', episode: `${i}`, agent: 'a', reward }));
+    expect(inspect(log(turns)).groups).toMatchObject({ nothing: 1 });
+  });
+});
+
+describe('agents and estimators', () => {
+  // b is called in bad episodes three times as often, and is the worse for it.
+  const given: Given[] = Array.from({ length: 40 }, (_, e) => {
+    const reward = e % 4 === 0 ? 0 : 1;
+    const calls = reward === 0 ? 3 : 1;
+    const task = `t${e >> 3}`;
+    const turn = (agent: string, penalty = 0): Given => ({ task, episode: `${e}`, agent, reward, penalty });
+    return [turn('a'), ...Array.from({ length: calls }, (_, c) => turn('b', c === 2 ? 0.1 : 0))];
+  }).flat();
+  const found = inspect(log(given), inspectable);
+  const { turns } = log(given).batch;
+
+  it('report what the estimators themselves compute', () => {
+    for (const type of inspectable) {
+      const advantages = estimateAdvantages(turns, { type }) as number[];
+      for (const agent of ['a', 'b']) {
+        const own = advantages.filter((_, i) => turns[i]?.agent === agent);
+        const mean = (of: (a: number) => number) => own.reduce((sum, a) => sum + of(a), 0) / own.length;
+        const made = found.estimators[type]?.[agent];
+        expect(made?.meanAbs, type).toBeCloseTo(mean(Math.abs), 10);
+        expect(made?.maxAbs, type).toBe(Math.max(...own.map(Math.abs)));
+        expect(made?.secondMoment, type).toBeCloseTo(
+          mean((a) => a * a),
+          10,
+        );
+        expect(made?.zero, type).toBeCloseTo(
+          mean((a) => (a === 0 ? 1 : 0)),
+          10,
+        );
+      }
+    }
+  });
+
+  it('predict inflation as training does', () => {
+    expect(found.agents.a?.inflation.byEpisodes).toBe(predictedInflation(turns, { type: 'grpo' }).a);
+    expect(found.agents.b?.inflation.byTurns).toBe(predictedInflation(turns, { type: 'grpo-turn' }).b);
+    expect(found.agents.b).toMatchObject({ turns: 60, callsPerEpisode: 1.5, penalised: 1 / 6 });
+  });
+
+  it('refuse what needs more than rewards', () => {
+    expect(() => asInspectable('gae')).toThrow(/--estimator must be one of grpo, .*got 'gae'/);
+  });
+});

@@ -1,0 +1,241 @@
+/** What a run will take, before anything of it exists: no file is written, no backend started, no model asked. */
+import { baseFootprint, cacheFootprint, type Footprint, policyFootprint } from '../../backends/embedded/footprint.js';
+import { modelDirectory } from '../../backends/hub/model-directory.js';
+import { readBase } from '../../backends/tinker/base.js';
+import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { Generation, SampleBackend } from '../../contract/sampling.js';
+import type { Episode } from '../../core/episode.js';
+import { HubError } from '../../core/errors.js';
+import { mean } from '../../core/statistics.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { adapterParameterCount } from '../../model/decoder/adapter.js';
+import type { MatrixKind } from '../../model/decoder/packed.js';
+import { parameterCount } from '../../model/decoder/parameters.js';
+import { readConfig } from '../../model/formats/config.js';
+import { readAdapterDescription } from '../../model/formats/peft.js';
+import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
+import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/spec.js';
+import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { allModels, frozenEndpoints, warmPolicies } from '../../recipe/assignment.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { inProcessExecutor } from '../../rollout/executor.js';
+import { agentSettings, wholeWeights } from '../../run/open-run.js';
+import type { Tasks } from '../../training/session.js';
+import { tasksOfStep } from '../../training/step/step-tasks.js';
+import { traceBatch } from '../../training/warm-start/supervised.js';
+import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from './token-budget.js';
+
+/** Tasks that are rehearsed, once each, and demonstrations that are counted. */
+const REHEARSED = 16;
+const DEMONSTRATIONS = 64;
+
+export interface PolicyPlan {
+  /** Trained ones, and those of the model that is trained or adapted. */
+  readonly trained: number;
+  readonly whole: number;
+  /** In this process, with the embedded backend. */
+  readonly memory?: Footprint;
+}
+
+export interface RunPlan {
+  readonly recipe: string;
+  readonly backend: Recipe['backend']['type'];
+  readonly steps: number;
+  readonly agents: Readonly<Record<string, AgentUse>>;
+  readonly tokens: TokenBudget & { readonly warmStart: number };
+  /** Undefined where the model's sizes are not known here. */
+  readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
+  /** Bytes in this process with the embedded backend: bases that adapters share, keys and values, and all together. */
+  readonly memory?: { readonly bases: number; readonly cache: number; readonly total: number };
+  /** What the figures rest on, and what is missing. */
+  readonly notes: readonly string[];
+}
+
+/** A model as far as it can be known without a download. */
+interface KnownModel {
+  readonly tokenizer: Tokenizer;
+  readonly context: number;
+  readonly config: DecoderConfig | undefined;
+  /** What its matrices are kept in where nothing trains them, as far as its config.json says. */
+  readonly kept?: MatrixKind;
+  /** What is not known of it, and why. */
+  readonly unknown?: string | undefined;
+  /** Where it is an adapter on that. */
+  readonly adapter?: AdapterSettings | undefined;
+}
+
+/**
+ * Counts what a recipe asks for. Prompts and calls are those of a rehearsal, in which every agent answers with as many
+ * tokens as it may; the team's `play` runs, its `reward` does not.
+ * @throws CheckpointError, TokenizerError when a model that is here cannot be used
+ */
+export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
+  const models = new Map<string, KnownModel>();
+  for (const { name, model } of allModels(recipe))
+    models.set(name, { ...(await knownModel(wholeModel(model), recipe.backend)), adapter: await adapterOf(model) });
+  for (const { name } of frozenEndpoints(recipe)) models.set(name, elsewhere());
+  const episodes = await rehearse(recipe, tasks, models);
+  const use = agentUse(recipe, episodes);
+  const lengths = episodes.flatMap(({ turns }) => turns.map(({ prompt, response }) => prompt.length + response.length));
+  const longest = Math.max(0, ...lengths);
+  const policies = Object.fromEntries(
+    Object.keys(recipe.policies).map((policy) => [policy, policyPlan(recipe, policy, models, longest)]),
+  );
+  const memory = totalMemory(recipe, models, policies, longest);
+  return {
+    recipe: recipe.name,
+    backend: recipe.backend.type,
+    steps: recipe.training.steps,
+    agents: use,
+    tokens: { ...tokenBudget(recipe, use), warmStart: warmStartTokens(recipe, models) },
+    policies,
+    ...(memory === undefined ? {} : { memory }),
+    notes: notes(recipe, episodes, models),
+  };
+}
+
+async function adapterOf(model: ModelSpec): Promise<AdapterSettings | undefined> {
+  if (model.type !== 'lora') return undefined;
+  return 'from' in model ? (await readAdapterDescription(nodeFiles, model.from)).settings : model;
+}
+
+async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Promise<KnownModel> {
+  const known = wholeWeights(model, 0);
+  if (known.type === 'random') {
+    const { tokenizer, config } = known;
+    return { tokenizer, config, context: config.context };
+  }
+  try {
+    const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
+    const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
+    if (backend.type === 'tinker') return await servedModel(directory, known.directory);
+    const file = `${directory}/config.json`;
+    const { config, dtype } = readConfig(await readJson(nodeFiles, file), file);
+    const kept = dtype === 'bfloat16' ? dtype : 'float32';
+    return { tokenizer: await readTokenizer(nodeFiles, directory), config, kept, context: config.context };
+  } catch (error) {
+    if (!(error instanceof HubError)) throw error;
+    return elsewhere(
+      `${known.directory} is not on this machine: its sizes are not known, and its prompts are counted in bytes`,
+    );
+  }
+}
+
+/** Servers have models of more families than the engine. */
+async function servedModel(directory: string, name: string): Promise<KnownModel> {
+  const { tokenizer, context, config } = await readBase(nodeFiles, directory);
+  const unknown =
+    config === undefined ? `${name} is of a family whose layers are not known here, and so its sizes` : undefined;
+  return { tokenizer, context, config, unknown };
+}
+
+/** A model that is not here: no more tokens than bytes. */
+function elsewhere(unknown?: string): KnownModel {
+  return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown };
+}
+
+/** Plays the first tasks with answers that are as long as they may be and say nothing. */
+async function rehearse(recipe: Recipe, tasks: Tasks, models: ReadonlyMap<string, KnownModel>): Promise<Episode[]> {
+  const executor = inProcessExecutor({
+    sampler: rehearsalSampler(),
+    agents: agentSettings(recipe),
+    policies: Object.fromEntries(models),
+    seed: recipe.seed,
+    maxTurns: recipe.training.maxTurns,
+    timeoutMs: recipe.training.episodeTimeoutMs,
+  });
+  const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
+  const team = { ...recipe.team, reward: () => 0 };
+  const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase: 'training', step: 1 });
+  return groups.flatMap(({ episodes }) => episodes);
+}
+
+/** Repeats the prompt's own tokens, which are ids that every tokenizer can read back. */
+function rehearsalSampler(): SampleBackend {
+  return {
+    async generate({ prompt, stopTokens, maxTokens }): Promise<Generation> {
+      const words = prompt.filter((token) => !stopTokens.includes(token));
+      const said = words.length > 0 ? words : prompt;
+      const tokens = Array.from({ length: maxTokens }, (_, i) => said[i % said.length] as number);
+      return { tokens, logprobs: tokens.map(() => 0), finishReason: 'length', policyVersion: 0 };
+    },
+    sync: async () => ({ version: 0 }),
+    pause: async () => {},
+    resume: async () => {},
+    health: async () => ({ ok: true, running: 0, waiting: 0 }),
+  };
+}
+
+function policyPlan(
+  recipe: Recipe,
+  policy: string,
+  models: ReadonlyMap<string, KnownModel>,
+  longest: number,
+): PolicyPlan | undefined {
+  const { optimizer } = recipe.policies[policy] as Recipe['policies'][string];
+  const { config, adapter } = models.get(policy) as KnownModel;
+  if (config === undefined) return undefined;
+  const whole = parameterCount(config);
+  const agents = Object.values(recipe.assign).filter((assigned) => assigned === policy).length;
+  return {
+    trained: adapter === undefined ? whole : adapterParameterCount(config, adapter),
+    whole,
+    ...(recipe.backend.type === 'embedded'
+      ? { memory: policyFootprint({ config, adapter, optimizer, agents, longest, ...recipe.backend }) }
+      : {}),
+  };
+}
+
+/** Bases are held once for all adapters on them, and so is the cache that plays them. */
+function totalMemory(
+  recipe: Recipe,
+  models: ReadonlyMap<string, KnownModel>,
+  policies: RunPlan['policies'],
+  longest: number,
+): RunPlan['memory'] {
+  if (recipe.backend.type !== 'embedded') return undefined;
+  const shared = new Map<string, { readonly config: DecoderConfig; readonly kept: MatrixKind }>();
+  let [cache, own] = [0, 0];
+  for (const [policy, { model }] of Object.entries(recipe.policies)) {
+    const { config, kept = 'float32' } = models.get(policy) as KnownModel;
+    const memory = policies[policy]?.memory;
+    if (config === undefined || memory === undefined) return undefined;
+    own += Object.values(memory).reduce((sum, bytes) => sum + bytes, 0);
+    if (model.type === 'lora') shared.set(JSON.stringify(model.base), { config, kept });
+    else cache += cacheFootprint(config, longest);
+  }
+  const bases = [...shared.values()].reduce((sum, { config, kept }) => sum + baseFootprint(config, kept), 0);
+  cache += [...shared.values()].reduce((sum, { config }) => sum + cacheFootprint(config, longest), 0);
+  return { bases, cache, total: own + bases + cache };
+}
+
+/** At most: a loss target ends it earlier, and one in the cache costs nothing. */
+function warmStartTokens(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): number {
+  const { warmStart } = recipe;
+  if (warmStart === undefined) return 0;
+  const agents = Object.keys(recipe.agents);
+  const all = warmPolicies(recipe);
+  const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
+  return learners.reduce((sum, { name, agents: spokenFor }) => {
+    const { tokenizer } = models.get(name) as KnownModel;
+    const own = warmStart.share === 'base' ? agents : spokenFor;
+    const samples = traceBatch(recipe, { agents: own, tokenizer }, DEMONSTRATIONS, 'train', 1, warmStart.seed);
+    return sum + warmStart.steps * warmStart.batch * mean(samples.map(({ tokens }) => tokens.length));
+  }, 0);
+}
+
+function notes(recipe: Recipe, episodes: readonly Episode[], models: ReadonlyMap<string, KnownModel>): string[] {
+  const failed = episodes.filter(({ failure }) => failure !== undefined);
+  return [
+    `calls and prompts are those of a rehearsal of ${episodes.length} tasks in which every answer has all of its maxTokens and says nothing; an episode makes at most ${recipe.training.maxTurns} calls, and drmas probe counts them`,
+    ...(failed[0]?.failure === undefined
+      ? []
+      : [`${failed.length} rehearsed episodes failed, the first because: ${failed[0].failure.message}`]),
+    ...(Object.values(recipe.assign).every((policy) => typeof policy === 'string')
+      ? []
+      : ['what frozen agents write, and the memory of their models, are not counted']),
+    ...(recipe.training.filter === undefined ? [] : ['tasks that a filter plays again are not counted']),
+    ...new Set([...models.values()].flatMap(({ unknown }) => unknown ?? [])),
+  ];
+}

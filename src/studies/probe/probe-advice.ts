@@ -1,0 +1,172 @@
+/** From what a probe found to what it means: whether reinforcement can help, and what would if it cannot. */
+import type { Recipe } from '../../recipe/recipe.js';
+import type { ProbeFindings } from './probe-findings.js';
+
+export interface Advice {
+  readonly code:
+    | 'failures'
+    | 'all-wrong'
+    | 'all-right'
+    | 'no-spread'
+    | 'invalid-outputs'
+    | 'few-groups'
+    | 'penalties-only'
+    | 'inflation'
+    | 'large-advantages';
+  /** `stops`: reinforcement will not help as things are; `hinders`: it will be slow or unstable. */
+  readonly weight: 'stops' | 'hinders';
+  readonly says: string;
+  /** What would help. */
+  readonly remedy: string;
+}
+
+/** Shares of groups, turns and episodes above or below which something is said. */
+const NEARLY_ALL = 0.95;
+const MOST = 0.5;
+const FEW = 0.3;
+const HARDLY_ANY = 0.05;
+/** An agent whose gradient's second moment changes by more than this is worth a sentence. */
+const INFLATED = 1.5;
+/** A turn among G siblings gets at most (G - 1) / sqrt(G) when its own group normalises it: 2.5 for 8, 7.7 for 61. */
+const LARGE = 10;
+
+/** Most important first; empty when nothing stands in the way. */
+export function advise(recipe: Recipe, findings: ProbeFindings): Advice[] {
+  const advice = [
+    ...failures(findings),
+    ...invalidOutputs(recipe, findings),
+    ...outcomes(findings),
+    ...spread(recipe, findings),
+    ...estimators(recipe, findings),
+  ];
+  return advice.sort((a, b) => Number(b.weight === 'stops') - Number(a.weight === 'stops'));
+}
+
+const percent = (share: number) => `${Math.round(100 * share)} %`;
+
+function failures({ failures, episodes }: ProbeFindings): Advice[] {
+  const failed = Object.values(failures).reduce((sum, count) => sum + count, 0);
+  const share = failed / Math.max(1, episodes);
+  if (share <= HARDLY_ANY) return [];
+  const reasons = Object.entries(failures).map(([reason, count]) => `${reason} ${count}`);
+  return [
+    {
+      code: 'failures',
+      weight: share > MOST ? 'stops' : 'hinders',
+      says: `${percent(share)} of the episodes fail (${reasons.join(', ')}).`,
+      remedy: remedies[Object.keys(failures)[0] ?? ''] ?? 'Mend the team first: its messages stand below.',
+    },
+  ];
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  overlong: 'A longer context of the model, or less maxTokens.',
+  timeout: 'A longer training.episodeTimeoutMs, or quicker tools.',
+  'too-many-turns': 'A team that ends, or a higher training.maxTurns.',
+};
+
+function invalidOutputs(recipe: Recipe, { agents }: ProbeFindings): Advice[] {
+  return Object.entries(agents)
+    .filter(([, { invalid }]) => invalid > FEW)
+    .map(([agent, { invalid, cut }]) => {
+      const { maxTokens } = recipe.agents[agent]?.sampling ?? {};
+      return {
+        code: 'invalid-outputs',
+        weight: invalid > MOST ? 'stops' : 'hinders',
+        says: `${percent(invalid)} of what ${agent} says is invalid: mostly its format would be learnt.`,
+        remedy:
+          cut > MOST
+            ? `${percent(cut)} of it is cut short at ${maxTokens} tokens: raise agents.${agent}.sampling.maxTokens, or teach shorter answers in the warm start.`
+            : `Look at its outputs below: a parser that takes what it says, a clearer prompt, or a longer warm start. Paying for garbage makes more of it.`,
+      } as const;
+    });
+}
+
+function outcomes({ groups, success }: ProbeFindings): Advice[] {
+  const { count, allRight, allWrong, signal } = groups;
+  const [wrong, right] = [allWrong / count, allRight / count];
+  const other = signal / count > FEW; // agents' own rewards may teach what outcomes do not
+  if (wrong >= NEARLY_ALL) {
+    return [
+      {
+        code: 'all-wrong',
+        weight: other ? 'hinders' : 'stops',
+        says: 'Hardly a task is ever solved: there is no success to reinforce.',
+        remedy:
+          'A longer warm start, easier tasks, a larger or trained model, or a reward with parts for steps on the way. More episodes a task find rarer successes.',
+      },
+    ];
+  }
+  if (right >= NEARLY_ALL) {
+    return [
+      {
+        code: 'all-right',
+        weight: other ? 'hinders' : 'stops',
+        says: `Nearly every task is solved every time (${percent(success.mean)}): there is nothing left to learn.`,
+        remedy: 'Harder tasks, or a reward that also counts what a solution costs.',
+      },
+    ];
+  }
+  return [];
+}
+
+function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings): Advice[] {
+  const { count, mixed, allRight, allWrong, signal, penaltiesOnly } = groups;
+  const share = signal / count;
+  const advice: Advice[] = [];
+  const known = allWrong / count >= NEARLY_ALL || allRight / count >= NEARLY_ALL;
+  if (share < FEW && !known) {
+    const none = share < HARDLY_ANY;
+    advice.push({
+      code: none ? 'no-spread' : 'few-groups',
+      weight: none ? 'stops' : 'hinders',
+      says: `${percent(share)} of the groups have any learning signal: elsewhere the ${groupSize} episodes of a task earn the same (${percent(allRight / count)} all right, ${percent(allWrong / count)} all wrong).`,
+      remedy: sameness(recipe, repeated, groupSize),
+    });
+  }
+  if (signal > 0 && penaltiesOnly / signal > MOST) {
+    advice.push({
+      code: 'penalties-only',
+      weight: mixed === 0 ? 'stops' : 'hinders',
+      says: `In ${percent(penaltiesOnly / signal)} of the groups with a signal only penalties differ: what would be learnt there is form, not the task.`,
+      remedy:
+        'Tasks of which some attempts succeed and others fail. Dropping groups of equal outcomes, or advantages by agent (drmas), keeps penalties from being scaled up for everybody.',
+    });
+  }
+  return advice;
+}
+
+function sameness({ agents }: Recipe, repeated: number, groupSize: number): string {
+  if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
+  const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
+  if (temperatures.every((temperature) => temperature === 0))
+    return 'A temperature above 0: now the episodes of a task are all the same.';
+  if (repeated > MOST)
+    return `${percent(repeated)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
+  return 'Tasks of middling difficulty, or more episodes a task (training.groupSize).';
+}
+
+function estimators({ advantage }: Recipe, { estimators }: ProbeFindings): Advice[] {
+  const advice: Advice[] = [];
+  const own = Object.entries(estimators[advantage.type] ?? {});
+  const inflated = own.filter(([, { inflation }]) => inflation !== null && inflation > INFLATED);
+  if (['grpo', 'grpo-turn'].includes(advantage.type) && inflated.length > 0) {
+    const list = inflated.map(([agent, { inflation }]) => `${agent} ${inflation?.toFixed(1)}`).join(', ');
+    advice.push({
+      code: 'inflation',
+      weight: 'hinders',
+      says: `${advantage.type} inflates the second moment of an agent's gradient: ${list} times its own.`,
+      remedy: 'Compare it with drmas, which normalises every agent by itself: drmas ablate.',
+    });
+  }
+  const largest = Math.max(0, ...own.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));
+  if (largest > LARGE) {
+    advice.push({
+      code: 'large-advantages',
+      weight: 'hinders',
+      says: `${advantage.type} gives advantages up to ${largest.toPrecision(3)}: single turns would decide the update.`,
+      remedy: 'An estimator that takes mean and spread from the same scores (drmas, grpo).',
+    });
+  }
+  return advice;
+}

@@ -1,0 +1,79 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import type { RunEvent, Step, Warmup } from '../../core/events.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+import { probeRecipe } from './probe-recipe.js';
+
+const root = temporaryRoot();
+const recipe = tinyRecipe();
+let run: RunDirectory;
+beforeAll(async () => {
+  run = await trainTiny(root, recipe);
+});
+
+describe('probeRecipe', () => {
+  it('sees what the first step of a run sees, from the cached warm start, and writes nothing', async () => {
+    const before = await readdir(root, { recursive: true });
+    const report = await probeRecipe(recipe, { tasks: 2, threads: 1 });
+    expect(await readdir(root, { recursive: true })).toEqual(before);
+    const events = await run.events();
+    const step = events.find((event): event is Step & RunEvent => event.type === 'step');
+    expect(report).toMatchObject({ start: 'warm start', tasks: 2, groupSize: 4, episodes: 8 });
+    expect(report.projection.warmStart).toBe(0);
+    expect(report.success.mean).toBeCloseTo(step?.reward.mean ?? Number.NaN, 12);
+    for (const [agent, of] of Object.entries(step?.agents ?? {})) {
+      const { turns, rewardMean, invalid, responseTokens } = of;
+      expect(report.agents[agent]).toMatchObject({ turns, rewardMean, invalid, responseTokens });
+      const { inflation, maxAbsAdvantage } = report.estimators.drmas?.[agent] ?? {};
+      expect([inflation ?? 1, maxAbsAdvantage]).toEqual([of.inflation.predicted, of.maxAbsAdvantage]);
+    }
+    expect(Object.keys(report.estimators)).toEqual(['drmas', 'grpo', 'grpo-turn', 'drmas-mean', 'drmas-std']);
+    const stored = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    const played = JSON.parse(JSON.stringify(report.examples));
+    expect(played).toHaveLength(3);
+    for (const example of played) expect(stored).toContainEqual(example);
+  });
+
+  it('goes on to further steps for more tasks, and trains a warm start that is not in the cache', async () => {
+    const warmups: Warmup[] = [];
+    const other = tinyRecipe({}, ['warmStart.seed=9', 'training.steps=10']);
+    const onWarmup = (event: Warmup) => void warmups.push(event);
+    const report = await probeRecipe(other, { tasks: 3, threads: 1, onWarmup });
+    expect(report).toMatchObject({ tasks: 3, episodes: 12 });
+    expect(warmups.at(-1)).toMatchObject({ step: 12, steps: 12 });
+    const { warmStart, rollout, update, evaluation, total, memory } = report.projection;
+    expect(warmStart).toBeGreaterThan(0);
+    expect(total).toBeCloseTo(warmStart + rollout + update + evaluation, 12);
+    expect(memory).toBeGreaterThan(2 ** 20);
+  });
+
+  it('takes the policies of a checkpoint, or their first weights where there is no warm start', async () => {
+    const checkpoint = await run.latestCheckpoint();
+    const trained = await probeRecipe(recipe, { tasks: 2, threads: 1, checkpoint });
+    expect(trained.start).toBe('checkpoint');
+    expect(checkpoint?.directory).toBe(join(run.path, 'checkpoints', 'step-000004'));
+    const { warmStart, ...cold } = recipe;
+    const untrained = await probeRecipe(cold, { tasks: 2, threads: 1 });
+    expect(untrained.start).toBe('first weights');
+    expect(untrained.success).not.toEqual(trained.success);
+  });
+
+  it.each(['remax', 'gigpo'])('plays what %s asks for besides', async (type) => {
+    const report = await probeRecipe(tinyRecipe({}, [`advantage.type=${type}`]), { tasks: 3, threads: 1 });
+    expect(report.estimators[type]?.solver?.maxAbsAdvantage).toBeGreaterThan(0);
+  });
+
+  it('refuses to play nothing', async () => {
+    await expect(probeRecipe(recipe, { tasks: 0, threads: 1 })).rejects.toThrow(/tasks: expected at least 1, got 0/);
+  });
+
+  it('asks critics that say nothing yet where the estimator uses them', async () => {
+    const report = await probeRecipe(tinyRecipe({ advantage: { type: 'gae' } }), { tasks: 2, threads: 1 });
+    expect(report.estimators.gae?.solver?.maxAbsAdvantage).toBeGreaterThan(0);
+    expect(report.projection.update).toBeGreaterThan(0);
+  });
+});

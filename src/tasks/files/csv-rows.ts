@@ -1,0 +1,38 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { CsvError, parse } from 'csv-parse';
+import { TaskError } from '../../core/errors.js';
+import type { Row } from './json-rows.js';
+import { textChunks } from './text-chunks.js';
+
+interface Parsed {
+  readonly record: Readonly<Record<string, string>>;
+  readonly info: { readonly lines: number };
+}
+
+/**
+ * The rows of a table as text (RFC 4180: quotes, doubled inside quotes; fields may hold line ends), as objects by the names in
+ * its first line. Every value is text.
+ * @throws TaskError with file and line
+ */
+export async function* csvRows(file: string, delimiter: string): AsyncGenerator<Row> {
+  const columns = (names: string[]) => {
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice === undefined) return names;
+    throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
+  };
+  const parser = parse({ delimiter, columns, info: true, skip_empty_lines: true, record_delimiter: ['\r\n', '\n'] });
+  // Its failure comes out of the parser too.
+  pipeline(Readable.from(textChunks(file)), parser).catch(() => {});
+  try {
+    for await (const { record, info } of parser as AsyncIterable<Parsed>) {
+      // The line where a row ends is known; its fields may hold line ends.
+      const within = Object.values(record).reduce((sum, text) => sum + text.split('\n').length - 1, 0);
+      yield { place: { line: info.lines - within }, value: record };
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const at = 'lines' in error && typeof error.lines === 'number' ? { line: error.lines } : {};
+    throw new TaskError(error.message.replaceAll(/\s+/g, ' '), { file, ...at });
+  }
+}

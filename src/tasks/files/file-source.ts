@@ -1,0 +1,197 @@
+import { basename } from 'node:path';
+import { z } from 'zod';
+import { filePlace, RecipeError, TaskError } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
+import type { DataSchema, Split, Task, TaskSource } from '../../core/task.js';
+import { isHeldOut } from '../split.js';
+import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';
+import type { Place } from './json-rows.js';
+import {
+  type FileRow,
+  fieldOf,
+  idOf,
+  isObject,
+  metadataOf,
+  shown,
+  whatIsMissing,
+  withQuestionAndAnswer,
+  withTextAnswer,
+} from './row-fields.js';
+
+const fieldName = z.string().min(1).nullish();
+
+const fields = {
+  /**
+   * Field that holds the question. Default: where the usual collections have it (`question`, `problem`, the last user message
+   * of a `prompt`, ...). Dots lead into nested objects.
+   */
+  question: fieldName,
+  /**
+   * Field that holds the reference answer, or a function of the row. Default: `answer`, `solution`, `golden_answers`,
+   * `reward_model.ground_truth`. Of a longer text what follows `####` counts (GSM8K), else the content of the last
+   * `\boxed{...}` (MATH), else the whole. A list holds several right answers. A task whose answer is null or empty cannot be
+   * graded and is left out, with a warning.
+   */
+  answer: z
+    .union([fieldName, z.custom<(row: FileRow) => unknown>((value) => typeof value === 'function')], {
+      error: 'expected the name of a field or a function',
+    })
+    .optional(),
+  /** Field that holds a task's id. Default: `id`, `unique_id` or `_id`, else file and line. */
+  id: fieldName,
+  /** Field that holds `train` or `test`. Without it and `test` the file serves whichever split it is given for. */
+  split: fieldName,
+  /** Fields that evaluations may be divided by. Default: `level`, `difficulty`, `subject`, `type` and `data_source`. */
+  metadata: z.array(z.string().min(1)).readonly().nullish(),
+  /** Share of the file that is its test split, chosen by the text of the question. */
+  test: z.number().gt(0).lt(1).nullish(),
+};
+
+const kind = {
+  /** Default: by extension, `.csv`, `.tsv` and `.parquet`; all others are JSON, an array or one value a line. */
+  format: z.enum(FILE_FORMATS).nullish(),
+  /** One character between the columns of a CSV file. Default: a comma, in `.tsv` a tab. */
+  delimiter: z.string().length(1).nullish(),
+};
+
+const oneSplit = ({ split, test }: { split?: unknown; test?: unknown }) => split == null || test == null;
+const jsonlSchema = z.strictObject(fields).refine(oneSplit, 'split and test cannot both be given');
+const fileSchema = z.strictObject({ ...kind, ...fields }).refine(oneSplit, 'split and test cannot both be given');
+
+export type JsonlOptions = z.input<typeof jsonlSchema>;
+export type FileOptions = z.input<typeof fileSchema>;
+
+/** What a task has where the team's schema does not say otherwise. */
+interface QuestionAndAnswer {
+  question: string;
+  answer: string;
+}
+
+/**
+ * Tasks from a file, one row each: JSON, CSV or Parquet, by its extension. A relative path starts at the working directory
+ * (`process.cwd()`). A task's data are the row's fields with `question` and `answer` as found by the options; the team's
+ * schema then checks them and drops what it does not know. The file is read row by row: only tasks are kept in memory.
+ *
+ * @throws RecipeError naming the option that is wrong. Reading happens in `load`, which throws TaskError with file and line.
+ */
+export function file<Data = QuestionAndAnswer>(path: string, options: FileOptions = {}): TaskSource<Data> {
+  const checked = fileSchema.safeParse(options);
+  if (!checked.success) throw new RecipeError(`file: ${issuesText(checked.error.issues)}`);
+  const { format = null, delimiter = null } = checked.data;
+  return sourceOf<Data>('file', path, checked.data, { format, delimiter }, (other, settings) => file(other, settings));
+}
+
+/** The same for a file of JSON lines or a JSON array, whatever its name. */
+export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOptions = {}): TaskSource<Data> {
+  const checked = jsonlSchema.safeParse(options);
+  if (!checked.success) throw new RecipeError(`jsonl: ${issuesText(checked.error.issues)}`);
+  const json = { ...checked.data, format: 'json' } as const;
+  return sourceOf<Data>('jsonl', path, json, {}, (other, settings) => jsonl(other, settings));
+}
+
+type Options = z.output<typeof fileSchema>;
+
+function sourceOf<Data>(
+  name: string,
+  path: string,
+  options: Options,
+  own: Readonly<Record<string, unknown>>,
+  create: (path: string, settings: JsonlOptions) => TaskSource<Data>,
+): TaskSource<Data> {
+  if (typeof path !== 'string' || path === '') throw new RecipeError(`${name}: file: expected a path`);
+  const { answer, question = null, id = null, split = null, metadata = null, test = null } = options;
+  const named = typeof answer === 'string' ? answer : null;
+  return {
+    name: basename(path),
+    settings: { file: path, ...own, question, answer: named, id, split, metadata, test },
+    configure: ({ file: other, answer: changed, ...rest }) =>
+      create(other as string, { ...rest, answer: (changed as string | null | undefined) ?? answer }),
+    async load(wanted, schema) {
+      const { tasks, warnings } = await readTasks(path, options, wanted, schema);
+      const at = (index: number) => {
+        const task = tasks[index];
+        if (task === undefined) throw new TaskError(`there is no task ${index} among ${tasks.length}`, { file: path });
+        return task;
+      };
+      return { name: basename(path), size: tasks.length, warnings, at };
+    },
+  };
+}
+
+async function readTasks<Data>(
+  file: string,
+  options: Options,
+  wanted: Split,
+  schema: DataSchema<Data> | undefined,
+): Promise<{ tasks: Task<Data>[]; warnings: string[] }> {
+  const format = options.format ?? formatOf(file);
+  const seen = new Map<string, Place>();
+  const tasks: Task<Data>[] = [];
+  let rows = 0;
+  const unanswered: string[] = [];
+  for await (const { place, value } of fileRows(file, options)) {
+    rows++;
+    const where: Where = { file, ...place };
+    const read = dataOf(value, options, schema, where, format);
+    if (read === undefined) {
+      unanswered.push(filePlace(where));
+      continue;
+    }
+    const row = isObject(value) ? value : {};
+    const id = idOf(row, options.id);
+    if (id !== undefined) {
+      const before = seen.get(id);
+      if (before !== undefined) throw new TaskError(`the id '${id}' is already that of ${placeText(before)}`, where);
+      seen.set(id, place);
+    }
+    if (!isOf(wanted, row, options, where)) continue;
+    const metadata = metadataOf(row, options.metadata);
+    const known = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
+    tasks.push({ id: known, data: read.data, ...(metadata && { metadata }) });
+  }
+  if (rows === 0) throw new TaskError('expected at least one task, the file holds none', { file });
+  if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
+  const left = `${unanswered[0]}: ${unanswered.length} of ${rows} tasks left out, their answer is null or empty`;
+  return { tasks, warnings: unanswered.length === 0 ? [] : [left] };
+}
+
+type Where = Place & { readonly file: string };
+
+const placeText = (place: Place) => ('line' in place ? `line ${place.line}` : `row ${place.row}`);
+
+/**
+ * A row as the team sees it: a numeric answer as it is where the schema takes it, else as text. A schema that asks for
+ * neither question nor answer gets by without them. `undefined` where the answer is blank: nobody can grade that task.
+ */
+function dataOf<Data>(
+  value: unknown,
+  options: Options,
+  schema: DataSchema<Data> | undefined,
+  where: Where,
+  format: FileFormat,
+): { data: Data } | undefined {
+  const filled = isObject(value) ? withQuestionAndAnswer(value, options) : undefined;
+  const answer = filled?.answer;
+  if (answer === null || answer === '' || (Array.isArray(answer) && answer.length === 0)) return undefined;
+  const asText = filled && withTextAnswer(filled);
+  const checks = schema && filled ? [schema.safeParse(filled), schema.safeParse(asText)] : [];
+  for (const checked of checks) if (checked.success) return { data: checked.data };
+  const missing = whatIsMissing(value, options, ROW_NAMES[format]);
+  if (missing !== undefined) throw new TaskError(missing, where);
+  for (const checked of checks)
+    if (!checked.success)
+      throw new TaskError(`does not fit the team's task: ${issuesText(checked.error.issues)}`, where);
+  return { data: asText as Data }; // without a schema the caller's word is taken for it
+}
+
+function isOf(wanted: Split, row: FileRow, { question, split, test }: Options, where: Where): boolean {
+  if (test != null) {
+    const text = withQuestionAndAnswer(row, { question }).question;
+    return isHeldOut(typeof text === 'string' ? text : JSON.stringify(row), test) === (wanted === 'test');
+  }
+  if (split == null) return true;
+  const named = fieldOf(row, split);
+  if (named !== 'train' && named !== 'test')
+    throw new TaskError(`expected "train" or "test" in ${JSON.stringify(split)}, got ${shown(named)}`, where);
+  return named === wanted;
+}

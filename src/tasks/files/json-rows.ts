@@ -1,0 +1,165 @@
+import { messageOf, TaskError } from '../../core/errors.js';
+
+/** Where an entry of a file begins, counted from 1: its line, or in a file without lines its row. */
+export type Place = { readonly line: number } | { readonly row: number };
+
+/** One entry of a file. */
+export interface Row<At extends Place = Place> {
+  readonly place: At;
+  readonly value: unknown;
+}
+
+type LineRow = Row<{ readonly line: number }>;
+
+/**
+ * The entries of a JSON array or, where the text does not begin with `[`, of JSON lines. Blank lines are skipped.
+ *
+ * @throws TaskError naming the line that is not JSON. `file` is only named.
+ */
+export function jsonRows(text: string, file: string): LineRow[] {
+  const splitter = new JsonSplitter(file);
+  return [...splitter.push(text), ...splitter.end()];
+}
+
+/** The same for a text that comes in pieces: no more than one entry and one piece are held at a time. */
+export class JsonSplitter {
+  readonly #file: string;
+  #inner: ArrayPieces | LinePieces | undefined;
+  /** Blanks before the first entry. */
+  #begun = '';
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  push(text: string): LineRow[] {
+    if (this.#inner !== undefined) return this.#inner.push(text).map((piece) => this.#parse(piece));
+    this.#begun += text;
+    const first = this.#begun.trimStart()[0];
+    if (first === undefined) return [];
+    this.#inner = first === '[' ? new ArrayPieces(this.#file) : new LinePieces();
+    return this.push(this.#begun);
+  }
+
+  /** What is left when the text is at its end. */
+  end(): LineRow[] {
+    return (this.#inner?.end() ?? []).map((piece) => this.#parse(piece));
+  }
+
+  #parse({ line, text }: Piece): LineRow {
+    try {
+      return { place: { line }, value: JSON.parse(text) };
+    } catch (error) {
+      const message = `expected JSON, got ${excerpt(text)} (${messageOf(error)})`;
+      throw new TaskError(message, { file: this.#file, line });
+    }
+  }
+}
+
+/** The beginning of a text, for an error message. */
+export function excerpt(text: string): string {
+  const flat = text.trim().replace(/\s+/g, ' ');
+  return flat.length > 80 ? `${flat.slice(0, 79)}…` : flat;
+}
+
+interface Piece {
+  readonly line: number;
+  readonly text: string;
+}
+
+class LinePieces {
+  #line = 0;
+  /** A line without its end yet. */
+  #begun = '';
+
+  push(text: string): Piece[] {
+    const lines = `${this.#begun}${text}`.split('\n');
+    this.#begun = lines.pop() ?? '';
+    return lines.map((line) => ({ line: ++this.#line, text: line })).filter(isFilled);
+  }
+
+  end(): Piece[] {
+    return [{ line: this.#line + 1, text: this.#begun }].filter(isFilled);
+  }
+}
+
+const isFilled = ({ text }: Piece) => text.trim() !== '';
+
+/** Cuts an array at its own commas, so that an entry can be named by its line. What lies between is left to JSON.parse. */
+class ArrayPieces {
+  readonly #file: string;
+  /** From the beginning of the current entry. */
+  #text = '';
+  /** The next character to look at. */
+  #at = 0;
+  #depth = 0;
+  #inString = false;
+  #line = 1;
+  #beginLine = 1;
+  #entries = 0;
+  #closed = false;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  push(text: string): Piece[] {
+    this.#text += text;
+    const pieces: Piece[] = [];
+    let begin = 0;
+    const cut = (end: number) => {
+      pieces.push(this.#piece(begin, end));
+      begin = end + 1;
+      this.#beginLine = this.#line;
+    };
+    for (; this.#at < this.#text.length && !this.#closed; this.#at++) {
+      const character = this.#text[this.#at];
+      if (character === '\n') this.#line++;
+      else if (this.#inString) {
+        if (character === '\\') this.#at++;
+        else if (character === '"') this.#inString = false;
+      } else if (character === '"') this.#inString = true;
+      else if (character === '[' || character === '{') {
+        this.#depth++;
+        if (this.#depth === 1) {
+          begin = this.#at + 1;
+          this.#beginLine = this.#line;
+        }
+      } else if (character === ',' && this.#depth === 1) cut(this.#at);
+      else if (character === ']' || character === '}') {
+        this.#depth--;
+        if (this.#depth > 0) continue;
+        cut(this.#at);
+        this.#closed = true;
+      }
+    }
+    this.#text = this.#text.slice(begin);
+    this.#at -= begin;
+    if (this.#closed) this.#requireBlank();
+    // `[ ]` holds no entry; `[1, ]` holds one that is not JSON.
+    const empty = this.#closed && this.#entries === 0 && pieces.length === 1 && pieces[0]?.text.trim() === '';
+    this.#entries += pieces.length;
+    return empty ? [] : pieces;
+  }
+
+  end(): Piece[] {
+    if (this.#closed) return [];
+    throw new TaskError('the array is not closed', { file: this.#file, line: this.#line });
+  }
+
+  #piece(begin: number, end: number): Piece {
+    const text = this.#text.slice(begin, end);
+    const blank = text.length - text.trimStart().length;
+    return { line: this.#beginLine + text.slice(0, blank).split('\n').length - 1, text };
+  }
+
+  #requireBlank(): void {
+    if (this.#text.trim() !== '')
+      throw new TaskError(`expected nothing after the array, got ${excerpt(this.#text)}`, {
+        file: this.#file,
+        line: this.#line,
+      });
+    this.#text = '';
+    this.#at = 0;
+  }
+}

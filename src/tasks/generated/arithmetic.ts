@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { RecipeError } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
+import { RandomStream } from '../../core/random.js';
+import type { Split, Task, TaskSource } from '../../core/task.js';
+import { isHeldOut } from '../split.js';
+import { type Chain, chainQuestion, drawChain, result, twoDigits } from './arithmetic-chain.js';
+import { type DemonstrationSettings, demonstration } from './arithmetic-traces.js';
+
+const share = z.number().min(0).max(1);
+const operationRange = z
+  .tuple([z.int().min(1).max(8), z.int().min(1).max(8)])
+  .refine(([low, high]) => low <= high, 'expected [fewest, most]');
+
+const settingsSchema = z.strictObject({
+  /** Fewest and most operations of a task, 1 to 8. */
+  operations: operationRange.default([4, 6]),
+  /** The same for demonstrations: easier chains belong to learning how to calculate. */
+  warmStartOperations: operationRange.default([3, 6]),
+  /** No total of a chain exceeds this. */
+  top: z.int().min(9).max(99).default(29),
+  /** Of the tasks, not of the demonstrations. */
+  seed: z.int().min(0).default(0),
+  demonstrations: z
+    .strictObject({
+      solver: share.default(0.75),
+      worked: share.default(0.5),
+      second: share.default(0.15),
+      corrupted: share.default(0.5),
+      lineErrors: share.default(0.4),
+    } satisfies Record<keyof DemonstrationSettings, z.ZodType>)
+    .prefault({}),
+});
+
+export type ArithmeticOptions = z.input<typeof settingsSchema>;
+
+export interface ArithmeticTask {
+  /** `16a+8b-3c-4d-7`: start at 16, step a: add 8, step b: take 3 away ... */
+  readonly question: string;
+  /** Always two digits. */
+  readonly answer: string;
+}
+
+/** Everything that is ever written in this family, for a model with one token for each symbol. */
+export const arithmeticSymbols = [
+  ...[
+    '<pad>',
+    '<end>',
+    '<solver>',
+    '<verifier>',
+    '<ask>',
+    '\\boxed{',
+    '}',
+    '<approve>',
+    '<reject>',
+    '=',
+    '+',
+    '-',
+    '*',
+  ],
+  ...'0123456789abcdefgh',
+] as const;
+
+/** One task in ten is held out. */
+const HELD_OUT_SHARE = 0.1;
+
+/**
+ * Pocket-calculator chains, read strictly from left to right, every total in 0..top. `trace` demonstrates a solver and a
+ * verifier: the solver's answers are all correct (the demonstrators merely disagree about showing their work), and every
+ * verdict is true.
+ *
+ * @throws RecipeError naming the setting that is wrong.
+ */
+export function arithmetic(options: ArithmeticOptions = {}): TaskSource<ArithmeticTask> {
+  const checked = settingsSchema.safeParse(options);
+  if (!checked.success) throw new RecipeError(`arithmetic: ${issuesText(checked.error.issues)}`);
+  const settings = checked.data;
+
+  const draw = (random: RandomStream, split: Split, [low, high]: readonly [number, number]): Chain => {
+    for (;;) {
+      const chain = drawChain(random, random.integer(low, high), settings.top);
+      if (isHeldOut(chainQuestion(chain), HELD_OUT_SHARE) === (split === 'test')) return chain;
+    }
+  };
+
+  return {
+    name: 'arithmetic',
+    settings,
+    configure: (changed) => arithmetic(changed as ArithmeticOptions),
+    load: async (split) => ({
+      name: `arithmetic ${split}`,
+      size: Number.POSITIVE_INFINITY,
+      at: (index) =>
+        taskOf(draw(new RandomStream('arithmetic', settings.seed, split, index), split, settings.operations)),
+    }),
+    trace: (random, split) =>
+      demonstration(random, settings.demonstrations, settings.top, () =>
+        draw(random, split, settings.warmStartOperations),
+      ),
+  };
+}
+
+function taskOf(chain: Chain): Task<ArithmeticTask> {
+  const question = chainQuestion(chain);
+  return {
+    id: question,
+    data: { question, answer: twoDigits(result(chain)) },
+    metadata: { operations: chain.steps.length },
+  };
+}

@@ -1,0 +1,44 @@
+import { parseExpression } from '../grading/expression.js';
+import { exactValue } from '../grading/rational.js';
+
+/** Longest expression in characters; what a person would type fits. */
+const LONGEST = 200;
+/** Most digits of a result, and after a decimal point. */
+const MOST_DIGITS = 50;
+const MOST_DECIMALS = 10;
+
+/**
+ * The exact value of an expression of numbers, brackets and + - * / ^, as text: `12*(3+4)` is `84`, `7/2` is `3.5`, what
+ * has more than ten decimals stays a reduced fraction, `1/3`. `undefined` for anything else: names, divisions by zero,
+ * numbers of more than fifty digits. Time and memory are bounded whatever the text.
+ */
+export function calculate(text: string): string | undefined {
+  if (text.length > LONGEST) return undefined;
+  const expression = parseExpression(asLatex(text));
+  const value = expression && exactValue(expression);
+  if (value === undefined) return undefined;
+  const { numerator, denominator } = value;
+  const divisor = greatestCommonDivisor(numerator < 0n ? -numerator : numerator, denominator);
+  const written = decimalText(numerator / divisor, denominator / divisor);
+  return written.length <= MOST_DIGITS ? written : undefined;
+}
+
+/** LaTeX raises to one digit only, unless there are braces. */
+const asLatex = (text: string): string =>
+  text
+    .replaceAll('×', '*')
+    .replaceAll('÷', '/')
+    .replace(/\^\s*(\d+)/g, '^{$1}');
+
+function decimalText(numerator: bigint, denominator: bigint): string {
+  const scale = 10n ** BigInt(MOST_DECIMALS);
+  if ((numerator * scale) % denominator !== 0n) return `${numerator}/${denominator}`;
+  const scaled = (numerator * scale) / denominator;
+  const digits = String(scaled < 0n ? -scaled : scaled).padStart(MOST_DECIMALS + 1, '0');
+  const fraction = digits.slice(-MOST_DECIMALS).replace(/0+$/, '');
+  return `${scaled < 0n ? '-' : ''}${digits.slice(0, -MOST_DECIMALS)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : greatestCommonDivisor(b, a % b);
+}

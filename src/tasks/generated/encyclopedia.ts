@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { ArgumentError, RecipeError } from '../../core/errors.js';
+import { issuesText } from '../../core/issues.js';
+import { RandomStream } from '../../core/random.js';
+import type { TaskSource } from '../../core/task.js';
+import type { Retriever } from '../retrieval/retriever.js';
+import { demonstration, encyclopediaPrompt, MAX_TURNS, TOP_K, weighted } from './encyclopedia-traces.js';
+import { nameIn, queryIn, verdictIn } from './encyclopedia-words.js';
+import { questionOf, type WorldName, worldOf } from './encyclopedia-world.js';
+
+const weight = z.number().min(0);
+const hopWeights = z
+  .tuple([weight, weight, weight])
+  .refine((weights) => weights.some((each) => each > 0), 'expected at least one weight above 0');
+
+const settingsSchema = z.strictObject({
+  /** Weights of questions with 1, 2 and 3 relations. */
+  hops: hopWeights.default([1, 1, 1]),
+  /** Of the encyclopedias and the questions. */
+  seed: z.int().min(0).default(0),
+  demonstrations: z
+    .strictObject({
+      keyword: weight.max(1).default(0.2),
+      hops: hopWeights.default([1, 1, 2]),
+      agents: z
+        .strictObject({
+          verifier: weight.default(0.2),
+          searcher: weight.default(0.35),
+          answerer: weight.default(0.45),
+        })
+        .refine((agents) => Object.values(agents).some((each) => each > 0), 'expected at least one weight above 0')
+        .prefault({}),
+    })
+    .prefault({}),
+});
+
+export type EncyclopediaOptions = z.input<typeof settingsSchema>;
+
+export interface EncyclopediaTask {
+  readonly question: string;
+  /** A name. */
+  readonly answer: string;
+  /** The encyclopedia that has the answer. */
+  readonly corpus: string;
+}
+
+/**
+ * Questions of one to three hops over generated encyclopedias, one sentence a fact: `what is the mayor of the home of Badan ?`
+ * Passages word a relation otherwise than questions do (`Badan lives in Kodon .`), so a query in the question's words finds
+ * what is said about the entity but not always the fact. The test split has an encyclopedia of its own, whose names occur in
+ * no task, passage or demonstration of the other. `trace` demonstrates all three agents of a search team.
+ *
+ * @throws RecipeError naming the setting that is wrong.
+ */
+export function encyclopedia(options: EncyclopediaOptions = {}): TaskSource<EncyclopediaTask> {
+  const checked = settingsSchema.safeParse(options);
+  if (!checked.success) throw new RecipeError(`encyclopedia: ${issuesText(checked.error.issues)}`);
+  const settings = checked.data;
+  const { seed, hops, demonstrations } = settings;
+  return {
+    name: 'encyclopedia',
+    settings,
+    configure: (changed) => encyclopedia(changed as EncyclopediaOptions),
+    load: async (split) => {
+      const world = worldOf(split, seed);
+      return {
+        name: `encyclopedia ${split}`,
+        size: Number.POSITIVE_INFINITY,
+        at: (index) => {
+          const random = new RandomStream('encyclopedia', seed, split, 'question', index);
+          const chain = world.draw(random, weighted(random, hops) + 1);
+          const question = questionOf(chain);
+          return {
+            id: question,
+            data: { question, answer: chain.path.at(-1) as string, corpus: corpusName(split, seed) },
+            metadata: { hops: chain.relations.length },
+          };
+        },
+      };
+    },
+    trace: (random, split) =>
+      demonstration(random, demonstrations, worldOf(split === 'test' ? 'test' : 'demonstrations', seed), split),
+  };
+}
+
+const corpusName = (world: WorldName, seed: number) => `encyclopedia ${world} ${seed}`;
+
+/** Searches the encyclopedia that a task names. @throws ArgumentError when the task is not of this family. */
+function retrieverOf({ corpus }: { readonly corpus?: string | undefined }): Retriever {
+  const [, name, seed] = /^encyclopedia (train|test) (\d+)$/.exec(corpus ?? '') ?? [];
+  if (name === undefined) throw new ArgumentError(`expected a task of an encyclopedia, got the corpus '${corpus}'`);
+  const world = worldOf(name as 'train' | 'test', Number(seed));
+  return {
+    async search(query, topk, signal) {
+      signal.throwIfAborted();
+      return world.search(query, topk);
+    },
+  };
+}
+
+/** Options for `searchTeam` that let it play in this family: where it searches, what its agents are shown and may say. */
+export const encyclopediaSearch = {
+  maxTurns: MAX_TURNS,
+  topk: TOP_K,
+  retriever: retrieverOf,
+  prompt: encyclopediaPrompt,
+  verifier: { system: '', parse: verdictIn },
+  searcher: { system: '', parse: queryIn },
+  answerer: { system: '', parse: nameIn },
+};

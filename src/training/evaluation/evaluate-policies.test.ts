@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
+import type { EvaluationEvent } from '../../core/events.js';
+import { createTokenizer } from '../../model/tokenizers/create.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { evaluateCheckpoint } from '../../run/execute-run.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import { gradeMath } from '../../tasks/grading/math.js';
+import { boxed } from '../../teams/parsers.js';
+import { solverVerifier } from '../../teams/solver-verifier.js';
+import { evaluationEvent } from './evaluate-policies.js';
+
+const root = temporaryRoot();
+
+type Sample = readonly [answer: unknown, score: number];
+
+const group = (id: string, samples: readonly Sample[]): EpisodeGroup => ({
+  task: { id, data: {} },
+  episodes: samples.map(([answer, team], sample) => ({
+    task: { id, data: {} },
+    sample,
+    turns: [],
+    // How an answer was found must not split the vote.
+    outcome: answer === undefined ? undefined : { answer, attempts: sample },
+    score: { team, agents: {}, parts: {} },
+  })),
+});
+const request = { step: 3, tasks: 4, samples: 4, level: 0.95 };
+
+describe('an evaluation', () => {
+  const right = (answer: string): Sample => [answer, 1];
+  const wrong = (answer: string): Sample => [answer, 0];
+  const failed: Sample = [undefined, 0];
+  const groups = [
+    group('half', [wrong('B'), right('A'), right('A'), wrong('C')]),
+    group('none', [wrong('B'), failed, failed, wrong('C')]),
+    group('all', [right('A'), right('A'), right('A'), right('A')]),
+    group('tie, the wrong one first', [wrong('B'), right('A'), wrong('B'), right('A')]),
+  ];
+
+  it('says how often a sample, one of them, and their majority is right', () => {
+    expect(evaluationEvent(groups, request, 7)).toMatchObject({
+      step: 3,
+      split: 'test',
+      tasks: 4,
+      samples: 4,
+      averageAtK: 0.5,
+      passAtK: 0.75,
+      majorityAtK: 0.5,
+      seconds: 7,
+    });
+  });
+
+  it('has the interval of the mean over tasks', () => {
+    // Means of four draws from 1/2, 0, 1, 1/2 are those of eight coins: 95 % lie between 1/8 and 7/8.
+    expect(evaluationEvent(groups, request, 0).interval).toEqual({ low: 0.125, high: 0.875, level: 0.95 });
+    expect(evaluationEvent([groups[2] as EpisodeGroup], request, 0).interval).toEqual({ low: 1, high: 1, level: 0.95 });
+  });
+
+  it('has intervals of pass@k and maj@k too, and pass@k of fewer samples', () => {
+    const event = evaluationEvent(groups, request, 0);
+    // Means of four draws from 1, 0, 1, 1, and from 0, 0, 1, 1... (a tie goes to the answer seen first).
+    expect(event.passInterval).toEqual({ low: 0.25, high: 1 });
+    expect(event.majorityInterval).toEqual({ low: 0, high: 1 });
+    // Two of four right: 1 - C(2, 2) / C(4, 2) = 5/6.
+    expect(event.passAt).toEqual({ 1: 0.5, 2: expect.closeTo((5 / 6 + 0 + 1 + 5 / 6) / 4, 12), 4: 0.75 });
+    expect(event.passAt?.[4]).toBe(event.passAtK);
+    expect(event.passAt?.[1]).toBe(event.averageAtK);
+  });
+
+  it('is divided by the fields of its tasks, in order, with a part for those without one', () => {
+    const known = groups.map((one, i) => ({
+      ...one,
+      task: { ...one.task, metadata: { level: [10, 9, undefined, 10][i] } },
+    }));
+    const { slices } = evaluationEvent(known, { ...request, by: ['level'] }, 0);
+    expect(Object.keys(slices ?? {})).toEqual(['level']);
+    const scores = Object.entries(slices?.level ?? {}).map(([name, part]) => [name, part.tasks, part.averageAtK]);
+    expect(new Map(scores.map(([name, ...rest]) => [name, rest]))).toEqual(
+      new Map([
+        ['9', [1, 0]],
+        ['10', [2, 0.5]],
+        ['(none)', [1, 1]],
+      ]),
+    );
+    expect(slices?.level?.['10']).toMatchObject({ passAtK: 1, majorityAtK: 0.5, passInterval: { low: 1, high: 1 } });
+    expect(evaluationEvent(groups, request, 0)).not.toHaveProperty('slices');
+  });
+
+  it('gives failed episodes no vote, and survives answers that JSON has no word for', () => {
+    const majority = (samples: readonly Sample[]) => evaluationEvent([group('one', samples)], request, 0).majorityAtK;
+    expect(majority([failed, failed, failed, right('A')])).toBe(1);
+    expect(majority([failed, failed])).toBe(0);
+    expect(majority([[2n, 1], [3n, 0], [2n, 1], failed])).toBe(1);
+  });
+
+  it('counts calls, invalid outputs and tokens of every agent', () => {
+    const turn = (agent: string, valid: boolean, length: number) =>
+      ({ agent, valid, response: new Array<number>(length).fill(0) }) as unknown as Turn;
+    const turns = [turn('solver', true, 4), turn('verifier', false, 1), turn('solver', false, 8)];
+    const earned = (reward: number) => ({ reward, rewardInterval: { low: reward, high: reward } });
+    const [first, ...others] = group('one', [right('A'), right('A')]).episodes as [Episode, ...Episode[]];
+    const { agents } = evaluationEvent([{ task: first.task, episodes: [{ ...first, turns }, ...others] }], request, 0);
+    expect(agents).toEqual({
+      solver: { turns: 2, callsPerEpisode: 1, invalid: 0.5, responseTokens: 6, ...earned(1) },
+      verifier: { turns: 1, callsPerEpisode: 0.5, invalid: 1, responseTokens: 1, ...earned(1) },
+    });
+    const own = { ...first, turns, score: { ...first.score, agents: { verifier: 0.25 } } };
+    const apart = evaluationEvent([{ task: first.task, episodes: [own] }], request, 0).agents;
+    expect(apart).toMatchObject({ solver: earned(1), verifier: earned(0.25) });
+  });
+});
+
+describe('the episodes of an evaluation on disk', () => {
+  it('can be graded again from their text, and played again from the checkpoint', async () => {
+    const team = solverVerifier({ solver: { system: '<solver>' }, verifier: { system: '<verifier>' } });
+    // Answers at once to questions of one operation can be learnt in a second, well enough for some to be right.
+    const sampling = { solver: { sampling: { maxTokens: 8 } }, verifier: { sampling: { maxTokens: 2 } } };
+    const recipe = tinyRecipe({ team, agents: sampling }, [
+      'tasks.train.operations=[1,1]',
+      'tasks.train.warmStartOperations=[1,1]',
+      'tasks.train.top=9',
+      'tasks.train.demonstrations.worked=0',
+      'model.width=16',
+      'warmStart.steps=250',
+      'warmStart.batch=16',
+      'warmStart.learningRate=2e-2',
+      'training.steps=1',
+      'evaluation.tasks=16',
+    ]);
+    const run = await trainTiny(root, recipe);
+    const events = (await run.events()).filter((event) => event.type === 'evaluation');
+    expect(events.map(({ step }) => step)).toEqual([0, 1]);
+    const { model } = Object.values(recipe.policies)[0] ?? {};
+    if (model?.type !== 'tiny-decoder') throw new Error('expected a tiny decoder');
+    const tokenizer = createTokenizer(model.tokenizer);
+    for (const event of events) {
+      const episodes = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(event.step));
+      expect(episodes).toHaveLength(32);
+      const scores = episodes.map(({ turns, task, score }) => {
+        for (const { response, text, finishReason } of turns)
+          expect(tokenizer.decode(response)).toBe(finishReason === 'stop' ? `${text}<end>` : text);
+        const last = turns.findLast(({ agent }) => agent === 'solver')?.text ?? '';
+        const graded = Number(gradeMath(boxed(last), (task.data as { answer: string }).answer));
+        expect(graded).toBe(score.team);
+        return graded;
+      });
+      expect(event.averageAtK).toBeGreaterThan(0);
+      expect(event.averageAtK).toBeCloseTo(scores.reduce((sum, score) => sum + score, 0) / scores.length, 12);
+    }
+    const last = await run.latestCheckpoint();
+    if (last === undefined) throw new Error('expected a checkpoint');
+    const again = await evaluateCheckpoint(recipe, last, { threads: 1 });
+    const comparable = ({ seconds: _, ...event }: EvaluationEvent) => event;
+    expect(events[1]).toMatchObject(comparable(again.event));
+  });
+});

@@ -1,0 +1,108 @@
+import { type Episode, type EpisodeGroup, responseTokens } from '../../core/episode.js';
+import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
+import { mean } from '../../core/statistics.js';
+import type { Session, Stage } from '../session.js';
+import { evaluationTasks } from '../step/step-tasks.js';
+import { intervalOf, scoresOf } from './evaluation-scores.js';
+import { divided, divisions } from './slices.js';
+
+export interface EvaluationRequest {
+  readonly step: number;
+  readonly tasks: number;
+  readonly samples: number;
+  /** Confidence level of the intervals. */
+  readonly level: number;
+  /** Fields of tasks by which the scores are divided too. */
+  readonly by?: readonly string[] | undefined;
+}
+
+/** Plays held-out tasks with the weights that the sampler holds. Nothing is learnt and nothing written. */
+export async function evaluateStage(
+  { recipe, tasks, executor, clock, signal }: Stage,
+  request: Omit<EvaluationRequest, 'by'>,
+): Promise<{ readonly event: EvaluationEvent; readonly episodes: readonly Episode[] }> {
+  const started = clock.seconds();
+  const groups = await executor.playGroups({
+    team: recipe.team,
+    tasks: evaluationTasks(tasks.test, request.tasks),
+    groupSize: request.samples,
+    phase: 'evaluation',
+    step: request.step,
+    signal,
+  });
+  const by = divisions(recipe, tasks.test);
+  const event = evaluationEvent(groups, { ...request, by }, clock.seconds() - started);
+  return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
+}
+
+/** At the start, at the end and every so many steps, once each. */
+export function evaluationDue({ recipe, step, evaluated }: Session): boolean {
+  return evaluated < step && (step === 0 || step >= recipe.training.steps || step % recipe.evaluation.every === 0);
+}
+
+/** Evaluates at the session's step as the recipe says, writes every episode, then the event. */
+export async function evaluatePolicies(session: Session): Promise<void> {
+  const { recipe, run, step } = session;
+  const { tasks, samples, samplesDuring = samples, level } = recipe.evaluation;
+  const between = step > 0 && step < recipe.training.steps;
+  const { event, episodes } = await evaluateStage(session, {
+    step,
+    tasks,
+    samples: between ? samplesDuring : samples,
+    level,
+  });
+  await run.writeEvaluationEpisodes(step, episodes);
+  const failures = episodes.flatMap(({ failure }) => failure ?? []);
+  if (failures[0] !== undefined)
+    run.emit({
+      type: 'warning',
+      code: 'evaluation.failures',
+      message: `${failures.length} of ${episodes.length} evaluation episodes failed, the first because: ${failures[0].message}`,
+    });
+  run.emit(event);
+  session.evaluated = step;
+}
+
+export function evaluationEvent(
+  groups: readonly EpisodeGroup[],
+  { step, samples, level, by = [] }: EvaluationRequest,
+  seconds: number,
+): EvaluationEvent {
+  const slices = by.map((field) => {
+    const parts = [...divided(groups, field)].map(([value, own]) => [value, scoresOf(own, level)] as const);
+    return [field, Object.fromEntries(parts)] as const;
+  });
+  return {
+    type: 'evaluation',
+    step,
+    split: 'test',
+    samples,
+    ...scoresOf(groups, level),
+    agents: agentEvaluations(groups, level),
+    ...(slices.length > 0 && { slices: Object.fromEntries(slices) }),
+    seconds,
+  };
+}
+
+function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Record<string, AgentEvaluation> {
+  const episodes = groups.flatMap((group) => group.episodes);
+  const turns = episodes.flatMap((episode) => episode.turns);
+  const agents = [...new Set(turns.map(({ agent }) => agent))].sort();
+  return Object.fromEntries(
+    agents.map((agent) => {
+      const own = turns.filter((turn) => turn.agent === agent);
+      const rewards = groups.map((group) => mean(group.episodes.map(({ score }) => score.agents[agent] ?? score.team)));
+      return [
+        agent,
+        {
+          turns: own.length,
+          callsPerEpisode: own.length / Math.max(1, episodes.length),
+          invalid: mean(own.map(({ valid }) => (valid ? 0 : 1))),
+          responseTokens: mean(own.map(responseTokens)),
+          reward: mean(rewards),
+          rewardInterval: intervalOf(rewards, level),
+        },
+      ];
+    }),
+  );
+}

@@ -1,0 +1,62 @@
+/** What episodes of held-out tasks say about a team: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks. */
+import type { Episode, EpisodeGroup } from '../../core/episode.js';
+import type { EvaluationScores, Interval } from '../../core/events.js';
+import { mean } from '../../core/statistics.js';
+import { jsonText } from '../../store/episode-files.js';
+import { bestAtK, bootstrapInterval } from '../../tasks/metrics.js';
+
+/** Resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
+const RESAMPLES = 2000;
+
+/** A failed episode counts as its score, 0: a team that breaks has not solved the task. */
+export function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
+  const scores = groups.map(({ episodes }) => episodes.map(({ score }) => score.team));
+  const average = scores.map((own) => mean(own));
+  const best = scores.map((own) => Math.max(...own));
+  const majority = groups.map(({ episodes }) => majorityScore(episodes));
+  return {
+    tasks: groups.length,
+    averageAtK: mean(average),
+    passAtK: mean(best),
+    majorityAtK: mean(majority),
+    interval: { ...intervalOf(average, level), level },
+    passInterval: intervalOf(best, level),
+    majorityInterval: intervalOf(majority, level),
+    passAt: passAt(scores),
+  };
+}
+
+/** Bootstrap interval of the mean over tasks. */
+export function intervalOf(perTask: readonly number[], level: number): Interval {
+  const { low, high } = bootstrapInterval(perTask, { level, resamples: RESAMPLES, seed: 0 });
+  return { low, high };
+}
+
+/** pass@k of 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
+function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
+  const samples = Math.min(...scores.map((own) => own.length));
+  const found: Record<string, number> = {};
+  for (let k = 1; k <= samples; k *= 2) found[k] = mean(scores.map((own) => bestAtK(own, k)));
+  return found;
+}
+
+/** The score of the most frequent answer; of equally frequent ones, the one seen first. An episode without one has no vote. */
+function majorityScore(episodes: readonly Episode[]): number {
+  const votes = new Map<string, { count: number; score: number }>();
+  for (const { outcome, score } of episodes) {
+    const answer = answerOf(outcome);
+    if (answer === undefined) continue;
+    const vote = votes.get(answer) ?? { count: 0, score: score.team };
+    vote.count++;
+    votes.set(answer, vote);
+  }
+  let best = { count: 0, score: 0 };
+  for (const vote of votes.values()) if (vote.count > best.count) best = vote;
+  return best.score;
+}
+
+/** The outcome's `answer` where it has that field (how it was found does not matter then), otherwise the whole outcome. */
+function answerOf(outcome: unknown): string | undefined {
+  const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
+  return jsonText(answer);
+}

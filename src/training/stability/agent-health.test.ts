@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode, Turn } from '../../core/episode.js';
+import { agentHealth, groupKinds, type PlayedTurn } from './agent-health.js';
+
+interface Said {
+  readonly task?: string;
+  readonly text?: string;
+  readonly valid?: boolean;
+  readonly reward?: number;
+  readonly penalty?: number;
+  readonly call?: number;
+  readonly advantage?: number | readonly number[];
+}
+
+function said({
+  task = 'a',
+  text = 'x',
+  valid = true,
+  reward = 0,
+  penalty = 0,
+  call = 0,
+  advantage = 0,
+}: Said): PlayedTurn {
+  const turn = { agent: 'solver', text, valid, penalty, call } as Turn;
+  const score = { team: reward, agents: {}, parts: {} };
+  return { episode: { task: { id: task }, score, turns: [turn] } as unknown as Episode, turn, advantage };
+}
+const health = (...turns: Said[]) => agentHealth(turns.map(said));
+
+describe('the health of an agent', () => {
+  it('counts turns that repeat a sibling word for word: of the same task and the same call', () => {
+    expect(health({ text: 'p' }, { text: 'p' }, { text: 'q' }, { text: 'r' }).duplicates).toBe(0.5);
+    expect(health({ text: 'p' }, { text: 'p', task: 'b' }, { text: 'p', call: 1 }).duplicates).toBe(0);
+    expect(health({ text: 'p' }, { text: 'p' }, { text: 'p' }).duplicates).toBe(1);
+  });
+
+  it('averages the spread within its groups, and sees nothing between them', () => {
+    expect(health({ reward: 1 }, { reward: 1 }, { reward: 0, task: 'b' }, { reward: 0, task: 'b' }).groupSpread).toBe(
+      0,
+    );
+    const apart = health({ reward: 1 }, { reward: 0 }, { reward: 3, task: 'b' }, { reward: 3, task: 'b' });
+    expect(apart.groupSpread).toBeCloseTo(Math.SQRT1_2 / 2, 12);
+  });
+
+  it('says how many of the invalid turns were rewarded, whatever the valid ones got', () => {
+    const turns = [{ advantage: 2 }, { valid: false, advantage: 0.5 }, { valid: false, advantage: -1 }];
+    expect(health(...turns).rewardedInvalid).toBe(0.5);
+    expect(health({ advantage: 2 }).rewardedInvalid).toBe(0);
+    expect(health({ valid: false, advantage: [-1, 0.1] }).rewardedInvalid).toBe(1);
+  });
+
+  it('sorts its groups by outcome, and marks those that penalties alone tell apart', () => {
+    const { groups } = health(
+      { task: 'right', reward: 1 },
+      { task: 'right', reward: 1 },
+      { task: 'wrong', reward: 0 },
+      { task: 'wrong', reward: 0, penalty: 0.1 },
+      { task: 'mixed', reward: 1, penalty: 0.1 },
+      { task: 'mixed', reward: 0 },
+    );
+    expect(groups).toEqual({ allRight: 1, allWrong: 1, mixed: 1, penaltyOnly: 1 });
+  });
+});
+
+it("a step's groups are sorted by the team's reward, with the penalties of all agents", () => {
+  const episodes = (...turns: Said[]) => ({
+    task: { id: 'a', data: {} },
+    episodes: turns.map((turn) => said(turn).episode),
+  });
+  const kinds = groupKinds([
+    episodes({ reward: 1 }, { reward: 1 }),
+    episodes({ reward: 1 }, { reward: 1, penalty: 1 }),
+    episodes({ reward: 0 }, { reward: 0 }),
+    episodes({ reward: 0 }, { reward: 1 }),
+  ]);
+  expect(kinds).toEqual({ allRight: 2, allWrong: 1, mixed: 1, penaltyOnly: 1 });
+});
+
+it('sees nothing to learn in what a frozen agent pays', () => {
+  const episode = (penalty: number) => {
+    const turns = [{ penalty: 0 }, { penalty, frozen: true }];
+    return { score: { team: 1 }, turns } as unknown as Episode;
+  };
+  const kinds = groupKinds([{ task: { id: 'a', data: {} }, episodes: [episode(0), episode(0.5)] }]);
+  expect(kinds).toEqual({ allRight: 1, allWrong: 0, mixed: 0, penaltyOnly: 0 });
+});

@@ -1,0 +1,51 @@
+/** Inflation as the gradients of a step show it, beside what the lemma predicts. */
+import { inflationScores } from '../../advantage/inflation.js';
+import { permutation } from '../../core/random.js';
+import type { Session } from '../session.js';
+import type { ComparedTurn, Comparison } from '../step/advantages.js';
+import { trainingSample } from '../update/training-samples.js';
+
+/** So many turns of an agent are looked at: each costs a pass of its own. */
+const MOST_TURNS = 32;
+
+/**
+ * For each agent the second moment of its score-weighted gradient under the statistics that all agents share, over that under its
+ * own: Σ Ag² |z|² / Σ Ak² |z|², with z the gradient of the turn's log-prob and Ag, Ak its reward normalised by either, over
+ * the same turns, of groups that have a spread. Empty in steps that the recipe does not ask about, an agent without such a
+ * turn is missing. Leaves weights, gradients and the optimiser as they were.
+ */
+export async function measureInflation(
+  { recipe, backend }: Pick<Session, 'recipe' | 'backend'>,
+  step: number,
+  { turns, records }: Comparison,
+): Promise<Readonly<Record<string, number>>> {
+  const every = recipe.training.measureInflation;
+  if (every === 0 || (step - 1) % every !== 0) return {};
+  const { shared, own } = inflationScores(records, recipe.advantage);
+  const judged = turns
+    .map((compared, i) => ({ compared, shared: shared[i] as number, own: own[i] as number }))
+    .filter((each) => !Number.isNaN(each.shared) && Object.hasOwn(recipe.policies, each.compared.turn.policy));
+  const agents = [...new Set(judged.map(({ compared }) => compared.turn.agent))];
+  const measured = await Promise.all(
+    agents.map(async (agent) => {
+      const all = judged.filter(({ compared }) => compared.turn.agent === agent);
+      const order = permutation(all.length, 'measured inflation', recipe.seed, step, agent);
+      const some = Array.from(order.subarray(0, MOST_TURNS), (i) => all[i] as (typeof all)[number]);
+      const norms = await Promise.all(some.map(({ compared }) => gradientNorm(backend, compared)));
+      const moment = (of: (each: (typeof all)[number]) => number) =>
+        some.reduce((sum, each, i) => sum + of(each) ** 2 * (norms[i] as number) ** 2, 0);
+      const [above, below] = [moment((each) => each.shared), moment((each) => each.own)];
+      return below > 0 ? [[agent, above / below] as const] : [];
+    }),
+  );
+  // An update that is never made, whatever the norm, clears the gradients.
+  for (const [policy, { optimizer }] of Object.entries(recipe.policies))
+    await backend.optimStep(policy, { optimizer, clipNorm: 0, skipAboveNorm: -1 });
+  return Object.fromEntries(measured.flat());
+}
+
+/** |z|: the norm of the gradient of the turn's log-prob. */
+async function gradientNorm(backend: Session['backend'], { turn }: ComparedTurn): Promise<number> {
+  const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
+  return (await backend.forwardBackward(turn.policy, [trainingSample(turn, 0)], options)).gradientNorm;
+}

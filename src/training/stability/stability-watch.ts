@@ -1,0 +1,132 @@
+/** The stability watch: what a spike is, and what is done about it. */
+import type { Spike, Step, Warning } from '../../core/events.js';
+import { median } from '../../core/statistics.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { type Comparison, episodeName, magnitude } from '../step/advantages.js';
+import type { Updates } from '../update/update-result.js';
+import { type SymptomState, Symptoms } from './symptoms.js';
+
+/** So many norms are needed before one can be called unusual. */
+const FEWEST_NORMS = 5;
+/** So many steps in a row that are not a number end the run. */
+const MOST_DROPPED = 3;
+/** So many episodes are named with a spike. */
+const NAMED_EPISODES = 3;
+
+/** What the watch remembers, for checkpoints. */
+export interface WatchState {
+  /** Latest finite norms by policy or `policy/agent`, oldest first. */
+  readonly norms: Readonly<Record<string, readonly number[]>>;
+  /** Steps in a row, by policy, whose gradient was not a number. */
+  readonly dropped: Readonly<Record<string, number>>;
+  /** By agent. */
+  readonly symptoms: Readonly<Record<string, SymptomState>>;
+}
+
+export class StabilityWatch {
+  readonly #rule: Recipe['training']['spike'];
+  readonly #norms: Map<string, number[]>;
+  readonly #dropped: Map<string, number>;
+  readonly #symptoms: Symptoms;
+
+  constructor(rule: Recipe['training']['spike'], state: Partial<WatchState> = {}) {
+    const { norms = {}, dropped = {}, symptoms } = state;
+    this.#rule = rule;
+    this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
+    this.#dropped = new Map(Object.entries(dropped));
+    this.#symptoms = new Symptoms(symptoms);
+  }
+
+  get state(): WatchState {
+    return {
+      norms: Object.fromEntries(this.#norms),
+      dropped: Object.fromEntries(this.#dropped),
+      symptoms: this.#symptoms.state,
+    };
+  }
+
+  /** The norm above which an update of this policy is not made; undefined where the rule lets it pass. */
+  skipAboveNorm(policy: string): number | undefined {
+    return this.#rule.action === 'clip' ? undefined : this.#threshold(policy)?.limit;
+  }
+
+  /**
+   * Judges a step: its norms, and the health of its agents. An agent that shares its policy is watched beside it. `fatal` says why the run must end: the rule
+   * is to stop, or a policy's gradient was not a number three times in a row.
+   */
+  judge(
+    recorded: Pick<Step, 'step' | 'agents'>,
+    comparison: Comparison,
+    updates: Updates,
+  ): { readonly events: readonly (Spike | Warning)[]; readonly fatal: string | undefined } {
+    const { step } = recorded;
+    const events: (Spike | Warning)[] = this.#symptoms.judge(recorded);
+    let fatal: string | undefined;
+    for (const [policy, update] of Object.entries(updates)) {
+      const agents = Object.keys(update.agents);
+      const only = agents.length === 1 ? agents[0] : undefined;
+      const about = (agent: string | undefined) => ({ step, policy, ...(agent === undefined ? {} : { agent }) });
+      // A backend that updates without telling the norm leaves nothing to judge.
+      if (update.applied && Number.isNaN(update.gradientNorm)) continue;
+      if (!Number.isFinite(update.gradientNorm)) {
+        const inRow = (this.#dropped.get(policy) ?? 0) + 1;
+        this.#dropped.set(policy, inRow);
+        const median = this.#threshold(policy)?.median ?? 0;
+        const episodes = blame(comparison, agents);
+        events.push({ type: 'skipped', ...about(only), gradientNorm: null, median, action: 'skip', episodes });
+        if (inRow >= MOST_DROPPED)
+          fatal = `the gradient of policy '${policy}' was not a number ${inRow} steps in a row`;
+        continue;
+      }
+      this.#dropped.set(policy, 0);
+      const spike = this.#spike(policy, update.gradientNorm);
+      if (spike !== undefined) {
+        const { action } = this.#rule;
+        const type = update.applied ? 'spike' : 'skipped';
+        events.push({ type, ...about(only), ...spike, action, episodes: blame(comparison, agents) });
+        if (action === 'stop')
+          fatal = `the gradient norm of policy '${policy}' is ${spike.gradientNorm.toPrecision(3)}, its median ${spike.median.toPrecision(3)}, and the recipe says stop`;
+      }
+      if (only !== undefined) continue;
+      for (const [agent, { gradientNorm }] of Object.entries(update.agents)) {
+        if (Number.isNaN(gradientNorm)) continue;
+        const own = this.#spike(`${policy}/${agent}`, gradientNorm);
+        if (own !== undefined)
+          events.push({ type: 'spike', ...about(agent), ...own, action: 'clip', episodes: blame(comparison, [agent]) });
+      }
+    }
+    return { events, fatal };
+  }
+
+  /** Remembers a norm; returns it with the median of those before when it is a spike. */
+  #spike(key: string, gradientNorm: number): { gradientNorm: number; median: number } | undefined {
+    const threshold = this.#threshold(key);
+    const norms = this.#norms.get(key) ?? [];
+    this.#norms.set(key, [...norms, gradientNorm].slice(-this.#rule.window));
+    return threshold !== undefined && gradientNorm > threshold.limit
+      ? { gradientNorm, median: threshold.median }
+      : undefined;
+  }
+
+  #threshold(key: string): { median: number; limit: number } | undefined {
+    const norms = this.#norms.get(key) ?? [];
+    if (norms.length < FEWEST_NORMS) return undefined;
+    const middle = median(norms);
+    // A policy that learned nothing lately has no usual norm to compare with.
+    return middle > 0 ? { median: middle, limit: this.#rule.factor * middle } : undefined;
+  }
+}
+
+/** The episodes with the largest advantages among these agents' turns. */
+function blame({ turns }: Comparison, agents: readonly string[]): string[] {
+  const largest = new Map<string, number>();
+  for (const { episode, turn, advantage } of turns) {
+    if (!agents.includes(turn.agent)) continue;
+    const name = episodeName(episode);
+    largest.set(name, Math.max(largest.get(name) ?? 0, magnitude(advantage)));
+  }
+  return [...largest]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, NAMED_EPISODES)
+    .map(([name]) => name);
+}

@@ -1,0 +1,114 @@
+/**
+ * Slow illnesses, seen over several steps: an agent's first steps against its latest. Learning itself lowers entropy and
+ * makes siblings agree, so those count only while the agent's reward has not risen for it.
+ */
+import { z } from 'zod';
+import type { AgentStep, Step, Warning } from '../../core/events.js';
+import { significant } from '../../core/format.js';
+import { mean } from '../../core/statistics.js';
+
+/** So many steps at the beginning, and so many at the end, are averaged. */
+const STEPS = 5;
+
+/** What is followed. */
+const READINGS = {
+  reward: ({ rewardMean }) => rewardMean,
+  rewardStd: ({ rewardStd }) => rewardStd,
+  entropy: ({ entropy }) => entropy,
+  length: ({ responseTokens }) => responseTokens,
+  spread: ({ health }) => health.groupSpread,
+  duplicates: ({ health }) => health.duplicates,
+  /** Share of turns that are invalid and rewarded for it. */
+  garbage: ({ invalid, health }) => invalid * health.rewardedInvalid,
+} as const satisfies Record<string, (agent: AgentStep) => number>;
+
+type Reading = Readonly<Record<keyof typeof READINGS, number>>;
+
+interface Symptom {
+  readonly code: string;
+  readonly shows: (first: Reading, last: Reading) => boolean;
+  readonly message: (first: Reading, last: Reading) => string;
+}
+
+/** Reward has risen by a quarter of its first spread at least: what was given up for it was worth it. */
+const paidOff = (first: Reading, last: Reading) => last.reward > first.reward + 0.25 * first.rewardStd;
+
+const SYMPTOMS: readonly Symptom[] = [
+  {
+    code: 'entropy-collapse',
+    shows: (first, last) => last.entropy < 0.1 * first.entropy && !paidOff(first, last),
+    message: (first, last) =>
+      `entropy fell from ${significant(first.entropy)} to ${significant(last.entropy)} nats a token without more reward; a lower learning rate or an entropy bonus keeps it exploring`,
+  },
+  {
+    code: 'length-collapse',
+    shows: (first, last) => last.length < 0.5 * first.length && !paidOff(first, last),
+    message: (first, last) =>
+      `responses shrank from ${significant(first.length)} to ${significant(last.length)} tokens without more reward; look whether the reward pays for saying nothing`,
+  },
+  {
+    code: 'echo-trap',
+    shows: (first, last) =>
+      last.spread < 0.5 * first.spread && last.duplicates > first.duplicates + 0.2 && !paidOff(first, last),
+    message: (first, last) =>
+      `rewards within a group spread ${significant(last.spread)} instead of ${significant(first.spread)} and ${percentage(last.duplicates)} of the turns repeat a sibling's (${percentage(first.duplicates)} at first) without more reward; filter the groups by variance or raise the temperature`,
+  },
+  {
+    code: 'rewarded-invalid',
+    shows: (first, last) => last.garbage > 0.05 && last.garbage > 2 * first.garbage,
+    message: (first, last) =>
+      `${percentage(last.garbage)} of the turns are invalid and above average all the same (${percentage(first.garbage)} at first); the team's rules or too small a penalty pay for it`,
+  },
+];
+
+const percentage = (share: number) => `${(100 * share).toFixed(0)} %`;
+
+const NAMES = Object.keys(READINGS) as (keyof typeof READINGS)[];
+const readings = z.array(z.record(z.enum(NAMES), z.number()));
+
+/** What is remembered of each agent, for checkpoints: its first readings and its latest, and what was said and still holds. */
+export const symptomState = z.object({ first: readings, last: readings, shown: z.array(z.string()) });
+
+export type SymptomState = z.output<typeof symptomState>;
+
+export class Symptoms {
+  readonly #agents: Map<string, SymptomState>;
+
+  constructor(state: Readonly<Record<string, SymptomState>> = {}) {
+    this.#agents = new Map(Object.entries(state));
+  }
+
+  get state(): Readonly<Record<string, SymptomState>> {
+    return Object.fromEntries(this.#agents);
+  }
+
+  /** A warning for each symptom that begins to show with this step. */
+  judge(step: Pick<Step, 'step' | 'agents'>): Warning[] {
+    return Object.entries(step.agents).flatMap(([agent, own]) => {
+      if (own.frozen === true) return []; // no training has changed it
+      const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
+      const reading = readingFrom((name) => READINGS[name](own));
+      if (before.first.length < STEPS) {
+        this.#agents.set(agent, { ...before, first: [...before.first, reading] });
+        return [];
+      }
+      const last = [...before.last, reading].slice(-STEPS);
+      const [then, now] = [averageOf(before.first), averageOf(last)];
+      const showing = last.length < STEPS ? [] : SYMPTOMS.filter(({ shows }) => shows(then, now));
+      this.#agents.set(agent, { ...before, last, shown: showing.map(({ code }) => code) });
+      return showing
+        .filter(({ code }) => !before.shown.includes(code))
+        .map(({ code, message }) => ({
+          type: 'warning' as const,
+          code,
+          step: step.step,
+          agent,
+          message: `step ${step.step}, ${agent}: ${message(then, now)}`,
+        }));
+    });
+  }
+}
+
+const readingFrom = (of: (name: keyof typeof READINGS) => number) =>
+  Object.fromEntries(NAMES.map((name) => [name, of(name)])) as Record<keyof typeof READINGS, number>;
+const averageOf = (readings: readonly Reading[]) => readingFrom((name) => mean(readings.map((own) => own[name])));

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode, Turn } from '../../core/episode.js';
+import { compare, magnitude } from './advantages.js';
+
+const episode = (task: string, sample: number, score: Partial<Episode['score']>, turns: readonly Partial<Turn>[]) =>
+  ({
+    task: { id: task, data: {} },
+    sample,
+    outcome: {},
+    score: { team: 0, agents: {}, parts: {}, ...score },
+    turns: turns.map((turn, index) => ({ turn: index, messages: [], response: [1, 2], penalty: 0, ...turn })),
+  }) as Episode;
+
+const solver = { agent: 'solver' };
+const verifier = { agent: 'verifier' };
+const groups = ['a', 'b'].map((task, t) => ({
+  task: { id: task, data: {} },
+  episodes: [
+    episode(task, 0, { team: 1, agents: { verifier: 0.5 + t } }, [solver, verifier, { ...solver, penalty: 0.25 }]),
+    episode(task, 1, { team: 0 }, [solver, { ...verifier, penalty: 0.5 }]),
+  ],
+}));
+
+describe('the comparison of a step', () => {
+  const comparison = compare(groups, { type: 'drmas', spread: 'none' });
+
+  it("takes an agent's own reward before the team's, and each turn's penalty off", () => {
+    expect(comparison.turns.map(({ reward }) => reward)).toEqual([1, 0.5, 0.75, 0, -0.5, 1, 1.5, 0.75, 0, -0.5]);
+  });
+
+  it('holds a turn against those of the same agent on the same task', () => {
+    const mean = (1 + 0.75 + 0) / 3;
+    const advantages = [1 - mean, 0.5, 0.75 - mean, 0 - mean, -0.5, 1 - mean, 1, 0.75 - mean, 0 - mean, -1];
+    expect(comparison.turns.map(({ advantage }) => advantage)).toEqual(advantages);
+  });
+
+  it('keeps turns and their advantages with their episodes', () => {
+    const [first, second] = groups[1]?.episodes ?? [];
+    if (first === undefined || second === undefined) throw new Error('expected two episodes');
+    const all = comparison.turns.map(({ advantage }) => advantage);
+    expect(comparison.advantages.get(first)).toEqual(all.slice(5, 8));
+    expect(comparison.advantages.get(second)).toEqual(all.slice(8));
+    expect(comparison.turns.map((turn) => turn.episode)).toEqual(
+      groups.flatMap(({ episodes }) => episodes.flatMap((own) => own.turns.map(() => own))),
+    );
+  });
+
+  it('multiplies the advantages of an agent by its weight, token by token where there is one a token', () => {
+    const weights = { solver: { rewardWeight: 0.5 }, verifier: { rewardWeight: 0 } };
+    const factors = comparison.turns.map(({ turn }) => weights[turn.agent as 'solver' | 'verifier'].rewardWeight);
+    for (const estimator of [{ type: 'drmas', spread: 'none' }, { type: 'reinforce++' }] as const) {
+      const [plain, weighted] = [compare(groups, estimator), compare(groups, estimator, undefined, weights)];
+      const expected = plain.turns.map(({ advantage }, i) => [advantage].flat().map((a) => a * (factors[i] ?? 0)));
+      expect(weighted.turns.map(({ advantage }) => [advantage].flat())).toEqual(expected);
+      expect(weighted.inflation).toEqual(plain.inflation);
+    }
+  });
+
+  it.each([
+    [{ type: 'grpo' }],
+    [{ type: 'grpo', episodeScore: 'first' }],
+    [{ type: 'grpo', episodeScore: 'outcome+penalties' }],
+    [{ type: 'grpo-turn' }],
+    [{ type: 'drmas' }],
+    [{ type: 'drmas-std' }],
+    [{ type: 'rloo' }],
+    [{ type: 'gigpo' }],
+    [{ type: 'magrpo' }],
+  ] as const)('leaves frozen agents out of every statistic: %j is as if they had never spoken', (estimator) => {
+    const judge: Partial<Turn> = { agent: 'judge', frozen: true, penalty: 7 };
+    const spoken = groups.map(({ task, episodes }, t) => ({
+      task,
+      episodes: episodes.map((own, e) => {
+        const turns = e === 0 ? [judge, ...own.turns, judge] : t === 0 ? [...own.turns, judge] : own.turns;
+        return episode(task.id, own.sample, own.score, turns);
+      }),
+    }));
+    const silent = spoken.map(({ task, episodes }) => ({
+      task,
+      episodes: episodes.map((own) => ({ ...own, turns: own.turns.filter(({ agent }) => agent !== 'judge') })),
+    }));
+    const [with_, without] = [compare(spoken, estimator), compare(silent, estimator)];
+    expect(with_.turns.map(({ advantage }) => advantage)).toEqual(without.turns.map(({ advantage }) => advantage));
+    expect(with_.inflation).toEqual(without.inflation);
+    const first = spoken[0]?.episodes[0] as Episode;
+    const entries = with_.advantages.get(first) ?? [];
+    expect(entries.map((advantage) => advantage === undefined)).toEqual([true, false, false, false, true]);
+  });
+
+  it('takes what an estimator needs beside the episode from extras', () => {
+    const extras = new Map(comparison.turns.map(({ turn }, i) => [turn, { baseline: i }]));
+    const { turns } = compare(groups, { type: 'remax' }, extras);
+    expect(turns.map(({ advantage }) => advantage)).toEqual(turns.map(({ reward }, i) => [reward - i, reward - i]));
+    expect(() => compare(groups, { type: 'remax' })).toThrow('baseline must be a finite number');
+  });
+
+  it('a turn earns its own reward besides, and the outcome arrives with the last turn', () => {
+    const asked = [{ role: 'user', content: 'hm' }] as const;
+    const turns = [
+      { ...solver, stepReward: 0.5, messages: asked },
+      { ...solver, penalty: 0.25, messages: asked },
+      { ...verifier, observation: 'hm', messages: asked },
+    ];
+    const said = [episode('a', 0, { team: 1 }, turns), episode('a', 1, { team: 0 }, [{ ...solver, messages: asked }])];
+    const records = [{ task: { id: 'a', data: {} }, episodes: said }];
+    expect(compare(records, { type: 'drmas' }).turns.map(({ reward }) => reward)).toEqual([1.5, 0.75, 1, 0]);
+    // Returns of the steps with gamma 1: 0.5 - 0.25 + 1, -0.25 + 1, 1; 0. Three solver turns read the same words.
+    const advantages = compare(records, { type: 'gigpo', byAgent: true, gamma: 1 }).turns.map(
+      ({ advantage }) => advantage,
+    );
+    const own = (1.5 + 0.75) / 3;
+    const steps = (1.25 + 0.75) / 3;
+    const expected = [1.5 - own + 1.25 - steps, 0.75 - own + 0.75 - steps, 0, -own - steps];
+    for (const [i, advantage] of advantages.entries()) expect(advantage).toBeCloseTo(expected[i] ?? Number.NaN, 12);
+  });
+
+  it('of nothing is empty', () => {
+    expect(compare([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
+  });
+});
+
+it('the magnitude of an advantage is its largest absolute value', () => {
+  expect([magnitude(-2), magnitude(1), magnitude([0.5, -3, 1]), magnitude([])]).toEqual([2, 1, 3, 0]);
+});

@@ -1,0 +1,238 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { fakeSession } from '../../../test/support/fake-session.js';
+import type { Script } from '../../../test/support/scripted.js';
+import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { filterGroups } from '../../advantage/filter.js';
+import type { Step } from '../../core/events.js';
+import { mean } from '../../core/statistics.js';
+import type { TaskSource } from '../../core/task.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { executeRun } from '../../run/execute-run.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import { agent } from '../../teams/agent.js';
+import { integer } from '../../teams/parsers.js';
+import { defineTeam } from '../../teams/team.js';
+import { trainTeam } from '../train.js';
+import { baselines } from './greedy-baselines.js';
+import { playStep } from './rollout-step.js';
+
+const root = temporaryRoot();
+
+/** Task n asks for n. */
+const numbered = (size: number): TaskSource => ({
+  name: 'numbered',
+  load: async () => ({ name: 'numbered', size, at: (index) => ({ id: `t${index}`, data: { n: index } }) }),
+});
+
+/** Earns the number that it says; garbage earns nothing and costs a tenth. */
+const team = defineTeam({
+  name: 'teller',
+  task: z.object({ n: z.number() }),
+  agents: { teller: agent({ parse: integer, invalidPenalty: 0.1, sampling: { maxTokens: 4 } }) },
+  play: async ({ task, agents: { teller } }) => (await teller(`${task.n}`)).value ?? 0,
+  reward: ({ outcome }) => outcome,
+});
+
+/** Siblings of even tasks say 0, 1, 0, 1 ...; those of odd tasks all say 1. Greedily, everybody says 3. */
+function script(): Script {
+  const asked = new Map<string, number>();
+  return ({ prompt, request }) => {
+    if (request.temperature === 0) return '3';
+    const n = Number(/\d+/.exec(prompt)?.[0]);
+    const sibling = asked.get(prompt) ?? 0;
+    asked.set(prompt, sibling + 1);
+    return n % 2 === 0 ? `${sibling % 2}` : '1';
+  };
+}
+
+const recipe = (overrides: readonly string[], tasks = numbered(40)) =>
+  tinyRecipe(
+    { team, tasks, training: { steps: 1, tasksPerStep: 4, groupSize: 4 }, evaluation: { tasks: 1 } },
+    overrides,
+  );
+
+const stageOf = async (overrides: readonly string[], tasks?: TaskSource, says: Script = script()) =>
+  (await fakeSession(root, recipe(overrides, tasks), says)).session;
+
+const idsOf = (groups: readonly { readonly task: { readonly id: string } }[]) => groups.map(({ task }) => task.id);
+const isMixed = (id: string) => Number(id.slice(1)) % 2 === 0;
+const REFILL = ['training.filter.type=equal-outcomes', 'training.filter.refill.maxRounds=9'];
+
+describe('the episodes of a step', () => {
+  it('are all learnt from where there is no filter', async () => {
+    const played = await playStep(await stageOf([]), 1);
+    expect(played.kept).toEqual(played.all);
+    expect(played.filter).toBeUndefined();
+    expect(played.greedy).toEqual([]);
+  });
+
+  it('equal outcomes: those groups are dropped that the exported filter drops', async () => {
+    const { all, kept, filter } = await playStep(await stageOf(['training.filter.type=equal-outcomes']), 1);
+    expect(all).toHaveLength(4);
+    const rewards = all.flatMap(({ episodes }) => episodes.map(({ score }) => score.team));
+    expect(kept.flatMap(({ episodes }) => episodes)).toEqual(
+      filterGroups(rewards, { groupSize: 4 }).map((i) => all.flatMap(({ episodes }) => episodes)[i]),
+    );
+    expect(idsOf(kept)).toEqual(idsOf(all).filter(isMixed));
+    const dropped = 4 - kept.length;
+    expect(filter).toEqual({ rounds: 1, played: 4, refilled: 0, dropped, surplus: 0, kept: kept.length });
+  });
+
+  it('refill: further tasks until the step is full, none of them twice, the same ones every time', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 1000 }), async (step) => {
+        const { all, kept, filter } = await playStep(await stageOf(REFILL), step);
+        expect(kept).toHaveLength(4);
+        expect(idsOf(kept).every(isMixed)).toBe(true);
+        expect(idsOf(kept)).toEqual(idsOf(all).filter(isMixed).slice(0, 4));
+        expect(new Set(idsOf(all)).size).toBe(all.length);
+        expect(filter).toMatchObject({ played: all.length, refilled: all.length - 4, kept: 4 });
+        expect((filter?.dropped ?? 0) + (filter?.surplus ?? 0)).toBe(all.length - 4);
+        expect(idsOf((await playStep(await stageOf(REFILL), step)).all)).toEqual(idsOf(all));
+      }),
+      { numRuns: 5 },
+    );
+  });
+
+  it('refill: other seeds and steps take other tasks', async () => {
+    const taken = async (overrides: readonly string[], step: number) =>
+      idsOf((await playStep(await stageOf([...REFILL, ...overrides]), step)).all);
+    expect(await taken(['seed=2'], 1)).not.toEqual(await taken([], 1));
+    expect(await taken([], 2)).not.toEqual(await taken([], 1));
+  });
+
+  it('refill: ends with the rounds, or with the tasks, and learns from what there is', async () => {
+    const never: Script = () => '1';
+    const rounds = await playStep(await stageOf(REFILL, numbered(1000), never), 1);
+    expect(rounds.filter).toEqual({ rounds: 9, played: 36, refilled: 32, dropped: 36, surplus: 0, kept: 0 });
+    const tasks = await playStep(await stageOf(REFILL, numbered(6)), 1);
+    expect(tasks.all).toHaveLength(6);
+    expect(idsOf(tasks.kept).sort()).toEqual(['t0', 't2', 't4']);
+  });
+
+  it('variance: the fraction of the groups that vary most', async () => {
+    const wide: Script = ({ prompt, request }) => `${Number(/\d+/.exec(prompt)?.[0]) * (Number(request.key[0]) % 2)}`;
+    const { all, kept, filter } = await playStep(
+      await stageOf(['training.filter.type=variance', 'training.filter.keep=0.5'], numbered(40), wide),
+      1,
+    );
+    const spread = ({ episodes }: (typeof all)[number]) => {
+      const scores = episodes.map(({ score }) => score.team);
+      return mean(scores.map((score) => (score - mean(scores)) ** 2));
+    };
+    const widest = [...all].sort((a, b) => spread(b) - spread(a)).slice(0, 2);
+    expect(kept).toEqual(all.filter((group) => widest.includes(group)));
+    expect(filter).toMatchObject({ played: 4, dropped: 2, kept: 2 });
+  });
+
+  it('what is compared is named: the outcome alone, or with penalties', async () => {
+    // Zero and garbage earn nothing, garbage costs a penalty.
+    let said = 0;
+    const garbage = (): Script => () => (said++ % 2 === 0 ? '0' : '=');
+    const kept = async (score: string) =>
+      (
+        await playStep(
+          await stageOf(
+            ['training.filter.type=equal-outcomes', `training.filter.score=${score}`],
+            undefined,
+            garbage(),
+          ),
+          1,
+        )
+      ).kept.length;
+    expect([await kept('outcome'), await kept('outcome+penalties'), await kept('mean')]).toEqual([0, 4, 4]);
+  });
+});
+
+describe('a filtered run', () => {
+  it('learns from the kept groups alone, divides by their tokens, and tells about all', async () => {
+    const { session, run, submitted } = await fakeSession(root, recipe(REFILL), script());
+    await trainTeam(session);
+    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    const episodes = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    const { played = 0, kept } = step?.filter ?? {};
+    expect([played * 4, kept]).toEqual([episodes.length, 4]);
+    expect(step?.agents.teller?.turns).toBe(played * 4);
+    expect(step?.reward.mean).toBeCloseTo(mean(episodes.map(({ score }) => score.team)), 12);
+    expect((step?.groups.mixed ?? 0) + (step?.groups.allRight ?? 0)).toBe(played);
+    const learnt = episodes.filter(({ turns }) => turns[0]?.advantage !== undefined);
+    expect(new Set(learnt.map(({ task }) => task.id)).size).toBe(4);
+    const tokens = learnt.reduce((sum, { turns }) => sum + (turns[0]?.response.length ?? 0), 0);
+    expect(submitted.map(({ samples, options }) => [samples.length, options.normalizer])).toEqual([[16, tokens]]);
+  });
+
+  it('survives a step in which every group is dropped, without an update', async () => {
+    const { session, run, steps } = await fakeSession(root, recipe(['training.filter.type=equal-outcomes']), () => '1');
+    await trainTeam(session);
+    expect(steps).toEqual([]);
+    expect((await run.events()).filter(({ type }) => type === 'step')).toMatchObject([
+      { filter: { kept: 0, dropped: 4 }, reward: { mean: 1 }, agents: { teller: { turns: 16, maxAbsAdvantage: 0 } } },
+    ]);
+  });
+
+  it('goes on from a checkpoint as if it had never stopped, with further tasks too', async () => {
+    const filtered = tinyRecipe({}, [...REFILL, 'training.groupSize=2', 'warmStart.steps=2']);
+    const whole = await trainTiny(root, filtered);
+    const [events, files] = [await eventsOf(whole), await filesOf(whole)];
+    const refilled = events.flatMap((event) => (event.type === 'step' ? [event.filter?.refilled] : []));
+    expect(refilled.slice(2)).not.toEqual([0, 0]);
+    await rm(join(whole.path, 'checkpoints', 'step-000004'), { recursive: true });
+    const run = await RunDirectory.open(whole.path);
+    const checkpoint = await run.latestCheckpoint();
+    expect(checkpoint?.step).toBe(2);
+    await run.rewind(checkpoint);
+    await executeRun(filtered, run, { threads: 1, checkpoint });
+    expect(await eventsOf(run)).toEqual(events);
+    expect(await filesOf(run)).toEqual(files);
+  });
+
+  it('needs groups', async () => {
+    await expect(stageOf([...REFILL, 'training.groupSize=1'])).rejects.toThrow(
+      'training.filter: compares the episodes of a group: expected training.groupSize to be at least 2',
+    );
+  });
+});
+
+describe('greedy baselines', () => {
+  it('one episode a task at temperature 0, told from the others, not learnt from', async () => {
+    const { session, run, submitted } = await fakeSession(root, recipe(['advantage.type=remax']), script());
+    const { kept, greedy } = await playStep(session, 1);
+    expect(idsOf(greedy)).toEqual(idsOf(kept));
+    expect(greedy.flatMap(({ turns }) => turns.map(({ temperature, text }) => [temperature, text]))).toEqual(
+      new Array(4).fill([0, '3']),
+    );
+    await trainTeam(session);
+    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    expect(step?.baseline).toEqual({ episodes: 4, reward: 3, failed: 0 });
+    expect(step?.agents.teller?.turns).toBe(16);
+    expect(step?.tokens.sampled).toBe(2 * (16 + 4)); // a digit and the stop token each
+    const advantages = submitted[0]?.samples.map(({ advantages, mask }) => advantages[mask.indexOf(1)]);
+    const rewards = kept.flatMap(({ episodes }) => episodes.map(({ score }) => score.team));
+    expect(advantages).toEqual(rewards.map((reward) => reward - 3));
+  });
+
+  it("is the mean of the agent's own turns, penalties and rewards of its own included; else what it would have earned", () => {
+    const turn = (of: string, more = {}) => ({ agent: of, penalty: 0, ...more });
+    const score = { team: 1, agents: { critic: 0.5 }, parts: {} };
+    const task = { id: 't', data: {} };
+    const greedy = [
+      {
+        task,
+        sample: 0,
+        outcome: 1,
+        score,
+        turns: [turn('solver', { penalty: 0.25 }), turn('solver', { stepReward: 1 })],
+      },
+    ];
+    const turns = [turn('solver'), turn('critic'), turn('judge')];
+    const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns }] }];
+    const found = baselines(groups as never, greedy as never);
+    expect(turns.map((one) => found.get(one as never)?.baseline)).toEqual([(0.75 + 2) / 2, 0.5, 1]);
+    expect(baselines(groups as never, []).size).toBe(0);
+  });
+});

@@ -1,0 +1,112 @@
+/** Playing: the episodes of a step, and those among them that are learnt from. */
+
+import { keptGroups } from '../../advantage/filter.js';
+import { needOf } from '../../advantage/table.js';
+import { type Episode, type EpisodeGroup, trainedTurns, turnReward } from '../../core/episode.js';
+import type { Step } from '../../core/events.js';
+import { mean } from '../../core/statistics.js';
+import type { Task } from '../../core/task.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { applyFailureRule } from '../../rollout/score.js';
+import type { Stage } from '../session.js';
+import { furtherTasks, tasksOfStep } from './step-tasks.js';
+
+/** What a step played. */
+export interface Played {
+  /** Every group, failed episodes among them. */
+  readonly all: readonly EpisodeGroup[];
+  /** Every group as the rule about failed episodes leaves it. */
+  readonly scored: readonly EpisodeGroup[];
+  /** The groups that are learnt from: `scored` without those that the filter dropped. */
+  readonly kept: readonly EpisodeGroup[];
+  /** A greedy episode of each task that is learnt from, where the estimator wants one. Nothing is learnt from them. */
+  readonly greedy: readonly Episode[];
+  /** What the filter did, where there is one. */
+  readonly filter?: Step['filter'];
+}
+
+/** Plays the tasks of a step; with a filter that refills, further ones until enough groups are kept or the rounds are over. */
+export async function playStep(stage: Stage, step: number): Promise<Played> {
+  const { recipe, tasks } = stage;
+  const { tasksPerStep, failedEpisodes, filter } = recipe.training;
+  const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
+  const all: EpisodeGroup[] = [];
+  const scored: EpisodeGroup[] = [];
+  const kept: EpisodeGroup[] = [];
+  let next = tasksOfStep(tasks.train, recipe.seed, step, tasksPerStep);
+  const further = furtherTasks(tasks.train, recipe.seed, step, next);
+  let rounds = 0;
+  while (next.length > 0) {
+    const round = await playTasks(stage, step, next);
+    const fair = applyFailureRule(round, failedEpisodes);
+    all.push(...round);
+    scored.push(...fair);
+    kept.push(...withSignal(fair, filter));
+    rounds++;
+    const missing = tasksPerStep - kept.length;
+    if (rounds >= maxRounds || missing <= 0) break;
+    // As many as will probably do, judged by the share that was kept so far.
+    const share = kept.length / all.length;
+    next = [...take(further, share > 0 ? Math.min(tasksPerStep, Math.ceil(missing / share)) : tasksPerStep)];
+  }
+  const learnt = kept.slice(0, tasksPerStep);
+  const counts = {
+    rounds,
+    played: all.length,
+    refilled: Math.max(0, all.length - tasksPerStep),
+    dropped: all.length - kept.length,
+    surplus: kept.length - learnt.length,
+    kept: learnt.length,
+  };
+  const greedy = await playGreedy(stage, step, learnt);
+  return { all, scored, kept: learnt, greedy, ...(filter === undefined ? {} : { filter: counts }) };
+}
+
+/** A group of episodes for each of the tasks. */
+export function playTasks(stage: Stage, step: number, tasks: readonly Task[]): Promise<EpisodeGroup[]> {
+  const { recipe, executor, signal } = stage;
+  const { groupSize } = recipe.training;
+  return executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal });
+}
+
+/** One greedy episode for each group's task, where the recipe's estimator measures against one. */
+export async function playGreedy(stage: Stage, step: number, groups: readonly EpisodeGroup[]): Promise<Episode[]> {
+  const { recipe, executor, signal } = stage;
+  if (needOf(recipe.advantage) !== 'baseline') return [];
+  const played = await executor.playGroups({
+    team: recipe.team,
+    tasks: groups.map(({ task }) => task),
+    groupSize: 1,
+    phase: 'baseline',
+    step,
+    sampling: { temperature: 0 },
+    signal,
+  });
+  return played.flatMap(({ episodes }) => episodes);
+}
+
+type Filter = NonNullable<Recipe['training']['filter']>;
+
+/** The groups that the filter keeps; all of them where there is none. */
+function withSignal(groups: readonly EpisodeGroup[], filter: Filter | undefined): EpisodeGroup[] {
+  if (filter === undefined) return [...groups];
+  const scores = groups.map(({ episodes }) => episodes.map((episode) => filterScore(episode, filter.score)));
+  return keptGroups(scores, filter).map((position) => groups[position] as EpisodeGroup);
+}
+
+/** One number an episode, named as the estimators' `episodeScore`. */
+function filterScore(episode: Episode, score: Filter['score']): number {
+  const { team } = episode.score;
+  const turns = trainedTurns(episode);
+  if (score === 'outcome' || turns.length === 0) return team;
+  const rewards = turns.map((turn) => turnReward(episode, turn));
+  return score === 'mean' ? mean(rewards) : rewards.reduce((sum, reward) => sum + (reward - team), team);
+}
+
+function* take<T>(items: Iterator<T>, count: number): Generator<T> {
+  for (let i = 0; i < count; i++) {
+    const { value, done } = items.next();
+    if (done === true) return;
+    yield value;
+  }
+}

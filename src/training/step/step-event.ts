@@ -1,0 +1,116 @@
+/** From a step's results to its events. */
+import { type Episode, type EpisodeGroup, responseTokens, type Turn, turnReward } from '../../core/episode.js';
+import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
+import { mean, standardDeviation } from '../../core/statistics.js';
+import { agentHealth, groupKinds, largestAdvantage, type PlayedTurn } from '../stability/agent-health.js';
+import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
+import type { Comparison } from './advantages.js';
+import type { Played } from './rollout-step.js';
+
+export function stepEvent(
+  step: number,
+  played: Played,
+  { advantages, inflation }: Comparison,
+  measured: Readonly<Record<string, number>>,
+  updates: Updates,
+  phaseSeconds: Step['phaseSeconds'],
+): Step {
+  const { scored, greedy, filter } = played;
+  const episodes = scored.flatMap((group) => group.episodes);
+  const turns = episodes.flatMap((episode) =>
+    episode.turns.map((turn, i): PlayedTurn => ({ episode, turn, advantage: advantages.get(episode)?.[i] ?? 0 })),
+  );
+  const tokens = (said: readonly Turn[]) => said.reduce((sum, { response }) => sum + response.length, 0);
+  const rewards = episodes.map(({ score }) => score.team);
+  const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
+  const updateOf = (agent: string) => Object.values(updates).find((update) => agent in update.agents)?.agents[agent];
+  return {
+    type: 'step',
+    step,
+    seconds: phaseSeconds.rollout + phaseSeconds.advantage + phaseSeconds.update,
+    phaseSeconds,
+    tokens: {
+      sampled: tokens([...episodes, ...greedy].flatMap((episode) => episode.turns)),
+      trained: Object.values(updates)
+        .flatMap((update) => Object.values(update.agents))
+        .reduce((sum, { tokens }) => sum + tokens, 0),
+    },
+    reward: { mean: mean(rewards), std: standardDeviation(rewards) },
+    agents: Object.fromEntries(
+      agents.map((agent) => {
+        const own = turns.filter(({ turn }) => turn.agent === agent);
+        // Without a group whose scores differ there is nothing to inflate.
+        const factors = {
+          predicted: inflation[agent] ?? 1,
+          ...(agent in measured ? { measured: measured[agent] } : {}),
+        };
+        return [agent, agentStep(own, factors, updateOf(agent))];
+      }),
+    ),
+    policies: Object.fromEntries(
+      Object.entries(updates).map(([policy, { applied, agents: _, ...update }]) => [policy, update]),
+    ),
+    groups: groupKinds(scored),
+    ...(filter === undefined ? {} : { filter }),
+    ...(greedy.length === 0 ? {} : { baseline: baselineOf(greedy) }),
+  };
+}
+
+function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {
+  const failed = greedy.filter(({ failure }) => failure !== undefined).length;
+  return { episodes: greedy.length, reward: mean(greedy.map(({ score }) => score.team)), failed };
+}
+
+function agentStep(
+  turns: readonly PlayedTurn[],
+  inflation: AgentStep['inflation'],
+  update: AgentUpdate | undefined,
+): AgentStep {
+  const rewards = turns.map(({ episode, turn }) => turnReward(episode, turn));
+  return {
+    ...(turns.some(({ turn }) => turn.frozen === true) ? { frozen: true } : {}),
+    turns: turns.length,
+    rewardMean: mean(rewards),
+    rewardStd: standardDeviation(rewards),
+    invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
+    inflation,
+    health: agentHealth(turns),
+    maxAbsAdvantage: largestAdvantage(turns),
+    gradientNorm: update?.gradientNorm ?? 0,
+    loss: update?.loss ?? 0,
+    entropy: update?.entropy ?? 0,
+    clipFraction: update?.clipFraction ?? 0,
+    kl: update?.kl ?? 0,
+    maxRatioDeviation: update?.maxRatioDeviation ?? 0,
+    logprobGap: update?.logprobGap ?? 0,
+    responseTokens: mean(turns.map(({ turn }) => responseTokens(turn))),
+    ...Object.fromEntries(LOSS_TERMS.flatMap((name) => (update?.[name] === undefined ? [] : [[name, update[name]]]))),
+  };
+}
+
+/** An event for every episode that failed, with what became of it. */
+export function failedEpisodes(
+  groups: readonly EpisodeGroup[],
+  step: number,
+  action: EpisodeFailed['action'],
+): EpisodeFailed[] {
+  return groups
+    .flatMap(({ episodes }) => episodes)
+    .flatMap(({ task, sample, failure }) =>
+      failure === undefined
+        ? []
+        : [{ type: 'episode.failed', step, task: task.id, episode: sample, ...failure, action } as const],
+    );
+}
+
+/** A warning for every agent whose sampler and trainer differ by more than the recipe lets pass. */
+export function gapWarnings(step: number, updates: Updates, limit: number): Warning[] {
+  return Object.values(updates)
+    .flatMap(({ agents }) => Object.entries(agents))
+    .filter(([, { logprobGap }]) => logprobGap > limit)
+    .map(([agent, { logprobGap }]) => ({
+      type: 'warning',
+      code: 'logprobs.differ',
+      message: `step ${step}: the log-probs with which agent '${agent}' was sampled differ from the trainer's by ${logprobGap.toPrecision(3)} on average (training.logprobGap: ${limit})`,
+    }));
+}

@@ -1,0 +1,48 @@
+import { permutation, RandomStream } from '../../core/random.js';
+import type { Task, TaskSet } from '../../core/task.js';
+
+/** Generated families have no end; their tasks are drawn from this many indices. */
+const GENERATED_INDICES = 2 ** 48;
+
+/**
+ * The tasks of a step (1, 2, ...), a pure function of the seed: a finite set is walked in a new order every epoch, an endless
+ * one is drawn from.
+ */
+export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
+  const first = (step - 1) * count;
+  if (!Number.isFinite(tasks.size)) {
+    return Array.from({ length: count }, (_, i) => {
+      const random = new RandomStream('tasks', seed, first + i);
+      return tasks.at(Math.floor(random.uniform() * GENERATED_INDICES));
+    });
+  }
+  const orders = new Map<number, Uint32Array>();
+  return Array.from({ length: count }, (_, i) => {
+    const epoch = Math.floor((first + i) / tasks.size);
+    const order = orders.get(epoch) ?? permutation(tasks.size, 'tasks', seed, epoch);
+    orders.set(epoch, order);
+    return tasks.at(order[(first + i) % tasks.size] as number);
+  });
+}
+
+/**
+ * Further tasks for a step that needs more than its own, none of `taken` among them; a pure function of the seed and the step, so
+ * that a resumed run takes the same ones. A finite set ends when everything was taken.
+ */
+export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken: readonly Task[]): Generator<Task> {
+  const known = new Set(taken.map(({ id }) => id));
+  const order = Number.isFinite(tasks.size) ? permutation(tasks.size, 'further tasks', seed, step) : undefined;
+  for (let i = 0; order === undefined || i < order.length; i++) {
+    const random = () => new RandomStream('further tasks', seed, step, i).uniform();
+    const task = tasks.at(order === undefined ? Math.floor(random() * GENERATED_INDICES) : (order[i] as number));
+    if (known.has(task.id)) continue;
+    known.add(task.id);
+    yield task;
+  }
+}
+
+/** The first tasks of a set, of each of its parts where it has any, for evaluation: the same ones every time. */
+export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
+  if (tasks.parts !== undefined) return tasks.parts.flatMap((part) => evaluationTasks(part, count));
+  return Array.from({ length: Math.min(count, tasks.size) }, (_, i) => tasks.at(i));
+}

@@ -1,0 +1,36 @@
+/** What a policy's updates minimise, from the recipe: the options and the log-probs that its loss asks for. */
+
+import type { TrainBackend } from '../../contract/backend.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { normalizerOf } from '../../loss/merge.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
+import { correctionOf } from '../../loss/table.js';
+import { lossOf } from '../../recipe/losses.js';
+import type { Recipe } from '../../recipe/recipe.js';
+
+/** The options for every part of a mini-batch. */
+export function objectiveOptions(
+  recipe: Recipe,
+  policy: string,
+  miniBatch: readonly TrainingSample[],
+): ForwardBackwardOptions {
+  const loss = lossOf(recipe, policy);
+  const { entropyCoefficient = 0 } = recipe.policies[policy] ?? {};
+  return {
+    loss,
+    normalizer: normalizerOf(miniBatch, loss),
+    ...(entropyCoefficient === 0 ? {} : { entropyCoefficient }),
+  };
+}
+
+/** The samples with the log-probs that the loss wants of the policy as it is before the update. */
+export async function withProximal(
+  recipe: Recipe,
+  backend: TrainBackend,
+  policy: string,
+  samples: readonly TrainingSample[],
+): Promise<readonly TrainingSample[]> {
+  if (correctionOf(lossOf(recipe, policy)) === undefined) return samples;
+  const rows = await backend.forward(policy, samples);
+  return samples.map((sample, i) => ({ ...sample, proximalLogprobs: rows[i] as Float32Array }));
+}

@@ -1,0 +1,146 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  eventsOf,
+  filesOf,
+  resumedTiny,
+  stepsOf,
+  temporaryRoot,
+  tinyDefinition,
+  tinyModel,
+  tinyRecipe,
+  trainTiny,
+} from '../../../test/support/tiny-run.js';
+import { RecipeError } from '../../core/errors.js';
+import { lora, tinyDecoder } from '../../model/spec.js';
+import type { RecipeInput } from '../../recipe/define.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { resolveRecipe } from '../../recipe/resolve.js';
+import { prepareTasks } from '../../run/open-run.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+import { referenceOf } from './references.js';
+
+const root = temporaryRoot();
+const whole = tinyModel;
+type Policies = NonNullable<RecipeInput['policies']>;
+
+/** Learns fast enough to leave its reference within four steps. */
+const quick = { optimizer: { learningRate: 1e-2 }, warmupSteps: 0 };
+const held = (kl: Record<string, unknown>): Policies =>
+  ({ solver: { ...quick, kl }, verifier: quick }) as unknown as Policies;
+
+/** Without a warm start. */
+function cold(changes: Partial<RecipeInput>): Recipe {
+  const { warmStart: _, ...input } = tinyDefinition(changes).input;
+  return resolveRecipe({ type: 'recipe', input });
+}
+
+const distances = async (run: RunDirectory) => (await stepsOf(run)).map(({ agents }) => agents.solver?.referenceKl);
+
+describe('a policy that is held near its beginning', () => {
+  it('is at its reference in the first step, and leaves it the less the more that costs', async () => {
+    const free = await distances(await trainTiny(root, tinyRecipe({ policies: held({ coefficient: 1e-9 }) })));
+    const tight = await distances(await trainTiny(root, tinyRecipe({ policies: held({ coefficient: 10 }) })));
+    expect(free[0]).toBe(0);
+    expect(tight[0]).toBe(0);
+    expect(free.at(-1)).toBeGreaterThan(0);
+    expect(tight.at(-1)).toBeLessThan(free.at(-1) as number);
+  });
+
+  it('has a reference of its own in the log, and others have none', async () => {
+    const run = await trainTiny(root, tinyRecipe({ policies: held({ coefficient: 0.1 }) }));
+    for (const { agents, policies } of await stepsOf(run)) {
+      expect(policies.solver).toMatchObject({ klCoefficient: 0.1, referenceKl: agents.solver?.referenceKl });
+      expect(policies.verifier).not.toHaveProperty('referenceKl');
+      expect(agents.verifier).not.toHaveProperty('referenceKl');
+    }
+    expect(await readdir(join(run.path, 'references'))).toEqual(['solver']);
+  });
+
+  it.each([
+    ['in the loss', { coefficient: 0.1, controller: { type: 'adaptive', target: 1e-3, horizon: 20 } }, whole],
+    ['in the reward', { coefficient: 0.5, in: 'reward', kind: 'k1' }, whole],
+    [
+      'in the reward, adapted, an adapter',
+      { coefficient: 0.5, in: 'reward', controller: { type: 'adaptive', target: 1e-3, horizon: 20 } },
+      lora(whole, { rank: 2 }),
+    ],
+  ])('goes on from a checkpoint as if never interrupted: %s', async (_, kl, model) => {
+    const recipe = tinyRecipe({ model, policies: held(kl) });
+    const [uninterrupted, resumed] = [await trainTiny(root, recipe), await resumedTiny(root, recipe, 2)];
+    expect(await eventsOf(resumed)).toEqual(await eventsOf(uninterrupted));
+    expect(await filesOf(resumed)).toEqual(await filesOf(uninterrupted));
+    const coefficients = (await stepsOf(resumed)).map(({ policies }) => policies.solver?.klCoefficient);
+    expect(new Set(coefficients).size > 1).toBe('controller' in kl);
+  });
+
+  it('copies nothing where first weights can be made again', async () => {
+    const recipe = cold({ model: lora(whole, { rank: 2 }), policies: held({ coefficient: 0.1 }) });
+    const [uninterrupted, resumed] = [await trainTiny(root, recipe), await resumedTiny(root, recipe, 2)];
+    expect((await distances(resumed))[0]).toBe(0);
+    expect((await distances(resumed)).at(-1)).toBeGreaterThan(0);
+    expect(await filesOf(resumed)).toEqual(await filesOf(uninterrupted));
+    expect(await readdir(resumed.path)).not.toContain('references');
+  });
+});
+
+describe('a KL in the reward', () => {
+  it('is what the advantages are estimated from', async () => {
+    const advantages = async (coefficient: number) => {
+      const kl = { coefficient, in: 'reward', reference: { type: 'policy', policy: 'verifier' } };
+      const run = await trainTiny(
+        root,
+        tinyRecipe({ policies: held(kl) }, ['training.steps=1', 'warmStart.share=policy']),
+      );
+      const [step] = await stepsOf(run);
+      return { largest: step?.agents.solver?.maxAbsAdvantage, rewards: step?.agents.solver?.rewardMean };
+    };
+    const [little, much] = [await advantages(1e-9), await advantages(1)];
+    expect(much.largest).not.toBe(little.largest);
+    expect(much.rewards).toBe(little.rewards); // rewards are logged without it
+  });
+});
+
+describe('a reference', () => {
+  it('is shared by policies that begin alike', () => {
+    const both = { solver: { kl: { coefficient: 1 } }, verifier: { kl: { coefficient: 2 } } };
+    const names = (overrides: readonly string[]) => {
+      const recipe = tinyRecipe({ policies: both }, overrides);
+      return ['solver', 'verifier'].map((policy) => referenceOf(recipe, policy));
+    };
+    expect(names([])).toEqual(['reference of solver', 'reference of solver']);
+    expect(names(['warmStart.share=policy'])).toEqual(['reference of solver', 'reference of verifier']);
+    expect(
+      names(['policies.verifier.kl.reference.type=policy', 'policies.verifier.kl.reference.policy=solver']),
+    ).toEqual(['reference of solver', 'solver']);
+  });
+
+  it('may be a checkpoint, or another policy as it is', async () => {
+    const trained = await trainTiny(root, tinyRecipe());
+    const path = join(trained.path, 'checkpoints', 'step-000004', 'verifier');
+    const from = async (reference: Record<string, unknown>) =>
+      distances(await trainTiny(root, tinyRecipe({ policies: held({ coefficient: 0.01, reference }) })));
+    const toCheckpoint = await from({ type: 'checkpoint', path });
+    for (const kl of toCheckpoint) expect(kl).toBeGreaterThan(0);
+    const toPolicy = await from({ type: 'policy', policy: 'verifier' });
+    expect(toPolicy[0]).toBe(0); // one warm start for both
+    expect(toPolicy.at(-1)).toBeGreaterThan(0);
+  });
+
+  it('that cannot be is refused with its path', async () => {
+    const refused = async (kl: Record<string, unknown>) => {
+      const error = await prepareTasks(tinyRecipe({ policies: held({ coefficient: 1, ...kl }) })).catch((e) => e);
+      expect(error).toBeInstanceOf(RecipeError);
+      return String(error.message);
+    };
+    const to = (policy: string) => ({ reference: { type: 'policy', policy } });
+    expect(await refused(to('solver'))).toMatch(/^policies.solver.kl.reference.policy: .*never away from itself/);
+    expect(await refused(to('verifer'))).toMatch(/no policy 'verifer'; did you mean 'verifier'/);
+    const other = tinyDecoder({ ...whole, context: 256, tokenizer: { type: 'bytes' } });
+    const bytes = await trainTiny(root, cold({ model: other, training: { steps: 1, tasksPerStep: 1 } }));
+    const path = join(bytes.path, 'checkpoints', 'step-000001', 'solver');
+    const recipe = tinyRecipe({ policies: held({ coefficient: 1, reference: { type: 'checkpoint', path } }) });
+    await expect(trainTiny(root, recipe)).rejects.toThrow(/policies.solver.kl.reference: .*vocabulary of \d+ tokens/);
+  });
+});

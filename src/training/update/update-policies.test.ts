@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { fakeSession } from '../../../test/support/fake-session.js';
+import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { trainTeam } from '../train.js';
+
+const root = temporaryRoot();
+
+it('publishes a policy that is updated while others still are', async () => {
+  const published: string[] = [];
+  let release = () => {};
+  const verifierIsOut = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const recipe = tinyRecipe({}, ['training.steps=1', 'evaluation.tasks=1']);
+  const { session } = await fakeSession(root, recipe, ({ index }) => String(index % 10), {
+    async optimStep(policy) {
+      if (policy === 'solver') await verifierIsOut; // for ever, were it to wait for the solver
+      return { gradientNorm: 1, applied: true };
+    },
+    async publish(policy) {
+      published.push(policy);
+      if (policy === 'verifier') release();
+      return { version: 1 };
+    },
+  });
+  await trainTeam(session);
+  expect(published).toEqual(['verifier', 'solver']);
+});

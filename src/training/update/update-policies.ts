@@ -1,0 +1,127 @@
+/** Updating: each policy learns from the turns of the agents that it speaks for. */
+import type { ForwardBackwardResult } from '../../contract/backend.js';
+import type { OptimStepResult } from '../../contract/optimizer.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { mean } from '../../core/statistics.js';
+import type { Session } from '../session.js';
+import type { Comparison } from '../step/advantages.js';
+import type { Appraisal } from '../step/turn-scores.js';
+import { stepsAhead, updateCritic } from './critics.js';
+import { klTerm, settleKl } from './kl-penalty.js';
+import { learningRateAt } from './learning-rate.js';
+import { miniBatchesOf } from './mini-batches.js';
+import { objectiveOptions, withProximal } from './policy-objective.js';
+import { trainingSample } from './training-samples.js';
+import { type AgentUpdate, LOSS_TERMS, type PolicyUpdate, type Updates } from './update-result.js';
+
+/** Of a policy whose critic learns first. */
+const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, applied: true, agents: {} };
+
+/** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
+export async function updatePolicies(
+  session: Session,
+  step: number,
+  { turns }: Comparison,
+  appraisal: Appraisal,
+): Promise<Updates> {
+  const updates = await Promise.all(
+    Object.keys(session.recipe.policies).map(async (policy) => {
+      const own = turns.filter(({ turn }) => turn.policy === policy);
+      if (own.length === 0) return [];
+      const critic = await updateCritic(session, step, policy, own, appraisal.values);
+      if (critic !== undefined && !Number.isFinite(critic.gradientNorm)) {
+        const message = `step ${step}: a gradient of the critic of '${policy}' was not a number; that update was not made`;
+        session.run.emit({ type: 'warning', code: 'critic', message });
+      }
+      const learn = async () => {
+        if (step <= stepsAhead(session.recipe, policy)) return NOTHING_LEARNT;
+        const samples = own.map(({ turn, advantage }) =>
+          trainingSample(turn, advantage, appraisal.referenceLogprobs.get(turn)),
+        );
+        return settleKl(session, policy, await updatePolicy(session, step, policy, samples), appraisal.kl);
+      };
+      const update = await learn();
+      return [[policy, critic === undefined ? update : { ...update, critic }] as const];
+    }),
+  );
+  return Object.fromEntries(updates.flat());
+}
+
+async function updatePolicy(
+  session: Session,
+  step: number,
+  policy: string,
+  played: readonly TrainingSample[],
+): Promise<PolicyUpdate> {
+  const { recipe, backend, watch } = session;
+  const samples = await withProximal(recipe, backend, policy, played);
+  const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches } = recipe.policies[policy] as PolicySettings;
+  const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
+  const ahead = stepsAhead(recipe, policy);
+  const total = (recipe.training.steps - ahead) * epochs * miniBatches;
+  const skipAboveNorm = backend.capabilities.skipsUpdates ? watch.skipAboveNorm(policy) : undefined;
+  const parts: { agent: string; result: ForwardBackwardResult }[] = [];
+  const steps: OptimStepResult[] = [];
+  let learningRate = optimizer.learningRate;
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
+      const update = ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1;
+      learningRate = learningRateAt(rates, update, total);
+      const options = { ...objectiveOptions(recipe, policy, batch), ...klTerm(session, policy) };
+      const agents = [...new Set(batch.map(({ agent }) => agent))];
+      // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
+      const submitted = agents.map((agent) =>
+        backend.forwardBackward(
+          policy,
+          batch.filter((sample) => sample.agent === agent),
+          options,
+        ),
+      );
+      const stepped = backend.optimStep(policy, {
+        optimizer: { ...optimizer, learningRate },
+        clipNorm,
+        ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
+      });
+      const [results, taken] = await Promise.all([Promise.all(submitted), stepped]);
+      parts.push(...results.map((result, k) => ({ agent: agents[k] as string, result })));
+      steps.push(taken);
+    }
+  }
+  await backend.publish(policy);
+  await session.backend.sync(policy);
+  const names = [...new Set(parts.map(({ agent }) => agent))];
+  const agents = names.map((name) => {
+    const update = averaged(parts.filter(({ agent }) => agent === name).map(({ result }) => result));
+    if (names.length > 1 || !Number.isNaN(update.gradientNorm)) return [name, update] as const;
+    // A backend that tells the whole gradient's norm only has told this agent's, the only one that there is.
+    return [name, { ...update, gradientNorm: mean(steps.map(({ gradientNorm }) => gradientNorm)) }] as const;
+  });
+  return {
+    gradientNorm: Math.max(...steps.map(({ gradientNorm }) => gradientNorm)),
+    learningRate,
+    applied: steps.every(({ applied }) => applied),
+    agents: Object.fromEntries(agents),
+  };
+}
+
+type PolicySettings = Session['recipe']['policies'][string];
+
+function averaged(results: readonly ForwardBackwardResult[]): AgentUpdate {
+  const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));
+  return {
+    gradientNorm: over(({ gradientNorm }) => gradientNorm),
+    loss: over(({ loss }) => loss),
+    entropy: over(({ metrics }) => metrics.entropy),
+    clipFraction: over(({ metrics }) => metrics.clipFraction),
+    kl: over(({ metrics }) => metrics.approxKl),
+    maxRatioDeviation: results.reduce((most, { metrics }) => Math.max(most, metrics.maxRatioDeviation), 0),
+    logprobGap: results[0]?.metrics.logprobGap ?? 0,
+    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
+    ...Object.fromEntries(
+      LOSS_TERMS.flatMap((name) => {
+        const values = results.flatMap(({ metrics }) => metrics[name] ?? []);
+        return values.length === 0 ? [] : [[name, mean(values)]];
+      }),
+    ),
+  };
+}

@@ -1,0 +1,151 @@
+/** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
+import type { Warmup } from '../../core/events.js';
+import { RandomStream } from '../../core/random.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { mean } from '../../core/statistics.js';
+import type { Split, Trace } from '../../core/task.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { type Speaker, warmPolicies } from '../../recipe/assignment.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { conversation } from '../../rollout/conversation.js';
+import type { OpenedPolicies, Stage } from '../session.js';
+
+/** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
+const REPORT_EVERY = 50;
+/** Demonstrations in the held-out loss. */
+const HELD_OUT = 128;
+/** Steps submitted before the first of them is awaited: the next batch is written while the engine computes. */
+const IN_FLIGHT = 4;
+
+export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
+
+/** A policy to be trained from traces, and the agents whose traces it learns from. */
+interface Learner {
+  readonly policy: string;
+  readonly agents: readonly string[];
+  readonly tokenizer: Tokenizer;
+}
+
+/**
+ * Trains the policies of a stage on traces. With `share: 'base'` one base learns from all traces and is copied into every
+ * policy; otherwise each policy learns from the traces of its own agents.
+ */
+export async function trainWarmStart(
+  stage: Stage & OpenedPolicies,
+  settings: WarmStartSettings,
+  emit: (event: Warmup) => void,
+): Promise<void> {
+  const { recipe, backend } = stage;
+  const learners = warmPolicies(recipe);
+  const learner = (policy: string, own: readonly string[]): Learner => ({
+    policy,
+    agents: own,
+    tokenizer: (stage.policies[policy] as OpenedPolicies['policies'][string]).tokenizer,
+  });
+  if (settings.share === 'policy') {
+    for (const { name, agents } of learners) await learn(stage, settings, learner(name, agents), name, emit);
+  } else {
+    const [base, ...others] = learners as [Speaker, ...Speaker[]];
+    await learn(stage, settings, learner(base.name, Object.keys(recipe.agents)), 'base', emit);
+    for (const other of others) await backend.copyWeights(base.name, other.name);
+  }
+  for (const { name } of learners) await backend.resetOptimizer(name);
+}
+
+async function learn(
+  { recipe, backend, clock, signal }: Stage,
+  settings: WarmStartSettings,
+  learner: Learner,
+  name: string,
+  emit: (event: Warmup) => void,
+): Promise<void> {
+  const { steps, batch, lossTarget } = settings;
+  const heldOut = traceBatch(recipe, learner, HELD_OUT, 'test', 0, settings.seed);
+  const losses: number[] = [];
+  const flying: Promise<void>[] = [];
+  let tokens = 0;
+  let started = clock.seconds();
+  for (let step = 1; step <= steps; step++) {
+    signal.throwIfAborted();
+    const samples = traceBatch(recipe, learner, batch, 'train', step, settings.seed);
+    const normalizer = writtenTokens(samples);
+    const computed = backend.forwardBackward(learner.policy, samples, { loss: { type: 'demonstrations' }, normalizer });
+    const stepped = backend.optimStep(learner.policy, {
+      optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(settings, step) },
+      clipNorm: settings.clipNorm,
+    });
+    const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
+      losses.push(loss);
+    });
+    done.catch(() => {}); // awaited below, unless an interruption leaves it to nobody
+    flying.push(done);
+    tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
+    if (step % REPORT_EVERY !== 0 && step !== steps) {
+      if (flying.length >= IN_FLIGHT) await flying.shift();
+      continue;
+    }
+    await Promise.all(flying.splice(0));
+    const loss = mean(losses.splice(0));
+    const heldOutLoss = await crossEntropy(backend, learner.policy, heldOut);
+    const now = clock.seconds();
+    emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
+    started = now;
+    tokens = 0;
+    if (lossTarget !== undefined && loss <= lossTarget) return;
+  }
+}
+
+/** Linear rise, then a cosine from the whole rate to `finalLearningRate` of it at the cap. */
+function learningRateAt(settings: WarmStartSettings, step: number): number {
+  const { learningRate, warmupSteps, finalLearningRate: final, steps } = settings;
+  const rise = Math.min(1, step / Math.max(1, warmupSteps));
+  return learningRate * rise * (final + ((1 - final) * (1 + Math.cos((Math.PI * (step - 1)) / steps))) / 2);
+}
+
+/** The demonstrations of a step, a pure function of seed and step. */
+export function traceBatch(
+  recipe: Recipe,
+  { agents, tokenizer }: Pick<Learner, 'agents' | 'tokenizer'>,
+  count: number,
+  split: Split,
+  step: number,
+  seed: number,
+): TrainingSample[] {
+  const source = recipe.tasks[split];
+  const samples: TrainingSample[] = [];
+  for (let i = 0; samples.length < count; i++) {
+    const trace = source.trace?.(new RandomStream('warm start', seed, split, step, i), split);
+    if (trace === undefined) throw new Error(`the tasks '${source.name}' generate no traces`);
+    if (agents.includes(trace.agent)) samples.push(traceSample(recipe, trace, tokenizer));
+  }
+  return samples;
+}
+
+function traceSample(recipe: Recipe, { agent, messages, response }: Trace, tokenizer: Tokenizer): TrainingSample {
+  const prompt = tokenizer.chat(conversation(recipe.team.agents[agent]?.system, messages));
+  const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
+  const length = prompt.length + written.length;
+  return {
+    tokens: Int32Array.from([...prompt, ...written]),
+    mask: new Uint8Array(length).fill(1, prompt.length),
+    behaviourLogprobs: new Float32Array(length),
+    advantages: new Float32Array(length),
+    temperature: 1,
+    policyVersion: 0,
+    agent,
+  };
+}
+
+const writtenTokens = (samples: readonly TrainingSample[]) =>
+  samples.reduce((sum, { mask }) => sum + mask.reduce((n, written) => n + written, 0), 0);
+
+async function crossEntropy(
+  backend: Stage['backend'],
+  policy: string,
+  samples: readonly TrainingSample[],
+): Promise<number> {
+  const rows = await backend.forward(policy, samples);
+  let sum = 0;
+  for (const row of rows) for (const logprob of row) sum -= logprob;
+  return sum / writtenTokens(samples);
+}
