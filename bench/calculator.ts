@@ -1,6 +1,6 @@
 /** The calculator task with one agent, as a recipe: the reinforcement step that the peers repeat in Python. */
 import { z } from 'zod';
-import { tinyDecoder } from '../src/model/spec.js';
+import { tinyDecoder } from '../src/model/model-spec.js';
 import { defineRecipe } from '../src/recipe/define.js';
 import { arithmetic, arithmeticSymbols } from '../src/tasks/generated/arithmetic.js';
 import { gradeMath } from '../src/tasks/grading/math.js';

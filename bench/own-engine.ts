@@ -8,7 +8,7 @@ import type { BaseSpec } from '../src/contract/weights.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
-import { createTokenizer } from '../src/model/tokenizers/create.js';
+import { createTokenizer } from '../src/model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../src/platform/node-files.js';
 import { writeCheckpoint } from './checkpoint.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';

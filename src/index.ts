@@ -31,7 +31,7 @@ export type { LossSpec } from './loss/loss-spec.js';
 export { policyLoss } from './loss/policy-loss.js';
 export { valueLoss } from './loss/value.js';
 export { whiten } from './loss/whiten.js';
-export { checkpoint, lora, tinyDecoder } from './model/spec.js';
+export { checkpoint, lora, tinyDecoder } from './model/model-spec.js';
 export { defineRecipe } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
 export {

@@ -16,7 +16,7 @@ import {
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
 import { EndpointError } from '../core/errors.js';
 import type { EvaluationEvent, RunEvent, Step } from '../core/events.js';
-import { checkpoint } from '../model/spec.js';
+import { checkpoint } from '../model/model-spec.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { evaluate, resume, train } from '../run/api.js';
 import { executeRun } from '../run/execute-run.js';

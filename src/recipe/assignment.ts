@@ -1,6 +1,6 @@
 /** Who speaks for which agent: policies that train, models that do not, endpoints. */
 import type { EndpointSpec } from '../backends/endpoint/spec.js';
-import { type ModelSpec, wholeModel } from '../model/spec.js';
+import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
 

@@ -4,8 +4,8 @@ import type { Estimator } from '../advantage/estimator.js';
 import type { GroupFilter } from '../advantage/filter.js';
 import { PROJECTIONS } from '../contract/architecture.js';
 import type { LossSpec } from '../loss/loss-spec.js';
-import type { ModelInput, WholeModelInput } from '../model/spec.js';
-import { ownTokenizerSpec } from '../model/tokenizers/spec.js';
+import type { ModelInput, WholeModelInput } from '../model/model-spec.js';
+import { ownTokenizerSpec } from '../model/tokenizers/tokenizer-spec.js';
 
 const fraction = z.number().gt(0).lt(1);
 const discount = z.number().min(0).max(1);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Estimator } from '../advantage/estimator.js';
 import type { TaskSource } from '../core/task.js';
 import type { LossSpec } from '../loss/loss-spec.js';
-import type { ModelInput, ModelSpec } from '../model/spec.js';
+import type { ModelInput, ModelSpec } from '../model/model-spec.js';
 import { agent } from '../teams/agent.js';
 import { boxed } from '../teams/parsers.js';
 import { defineTeam } from '../teams/team.js';

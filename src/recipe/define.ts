@@ -1,5 +1,5 @@
 import type { TaskSource } from '../core/task.js';
-import type { ModelInput } from '../model/spec.js';
+import type { ModelInput } from '../model/model-spec.js';
 import type { Team } from '../teams/team.js';
 import type { FrozenInput } from './frozen.js';
 import type {
@@ -11,7 +11,7 @@ import type {
   PolicyInput,
   TrainingInput,
   WarmStartInput,
-} from './schema.js';
+} from './recipe-schema.js';
 
 type AgentName<T extends Team> = keyof T['agents'] & string;
 

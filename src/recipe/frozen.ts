@@ -1,7 +1,7 @@
 /** Agents that play and never train: a model that stays as it is, or an endpoint that somebody else serves. */
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema } from '../backends/endpoint/spec.js';
-import { completeModel, type ModelInput } from '../model/spec.js';
+import { completeModel, type ModelInput } from '../model/model-spec.js';
 import { modelSchema } from './choices.js';
 
 export const frozenSchema = z.discriminatedUnion('type', [

@@ -1,6 +1,6 @@
 import { RecipeError } from '../core/errors.js';
 import type { LossSpec } from '../loss/loss-spec.js';
-import type { RecipeSettings } from './schema.js';
+import type { RecipeSettings } from './recipe-schema.js';
 
 /** The loss of a policy: its own, or the recipe's. */
 export function lossOf({ loss, policies }: Pick<RecipeSettings, 'loss' | 'policies'>, policy: string): LossSpec {

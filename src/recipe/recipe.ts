@@ -1,6 +1,6 @@
 import type { TaskSource } from '../core/task.js';
 import type { Team } from '../teams/team.js';
-import type { RecipeSettings } from './schema.js';
+import type { RecipeSettings } from './recipe-schema.js';
 
 /** A resolved recipe: every default filled in, everything checked. The plain part is what recipe.json holds. */
 export interface Recipe extends Readonly<RecipeSettings> {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
-import { lora, tinyDecoder } from '../model/spec.js';
+import { lora, tinyDecoder } from '../model/model-spec.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam } from '../teams/team.js';
 import { defineRecipe, type RecipeInput } from './define.js';

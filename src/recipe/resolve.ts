@@ -11,7 +11,7 @@ import { defaultOptimizer } from './learning.js';
 import { checkLosses } from './losses.js';
 import { applyOverrides, isPlain, type Override, type Plain, parseOverride } from './overrides.js';
 import type { Recipe } from './recipe.js';
-import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './schema.js';
+import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 
 /** Sampling where neither the recipe nor the team's agent says otherwise. */
 const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };

@@ -6,11 +6,17 @@ import type { Message } from '../core/message.js';
 import { randomKey } from '../core/random.js';
 import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
-import type { AgentSettings, EndpointSettings, EpisodeRequest, PolicySettings, RolloutContext } from './context.js';
-import { conversation } from './conversation.js';
-import { exactIds, withoutStop } from './exact.js';
-import { EpisodeFailure } from './failure.js';
+import { EpisodeFailure } from './episode-failure.js';
+import { exactIds, withoutStop } from './exact-ids.js';
 import type { OrderedReplies } from './ordered-replies.js';
+import { conversation } from './prompt-messages.js';
+import type {
+  AgentSettings,
+  EndpointSettings,
+  EpisodeRequest,
+  PolicySettings,
+  RolloutContext,
+} from './rollout-context.js';
 
 /** The episode that calls belong to. */
 export interface Stage {

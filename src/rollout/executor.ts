@@ -3,9 +3,9 @@ import type { Episode, EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Task } from '../core/task.js';
 import type { Team } from '../teams/team.js';
-import type { Phase, RolloutContext } from './context.js';
-import { playEpisode } from './episode.js';
 import { onAbort } from './on-abort.js';
+import { playEpisode } from './play-episode.js';
+import type { Phase, RolloutContext } from './rollout-context.js';
 
 interface GroupsRequest<Data = unknown> {
   readonly team: Team<Data>;

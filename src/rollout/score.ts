@@ -1,6 +1,6 @@
 import type { EpisodeGroup, Score, Turn } from '../core/episode.js';
 import type { Reward, RewardParts, RewardValue, TurnReward } from '../teams/team.js';
-import { EpisodeFailure } from './failure.js';
+import { EpisodeFailure } from './episode-failure.js';
 
 /** What a failed episode scores. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };

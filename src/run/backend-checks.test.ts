@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../test/support/tiny-run.js';
 import { EMBEDDED_CAPABILITIES } from '../backends/embedded/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
-import { checkpoint, lora, type ModelInput } from '../model/spec.js';
+import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
 import { frozen } from '../recipe/frozen.js';
 import { requireCapabilities } from './backend-checks.js';
 

@@ -1,7 +1,7 @@
 import { needOf } from '../advantage/table.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import { RecipeError } from '../core/errors.js';
-import { type ModelSpec, wholeModel } from '../model/spec.js';
+import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import { frozenModels } from '../recipe/assignment.js';
 import { lossOf, lossPath } from '../recipe/losses.js';
 import type { Recipe } from '../recipe/recipe.js';

@@ -1,7 +1,7 @@
 /** What the schema alone cannot see of a recipe's models, their warm start and their references. */
 import { RecipeError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
-import { wholeModel } from '../model/spec.js';
+import { wholeModel } from '../model/model-spec.js';
 import { allModels, warmPolicies } from '../recipe/assignment.js';
 import { suggestion } from '../recipe/explain.js';
 import type { Recipe } from '../recipe/recipe.js';

@@ -2,7 +2,7 @@
 import { RunError } from '../core/errors.js';
 import type { MetricSink } from '../core/events.js';
 import type { RecipeDefinition } from '../recipe/define.js';
-import { type LoadedRecipe, loadRecipe } from '../recipe/load.js';
+import { type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../recipe/recipe.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';

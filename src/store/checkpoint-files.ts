@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import { TEMPORARY, writeDirectory } from './atomic.js';
 import type { LogCursor } from './event-log.js';
+import { TEMPORARY, writeDirectory } from './write-directory.js';
 
 export interface Checkpoint {
   readonly step: number;

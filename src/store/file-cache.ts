@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Files } from '../core/files.js';
 import { codeOf } from '../platform/node-files.js';
 import { cacheDirectory } from '../tensor/native/cache.js';
-import { writeDirectory } from './atomic.js';
+import { writeDirectory } from './write-directory.js';
 
 /** SHA-256 of a value's JSON with sorted keys, so that equal values have equal hashes. 64 hexadecimal digits. */
 export function contentHash(value: unknown): string {

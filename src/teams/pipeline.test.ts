@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
-import { playEpisode } from '../rollout/episode.js';
+import { playEpisode } from '../rollout/play-episode.js';
 import { type PipelineAgent, type PipelineOptions, pipeline } from './pipeline.js';
 import type { Team } from './team.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
-import { playEpisode } from '../rollout/episode.js';
+import { playEpisode } from '../rollout/play-episode.js';
 import { type PlannerExecutorVerifierOptions, plannerExecutorVerifier } from './planner-executor-verifier.js';
 import type { Team } from './team.js';
 

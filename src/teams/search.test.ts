@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
-import { playEpisode } from '../rollout/episode.js';
+import { playEpisode } from '../rollout/play-episode.js';
 import { jsonl } from '../tasks/files/file-source.js';
 import { bm25Retriever } from '../tasks/retrieval/bm25.js';
 import { readCorpus } from '../tasks/retrieval/corpus.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
-import { playEpisode } from '../rollout/episode.js';
+import { playEpisode } from '../rollout/play-episode.js';
 import { arithmeticSymbols } from '../tasks/generated/arithmetic.js';
 import { type SolverVerifierOptions, solverVerifier } from './solver-verifier.js';
 import type { Team } from './team.js';

@@ -12,7 +12,7 @@ import {
   trainTiny,
 } from '../../test/support/tiny-run.js';
 import type { Step } from '../core/events.js';
-import { lora, type TinyDecoderInput } from '../model/spec.js';
+import { lora, type TinyDecoderInput } from '../model/model-spec.js';
 import type { RecipeInput } from '../recipe/define.js';
 import { frozen } from '../recipe/frozen.js';
 import { prepareTasks } from '../run/open-run.js';

@@ -8,8 +8,8 @@ import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../.
 import { EmbeddedBackend } from '../backends/embedded/backend.js';
 import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { HubError, TaskError } from '../core/errors.js';
-import { checkpoint, lora } from '../model/spec.js';
-import { createTokenizer } from '../model/tokenizers/create.js';
+import { checkpoint, lora } from '../model/model-spec.js';
+import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { evaluateCheckpoint, executeRun } from '../run/execute-run.js';
 import { prepareTasks } from '../run/open-run.js';

@@ -14,7 +14,7 @@ import { EmbeddedBackend } from '../backends/embedded/backend.js';
 import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import { checkpoint, lora } from '../model/spec.js';
+import { checkpoint, lora } from '../model/model-spec.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { RunDirectory } from '../store/run-directory.js';
 

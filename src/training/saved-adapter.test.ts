@@ -6,7 +6,7 @@ import { EmbeddedBackend } from '../backends/embedded/backend.js';
 import { loadPolicy } from '../backends/embedded/load-policy.js';
 import type { PolicySpec } from '../contract/weights.js';
 import { CheckpointError } from '../core/errors.js';
-import { checkpoint, lora, type ModelInput } from '../model/spec.js';
+import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
 import { nodeFiles } from '../platform/node-files.js';
 
 const root = temporaryRoot();

@@ -8,7 +8,7 @@ import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
 import { tinker } from '../../src/backends/tinker/spec.js';
 import type { RunEvent } from '../../src/core/events.js';
 import { mean } from '../../src/core/statistics.js';
-import { checkpoint, lora } from '../../src/model/spec.js';
+import { checkpoint, lora } from '../../src/model/model-spec.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import { defineRecipe } from '../../src/recipe/define.js';
 import { resume, train } from '../../src/run/api.js';

@@ -4,7 +4,7 @@ import type { OptimStepSettings } from '../../src/contract/optimizer.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import type { ForwardBackwardOptions } from '../../src/loss/objective-options.js';
-import { createTokenizer } from '../../src/model/tokenizers/create.js';
+import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import { allModels } from '../../src/recipe/assignment.js';
 import type { Recipe } from '../../src/recipe/recipe.js';

@@ -1,7 +1,7 @@
 import type { GenerateRequest, Generation, SampleBackend, Sampling } from '../../src/contract/sampling.js';
 import type { Tokenizer } from '../../src/core/tokenizer.js';
 import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
-import type { RolloutContext } from '../../src/rollout/context.js';
+import type { RolloutContext } from '../../src/rollout/rollout-context.js';
 import type { Team } from '../../src/teams/team.js';
 
 interface Asked {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { z } from 'zod';
 import type { EventBody, RunEvent, Step } from '../../src/core/events.js';
 import { assistant, user } from '../../src/core/message.js';
-import { tinyDecoder } from '../../src/model/spec.js';
+import { tinyDecoder } from '../../src/model/model-spec.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
 import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import { isThere } from '../../model/formats/schema.js';
+import { isThere } from '../../model/formats/validated-json.js';
 
 const FILE = 'drmas_adapter.json';
 const identity = z.object({ base: z.object({ sha256: z.string() }) });

@@ -14,7 +14,7 @@ import { decoderTensors, initialise, parameterCount } from '../../model/decoder/
 import { writeModelDirectory } from '../../model/formats/directory.js';
 import { decoderPlaces } from '../../model/formats/layout.js';
 import { expectedTensors } from '../../model/formats/names.js';
-import { createTokenizer } from '../../model/tokenizers/create.js';
+import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { loadPolicy, loadTokenizer } from './load-policy.js';
 import type { LoadedPolicy } from './loaded-policy.js';

@@ -19,7 +19,7 @@ import {
   writeAdapterDirectory,
 } from '../../model/formats/peft.js';
 import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
-import { isThere } from '../../model/formats/schema.js';
+import { isThere } from '../../model/formats/validated-json.js';
 import type { PolicyState } from './policy-state.js';
 import type { CriticState } from './resident-critics.js';
 import type { StoredState } from './stored-state.js';

@@ -5,8 +5,8 @@ import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { readConfig } from '../../model/formats/config.js';
-import { parseWith } from '../../model/formats/schema.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
+import { parseWith } from '../../model/formats/validated-json.js';
 import type { Limits } from './datum.js';
 
 /** Models that also see have the sizes of their text part in a section. */

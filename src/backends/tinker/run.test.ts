@@ -7,7 +7,7 @@ import { remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fa
 import { TinkerFake } from '../../../test/support/tinker-fake/server.js';
 import { eventsOf, temporaryRoot, trainTiny } from '../../../test/support/tiny-run.js';
 import { mean } from '../../core/statistics.js';
-import { checkpoint, lora } from '../../model/spec.js';
+import { checkpoint, lora } from '../../model/model-spec.js';
 import type { RecipeInput } from '../../recipe/define.js';
 import { executeRun } from '../../run/execute-run.js';
 

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import { parseWith } from '../../model/formats/schema.js';
 import { formatJson, readJson } from '../../model/formats/tokenizer-files.js';
+import { parseWith } from '../../model/formats/validated-json.js';
 
 export const SAVED_POLICY = 'tinker.json';
 

@@ -6,7 +6,7 @@ import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { loadPolicy } from '../../backends/embedded/load-policy.js';
 import { user } from '../../core/message.js';
-import { lora } from '../../model/spec.js';
+import { lora } from '../../model/model-spec.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 
 const root = temporaryRoot();

@@ -6,9 +6,9 @@ import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { suggestion } from '../../recipe/explain.js';
-import { writeDirectory } from '../../store/atomic.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
 import { RunDirectory } from '../../store/run-directory.js';
+import { writeDirectory } from '../../store/write-directory.js';
 import type { CommandContext } from '../context.js';
 import { isRemote, writeRemoteAdapter } from './remote-adapter.js';
 

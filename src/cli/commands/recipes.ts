@@ -1,4 +1,4 @@
-import { loadRecipe, shippedRecipes } from '../../recipe/load.js';
+import { loadRecipe, shippedRecipes } from '../../recipe/load-recipe.js';
 import { recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import { requestRecipe } from '../../run/request.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
-import { tinyDecoder } from '../../model/spec.js';
+import { tinyDecoder } from '../../model/model-spec.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import type { StoredEpisode } from '../../store/episode-files.js';

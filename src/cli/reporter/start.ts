@@ -1,5 +1,5 @@
 import type { RunStarted } from '../../core/events.js';
-import type { ModelSpec } from '../../model/spec.js';
+import type { ModelSpec } from '../../model/model-spec.js';
 import { lossOf } from '../../recipe/losses.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { duration, grouped, table, wrap } from './format.js';

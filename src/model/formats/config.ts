@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
-import { readRope, writeRope } from './rope.js';
-import { parseWith } from './schema.js';
+import { readRope, writeRope } from './rope-settings.js';
+import { parseWith } from './validated-json.js';
 
 type Architecture = 'llama' | 'qwen2' | 'qwen3';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { CheckpointError } from '../../core/errors.js';
 import { user } from '../../core/message.js';
-import { createTokenizer } from '../tokenizers/create.js';
+import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { openModelDirectory, writeModelDirectory } from './directory.js';
 import { expectedTensors } from './names.js';
 import { readTensor } from './safetensors.js';

@@ -9,8 +9,8 @@ import { finiteWeights } from './finite.js';
 import { expectedTensors, OUTPUT } from './names.js';
 import type { Place } from './place.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { isThere, parseWith } from './schema.js';
 import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
+import { isThere, parseWith } from './validated-json.js';
 
 const CONFIG = 'config.json';
 const WEIGHTS = 'model.safetensors';

@@ -11,8 +11,8 @@ import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
 import { finiteWeights } from './finite.js';
 import { moduleName } from './names.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { parseWith } from './schema.js';
 import { formatJson, readJson } from './tokenizer-files.js';
+import { parseWith } from './validated-json.js';
 
 export const ADAPTER_CONFIG = 'adapter_config.json';
 const ADAPTER_WEIGHTS = 'adapter_model.safetensors';

@@ -13,8 +13,8 @@ import {
   type TensorDtype,
   type TensorEntry,
 } from './safetensors-header.js';
-import { readOrRefuse } from './schema.js';
 import { rowLength, type TensorPiece, type TensorShape } from './tensor.js';
+import { readOrRefuse } from './validated-json.js';
 
 /** A tensor of a file whose header has been checked; its numbers are still there. */
 export interface StoredTensor extends TensorShape {

@@ -1,10 +1,10 @@
 /** A tokenizer in a model's directory: Hugging Face's files, or the description of one of our own. */
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { createTokenizer } from '../tokenizers/create.js';
-import { parseTokenizerSpec } from '../tokenizers/spec.js';
+import { createTokenizer } from '../tokenizers/create-tokenizer.js';
+import { parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { readStopTokens } from './config.js';
-import { isThere, parseJson, readOrRefuse } from './schema.js';
+import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
 /** Holds a description that `createTokenizer` understands, for tokenizers that Hugging Face's files cannot express. */
 const OWN = 'drmas_tokenizer.json';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TokenizerError } from '../../core/errors.js';
 import { assistant, system, user } from '../../core/message.js';
-import { createTokenizer } from './create.js';
+import { createTokenizer } from './create-tokenizer.js';
 
 const tokenizer = createTokenizer({ type: 'bytes' });
 const text = fc.string({ unit: 'binary' });

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { TokenizerError } from '../../core/errors.js';
 import { assistant, type Message, user } from '../../core/message.js';
-import { createTokenizer } from './create.js';
+import { createTokenizer } from './create-tokenizer.js';
 
 const goldens = '../shared/goldens';
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));

@@ -2,8 +2,8 @@ import { Template } from '@huggingface/jinja';
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { messageOf, TokenizerError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import type { HuggingFaceSpec } from './spec.js';
 import { type Render, splice } from './splice.js';
+import type { HuggingFaceSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
 
 /**

@@ -1,6 +1,6 @@
 import { TokenizerError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import type { SymbolsSpec } from './spec.js';
+import type { SymbolsSpec } from './tokenizer-spec.js';
 
 /** Shown for an id that has no text of its own. */
 export const REPLACEMENT = '\ufffd';

@@ -6,7 +6,7 @@ import type { RunEvent } from '../../core/events.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
 import { suggestion } from '../../recipe/explain.js';
-import type { LoadedRecipe } from '../../recipe/load.js';
+import type { LoadedRecipe } from '../../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import { executeRun } from '../../run/execute-run.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { remoteRecipe } from '../../../test/support/tinker-fake/run.js';
 import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
-import { checkpoint, lora } from '../../model/spec.js';
+import { checkpoint, lora } from '../../model/model-spec.js';
 import { prepareTasks } from '../../run/open-run.js';
 import { planRun } from './dry-run.js';
 

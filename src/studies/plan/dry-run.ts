@@ -14,7 +14,7 @@ import { parameterCount } from '../../model/decoder/parameters.js';
 import { readConfig } from '../../model/formats/config.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
-import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/spec.js';
+import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/model-spec.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { allModels, frozenEndpoints, warmPolicies } from '../../recipe/assignment.js';

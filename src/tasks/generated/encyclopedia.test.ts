@@ -5,7 +5,7 @@ import { assistant } from '../../core/message.js';
 import { RandomStream } from '../../core/random.js';
 import type { Split, Trace } from '../../core/task.js';
 import { symbolsTokenizer } from '../../model/tokenizers/symbols.js';
-import { playEpisode } from '../../rollout/episode.js';
+import { playEpisode } from '../../rollout/play-episode.js';
 import { searchTeam } from '../../teams/search.js';
 import type { Team } from '../../teams/team.js';
 import { type EncyclopediaTask, encyclopedia, encyclopediaSearch } from './encyclopedia.js';

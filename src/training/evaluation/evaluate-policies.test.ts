@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
 import type { EvaluationEvent } from '../../core/events.js';
-import { createTokenizer } from '../../model/tokenizers/create.js';
+import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { evaluateCheckpoint } from '../../run/execute-run.js';
 import { readEpisodes } from '../../store/episode-files.js';

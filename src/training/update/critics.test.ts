@@ -11,7 +11,7 @@ import {
 } from '../../../test/support/tiny-run.js';
 import type { Step } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
-import { lora } from '../../model/spec.js';
+import { lora } from '../../model/model-spec.js';
 import type { RecipeInput } from '../../recipe/define.js';
 
 const root = temporaryRoot();

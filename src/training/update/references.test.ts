@@ -13,7 +13,7 @@ import {
   trainTiny,
 } from '../../../test/support/tiny-run.js';
 import { RecipeError } from '../../core/errors.js';
-import { lora, tinyDecoder } from '../../model/spec.js';
+import { lora, tinyDecoder } from '../../model/model-spec.js';
 import type { RecipeInput } from '../../recipe/define.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';

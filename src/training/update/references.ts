@@ -4,8 +4,8 @@ import type { PolicySpec } from '../../contract/weights.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { writeDirectory } from '../../store/atomic.js';
 import type { RunDirectory } from '../../store/run-directory.js';
+import { writeDirectory } from '../../store/write-directory.js';
 import type { OpenedPolicies, Stage } from '../session.js';
 import { scoreTurns } from './training-samples.js';
 

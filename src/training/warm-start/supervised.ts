@@ -7,7 +7,7 @@ import type { Split, Trace } from '../../core/task.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type Speaker, warmPolicies } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { conversation } from '../../rollout/conversation.js';
+import { conversation } from '../../rollout/prompt-messages.js';
 import type { OpenedPolicies, Stage } from '../session.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */

@@ -2,8 +2,8 @@
 
 import { type TinkerInput, tinker } from '../../../src/backends/tinker/spec.js';
 import type { DecoderConfig } from '../../../src/contract/architecture.js';
-import { checkpoint, lora } from '../../../src/model/spec.js';
-import { createTokenizer } from '../../../src/model/tokenizers/create.js';
+import { checkpoint, lora } from '../../../src/model/model-spec.js';
+import { createTokenizer } from '../../../src/model/tokenizers/create-tokenizer.js';
 import type { RecipeInput } from '../../../src/recipe/define.js';
 import { arithmeticSymbols } from '../../../src/tasks/generated/arithmetic.js';
 import { tinyRecipe } from '../tiny-run.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { codeHash } from './code-hash.js';
-import { loadRecipe, shippedRecipes } from './load.js';
+import { loadRecipe, shippedRecipes } from './load-recipe.js';
 import { recipeJson } from './recipe.js';
 import { resolveRecipe } from './resolve.js';
 

@@ -2,10 +2,10 @@ import type { Episode, Turn } from '../core/episode.js';
 import { messageOf } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
 import { agentsOf } from './calls.js';
-import type { EpisodeRequest, RolloutContext } from './context.js';
-import { EpisodeFailure } from './failure.js';
+import { EpisodeFailure } from './episode-failure.js';
 import { onAbort } from './on-abort.js';
 import { OrderedReplies } from './ordered-replies.js';
+import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { noScore, rewardedTurns, scoreOf } from './score.js';
 
 /**

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { RopeScaling } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
-import { parseWith } from './schema.js';
+import { parseWith } from './validated-json.js';
 
 /** The base that all three families take where the file names none. */
 const DEFAULT_BASE = 10_000;

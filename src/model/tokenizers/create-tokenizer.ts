@@ -1,8 +1,8 @@
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { bytesTokenizer } from './bytes.js';
 import { huggingFaceTokenizer } from './huggingface.js';
-import { parseTokenizerSpec } from './spec.js';
 import { symbolsTokenizer } from './symbols.js';
+import { parseTokenizerSpec } from './tokenizer-spec.js';
 
 /**
  * Builds the tokenizer that a plain description (a recipe's, or what `toJSON` gave) stands for.

@@ -1,7 +1,7 @@
 /** How a recipe names a policy's model: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
 import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
-import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/spec.js';
+import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
 export interface TinyDecoderSpec {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { BackendSpec } from '../backends/spec.js';
 import { PROFILE_NAMES } from '../backends/tinker/profile.js';
 import { Secret } from '../core/secret.js';
-import { completeModel } from '../model/spec.js';
+import { completeModel } from '../model/model-spec.js';
 import { estimatorSchema, filterSchema, lossSchema, modelSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';

@@ -11,8 +11,8 @@ import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
 import { agent } from '../teams/agent.js';
 import { integer } from '../teams/parsers.js';
 import { type Ask, defineTeam, type PlayContext, type Reward, type Team } from '../teams/team.js';
-import type { RolloutContext } from './context.js';
-import { playEpisode } from './episode.js';
+import { playEpisode } from './play-episode.js';
+import type { RolloutContext } from './rollout-context.js';
 
 const agents = {
   counter: agent({ system: 'Count.', parse: integer, invalidPenalty: 0.25 }),
