@@ -11,7 +11,13 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.test.ts', 'recipes/**/*.test.ts', 'bench/**/*.test.ts'],
+    include: [
+      'src/**/*.test.ts',
+      'scripts/**/*.test.ts',
+      'test/**/*.test.ts',
+      'recipes/**/*.test.ts',
+      'bench/**/*.test.ts',
+    ],
     typecheck: { enabled: true, include: ['src/**/*.test-d.ts'], tsconfig: './tsconfig.typecheck.json' },
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     maxWorkers: '100%', // the main process waits, so no core is left for it
