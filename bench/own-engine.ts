@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedBackend } from '../src/backends/embedded/backend.js';
+import { EmbeddedBackend } from '../src/backends/embedded/embedded-backend.js';
 import { type DecoderConfig, PROJECTIONS } from '../src/contract/architecture.js';
 import type { BaseSpec } from '../src/contract/weights.js';
 import { RandomStream, randomKey } from '../src/core/random.js';

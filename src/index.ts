@@ -4,8 +4,8 @@ export type { Estimator } from './advantage/estimator.js';
 export { filterGroups } from './advantage/filter.js';
 export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './backends/embedded/load-policy.js';
 export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';
-export type { EndpointOptions } from './backends/endpoint/spec.js';
-export { tinker } from './backends/tinker/spec.js';
+export type { EndpointOptions } from './backends/endpoint/endpoint-spec.js';
+export { tinker } from './backends/tinker/tinker-spec.js';
 export type { TurnRecord } from './core/advantage.js';
 export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
 export {

@@ -5,9 +5,9 @@ import type { Capabilities, Hardware } from '../contract/capabilities.js';
 import type { SampleBackend } from '../contract/sampling.js';
 import type { PolicySpec } from '../contract/weights.js';
 import type { Files } from '../core/files.js';
-import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/backend.js';
+import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';
 import type { BackendSpec } from './spec.js';
-import { TINKER_CAPABILITIES, TinkerBackend } from './tinker/backend.js';
+import { TINKER_CAPABILITIES, TinkerBackend } from './tinker/tinker-backend.js';
 
 export interface OpenOptions {
   /** Of the kernels, where they run in this process. */

@@ -1,4 +1,4 @@
-import type { TinkerSpec } from './tinker/spec.js';
+import type { TinkerSpec } from './tinker/tinker-spec.js';
 
 /** The engine of this package, in a worker thread of this process. */
 export interface EmbeddedSpec {

@@ -13,7 +13,7 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
 import { EndpointError } from '../core/errors.js';
 import type { EvaluationEvent, RunEvent, Step } from '../core/events.js';
 import { checkpoint } from '../model/model-spec.js';

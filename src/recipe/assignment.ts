@@ -1,5 +1,5 @@
 /** Who speaks for which agent: policies that train, models that do not, endpoints. */
-import type { EndpointSpec } from '../backends/endpoint/spec.js';
+import type { EndpointSpec } from '../backends/endpoint/endpoint-spec.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';

@@ -1,6 +1,6 @@
 /** Agents that play and never train: a model that stays as it is, or an endpoint that somebody else serves. */
 import { z } from 'zod';
-import { type EndpointOptions, endpointSchema } from '../backends/endpoint/spec.js';
+import { type EndpointOptions, endpointSchema } from '../backends/endpoint/endpoint-spec.js';
 import { completeModel, type ModelInput } from '../model/model-spec.js';
 import { modelSchema } from './choices.js';
 

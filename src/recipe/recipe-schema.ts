@@ -1,7 +1,7 @@
 /** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
 import { z } from 'zod';
 import type { BackendSpec } from '../backends/spec.js';
-import { PROFILE_NAMES } from '../backends/tinker/profile.js';
+import { PROFILE_NAMES } from '../backends/tinker/server-profile.js';
 import { Secret } from '../core/secret.js';
 import { completeModel } from '../model/model-spec.js';
 import { estimatorSchema, filterSchema, lossSchema, modelSchema } from './choices.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../test/support/tiny-run.js';
-import { EMBEDDED_CAPABILITIES } from '../backends/embedded/backend.js';
+import { EMBEDDED_CAPABILITIES } from '../backends/embedded/embedded-backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
 import { frozen } from '../recipe/frozen.js';

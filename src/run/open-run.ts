@@ -1,4 +1,4 @@
-import { openEndpoint } from '../backends/endpoint/client.js';
+import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { capabilitiesOf, openBackend } from '../backends/open.js';
 import type { BaseSpec, PolicySpec } from '../contract/weights.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { COMMIT, type HubServer, hubServer } from '../../test/support/hub-server.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
 import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { HubError, TaskError } from '../core/errors.js';
 import { checkpoint, lora } from '../model/model-spec.js';

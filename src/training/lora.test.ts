@@ -10,7 +10,7 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
 import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';

@@ -2,7 +2,7 @@ import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/backend.js';
+import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
 import { loadPolicy } from '../backends/embedded/load-policy.js';
 import type { PolicySpec } from '../contract/weights.js';
 import { CheckpointError } from '../core/errors.js';

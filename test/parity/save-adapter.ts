@@ -4,7 +4,7 @@
  * usage: node --import tsx test/parity/save-adapter.ts BASE TO
  */
 import { mkdir } from 'node:fs/promises';
-import { EmbeddedBackend } from '../../src/backends/embedded/backend.js';
+import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { PROJECTIONS } from '../../src/contract/architecture.js';
 import { RandomStream } from '../../src/core/random.js';
 import { nodeFiles } from '../../src/platform/node-files.js';

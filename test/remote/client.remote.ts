@@ -1,7 +1,7 @@
 /** The client and the backend on a real server: the same numbers as our own engine, policies that leave each other alone, errors. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { TinkerBackend } from '../../src/backends/tinker/backend.js';
+import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';
 import { PROJECTIONS } from '../../src/contract/architecture.js';
 import type { PolicySpec } from '../../src/contract/weights.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
 import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { tinker } from '../../src/backends/tinker/spec.js';
+import { tinker } from '../../src/backends/tinker/tinker-spec.js';
 import type { RunEvent } from '../../src/core/events.js';
 import { mean } from '../../src/core/statistics.js';
 import { checkpoint, lora } from '../../src/model/model-spec.js';

@@ -1,4 +1,4 @@
-import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/backend.js';
+import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
 import type { TrainBackend } from '../../src/contract/backend.js';
 import type { OptimStepSettings } from '../../src/contract/optimizer.js';
 import { systemClock } from '../../src/core/clock.js';

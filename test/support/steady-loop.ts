@@ -4,8 +4,8 @@
  *
  * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */
-import { Engine } from '../../src/backends/embedded/engine.js';
-import { packSamples } from '../../src/backends/embedded/sample-batch.js';
+import { Engine } from '../../src/backends/embedded/thread/engine.js';
+import { packSamples } from '../../src/backends/embedded/thread/sample-batch.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { selectKernels } from '../../src/tensor/select.js';
 import { plainAdamW } from './adamw.js';

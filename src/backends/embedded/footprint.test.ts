@@ -5,9 +5,9 @@ import type { TrainingSample } from '../../core/sample.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { Engine } from './engine.js';
 import { baseFootprint, cacheFootprint, policyFootprint } from './footprint.js';
-import { packSamples } from './sample-batch.js';
+import { Engine } from './thread/engine.js';
+import { packSamples } from './thread/sample-batch.js';
 
 const config: DecoderConfig = {
   vocabSize: 64,

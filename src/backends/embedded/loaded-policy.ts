@@ -4,7 +4,7 @@ import { ArgumentError, CheckpointError, DrmasError, messageOf } from '../../cor
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { EmbeddedBackend, type EmbeddedOptions, type EmbeddedPolicyInfo } from './backend.js';
+import { EmbeddedBackend, type EmbeddedOptions, type EmbeddedPolicyInfo } from './embedded-backend.js';
 import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
 
 /** Token ids, in the vocabulary of the policy. */

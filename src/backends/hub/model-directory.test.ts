@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COMMIT, type HubServer, hashOf, hubServer, refuse, send } from '../../../test/support/hub-server.js';
 import { CheckpointError, HubError } from '../../core/errors.js';
-import { cacheRoot } from './cache.js';
+import { cacheRoot } from './model-cache.js';
 import { type ModelDirectoryOptions, modelDirectory } from './model-directory.js';
 
 const weights = randomBytes(300_000);

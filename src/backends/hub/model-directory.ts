@@ -3,13 +3,13 @@ import { readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../core/errors.js';
 import { byteText } from '../../core/format.js';
-import { cacheRoot, expandHome, ModelCache } from './cache.js';
-import { type HubClient, hubClient, type RemoteFile } from './client.js';
-import { diskError, downloadBlob, partialBytes } from './download.js';
-import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './files.js';
+import { diskError, downloadBlob, partialBytes } from './blob-download.js';
+import { progressOf } from './download-progress.js';
+import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
+import { cacheRoot, expandHome, ModelCache } from './model-cache.js';
+import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './model-files.js';
 import { formatModelId, type ModelId, parseModelId } from './model-id.js';
 import { patiently } from './patience.js';
-import { progressOf } from './progress.js';
 
 export interface ModelDirectoryOptions {
   /** By default `all`; `tokenizer` leaves the weights where they are, for a model that is computed elsewhere. */

@@ -1,7 +1,7 @@
 /** `drmas export` for policies whose weights a server keeps. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { downloadAdapter } from '../../backends/tinker/download.js';
+import { downloadAdapter } from '../../backends/tinker/adapter-download.js';
 import { readSaved, SAVED_POLICY } from '../../backends/tinker/saved-policy.js';
 import { PROJECTIONS } from '../../contract/architecture.js';
 import { RunError } from '../../core/errors.js';

@@ -1,7 +1,7 @@
 /** What a run will take, before anything of it exists: no file is written, no backend started, no model asked. */
 import { baseFootprint, cacheFootprint, type Footprint, policyFootprint } from '../../backends/embedded/footprint.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
-import { readBase } from '../../backends/tinker/base.js';
+import { readBase } from '../../backends/tinker/remote-base.js';
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import type { Generation, SampleBackend } from '../../contract/sampling.js';
 import type { Episode } from '../../core/episode.js';

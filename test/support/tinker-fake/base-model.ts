@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { EmbeddedBackend } from '../../../src/backends/embedded/backend.js';
+import { EmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
 import type { DecoderConfig } from '../../../src/contract/architecture.js';
 import type { Tokenizer } from '../../../src/core/tokenizer.js';
 import { bytesTokenizer } from '../../../src/model/tokenizers/bytes.js';

@@ -1,6 +1,6 @@
 /** A backend on a fake server, with short waits. */
-import { TinkerBackend } from '../../../src/backends/tinker/backend.js';
-import type { TinkerSpec } from '../../../src/backends/tinker/spec.js';
+import { TinkerBackend } from '../../../src/backends/tinker/tinker-backend.js';
+import type { TinkerSpec } from '../../../src/backends/tinker/tinker-spec.js';
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
 import type { PolicySpec } from '../../../src/contract/weights.js';
 import { nodeFiles } from '../../../src/platform/node-files.js';

@@ -1,6 +1,6 @@
 /** A small team trained on a fake server. */
 
-import { type TinkerInput, tinker } from '../../../src/backends/tinker/spec.js';
+import { type TinkerInput, tinker } from '../../../src/backends/tinker/tinker-spec.js';
 import type { DecoderConfig } from '../../../src/contract/architecture.js';
 import { checkpoint, lora } from '../../../src/model/model-spec.js';
 import { createTokenizer } from '../../../src/model/tokenizers/create-tokenizer.js';

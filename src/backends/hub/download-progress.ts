@@ -1,0 +1,23 @@
+import { byteText } from '../../core/format.js';
+import type { RemoteFile } from './hub-client.js';
+
+const BETWEEN_MESSAGES_MS = 5000;
+
+/** Says what is being downloaded when it begins, then every few seconds how far it is. */
+export function progressOf(
+  model: string,
+  files: readonly RemoteFile[],
+  tell: (message: string) => void,
+): (file: RemoteFile, bytes: number) => void {
+  const all = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (files.length > 0) tell(`Downloading ${model}: ${files.map(({ name }) => name).join(', ')} (${byteText(all)})`);
+  const here = new Map<RemoteFile, number>();
+  let told = performance.now();
+  return (file, bytes) => {
+    here.set(file, bytes);
+    if (performance.now() - told < BETWEEN_MESSAGES_MS) return;
+    told = performance.now();
+    const sum = [...here.values()].reduce((a, b) => a + b, 0);
+    tell(`Downloading ${model}: ${byteText(sum)} of ${byteText(all)} (${file.name})`);
+  };
+}

@@ -1,0 +1,84 @@
+/** Bringing an adapter home: a server's saved weights as the files that PEFT reads. */
+import type { AdapterSettings } from '../../contract/architecture.js';
+import { BackendError, messageOf } from '../../core/errors.js';
+import { Secret } from '../../core/secret.js';
+import { RemoteModel } from './remote-model.js';
+import type { SavedPolicy } from './saved-policy.js';
+import { readArchive } from './tar-archive.js';
+import { savedAnswer } from './wire/answers.js';
+import { apiRoot, defaultTiming } from './wire/http.js';
+import { TinkerClient } from './wire/tinker-client.js';
+import { isKind } from './wire/tinker-failure.js';
+
+const ADAPTER_FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
+
+export interface DownloadOptions {
+  /** TINKER_API_KEY is read from it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly adapter: Pick<AdapterSettings, 'targets'>;
+}
+
+/**
+ * Has the server load the weights into a model of their own, take a snapshot of it, pack that, and downloads the archive.
+ * @throws BackendError saying where the weights are when the server has no downloads, or no longer has them
+ */
+export async function downloadAdapter(
+  saved: SavedPolicy,
+  { environment, adapter }: DownloadOptions,
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const key = environment.TINKER_API_KEY;
+  const apiKey = key ? new Secret(key) : undefined;
+  const client = new TinkerClient({ url: saved.url, apiKey, timing: defaultTiming });
+  let model: RemoteModel | undefined;
+  try {
+    model = await RemoteModel.create({
+      client,
+      name: 'export',
+      spec: {
+        baseModel: saved.baseModel,
+        rank: saved.rank,
+        seed: 0,
+        attention: adapter.targets.includes('q'),
+        feedForward: adapter.targets.includes('gate'),
+      },
+      idempotent: false,
+      onRecovery: () => {},
+    });
+    await model.replace(saved, { optimizer: false });
+    const snapshot = await model.submit('save_weights_for_sampler', { path: 'export' }, { repeatable: false });
+    const { path } = await snapshot.result(savedAnswer);
+    const files = readArchive(await archiveOf(saved.url, path ?? '', apiKey));
+    for (const name of ADAPTER_FILES)
+      if (!files.has(name)) throw new BackendError(`the archive of ${path} lacks ${name}`);
+    return files;
+  } catch (error) {
+    if (!isKind(error, 'lost', 'refused', 'unreachable', 'busy', 'failed') && !(error instanceof BackendError))
+      throw error;
+    throw new BackendError(
+      `the weights are ${saved.path} on the server at ${saved.url}, and could not be downloaded: ${messageOf(error)}`,
+    );
+  } finally {
+    await model?.unload();
+    client.close();
+  }
+}
+
+/** `tinker://MODEL/NAME`, or with `sampler_weights` between the two. The key goes to the server itself and nowhere else. */
+async function archiveOf(url: string, path: string, apiKey: Secret | undefined): Promise<Uint8Array> {
+  const [, run, checkpoint] = /^tinker:\/\/([\w-]+)\/([\w/-]+)$/.exec(path) ?? [];
+  if (run === undefined || checkpoint === undefined)
+    throw new BackendError(`the server names a snapshot "${path}", expected tinker://MODEL/NAME`);
+  const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey.reveal() };
+  const from = `${apiRoot(url)}/training_runs/${run}/checkpoints/${checkpoint}/archive`;
+  const answer = await fetch(from, { headers, redirect: 'manual' });
+  const location = answer.headers.get('location');
+  if (location === null) return bytesOf(answer, from);
+  const target = new URL(location, from);
+  const own = target.origin === new URL(from).origin;
+  return bytesOf(await fetch(target, { headers: own ? headers : {} }), target.origin + target.pathname);
+}
+
+async function bytesOf(answer: Response, from: string): Promise<Uint8Array> {
+  if (!answer.ok) throw new BackendError(`${from} answered ${answer.status}`);
+  return new Uint8Array(await answer.arrayBuffer());
+}

@@ -1,0 +1,250 @@
+import { doneAnswer, modelAnswer, savedAnswer } from './wire/answers.js';
+import type { Submitted, TinkerClient } from './wire/tinker-client.js';
+import { isKind, TinkerError } from './wire/tinker-failure.js';
+
+/** What a model on a server is made of. */
+export interface RemoteModelSpec {
+  /** The server's name of the model that the adapter adapts. */
+  readonly baseModel: string;
+  readonly rank: number;
+  /** Of the adapter's first weights. */
+  readonly seed: number;
+  readonly attention: boolean;
+  readonly feedForward: boolean;
+}
+
+/** Weights that a server keeps. */
+export interface SavedWeights {
+  /** As the server names them: `tinker://...` on most. */
+  readonly path: string;
+  /** Updates that went into them. */
+  readonly updates: number;
+}
+
+export interface RemoteModelOptions {
+  readonly client: TinkerClient;
+  /** Of the policy. */
+  readonly name: string;
+  readonly spec: RemoteModelSpec;
+  /** The server does a request that is sent again under its number once. */
+  readonly idempotent: boolean;
+  /** Told when the model was lost and what became of it. */
+  readonly onRecovery: (message: string) => void;
+}
+
+/** So often in a row, without an update in between, is a lost model made again. */
+const MOST_RECOVERIES = 3;
+
+/**
+ * One LoRA model on a server. Its requests reach the server one after the other, in the order in which they were made, while
+ * earlier ones are still computed. A model that the server has lost is made again from the weights last saved; `generation`
+ * counts how often.
+ */
+export class RemoteModel {
+  readonly name: string;
+  generation = 0;
+  /** Updates that went into the weights. */
+  updates = 0;
+  saved: SavedWeights | undefined;
+  /** That the server gave the adapter, where it tells. */
+  alpha: number | undefined;
+  readonly #options: RemoteModelOptions;
+  /** Whether `saved` is to be loaded with its optimiser's state. */
+  #savedOptimizer = true;
+  #id = '';
+  #session = '';
+  #sequence = 0;
+  #tail: Promise<unknown> = Promise.resolve();
+  #recovering: Promise<void> | undefined;
+  #recoveries = 0;
+
+  private constructor(options: RemoteModelOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  static async create(options: RemoteModelOptions): Promise<RemoteModel> {
+    const model = new RemoteModel(options);
+    await model.#create();
+    return model;
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  /** The number of a request that is sent by other means. */
+  takeNumber(): number {
+    return ++this.#sequence;
+  }
+
+  /** Runs `work` when what was asked before has been sent; what is asked later is sent after it. */
+  inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#tail.then(work);
+    this.#tail = done.catch(() => {});
+    return done;
+  }
+
+  /**
+   * Sends a request of this model; the caller has its turn.
+   * @param repeatable doing it twice does no harm; others are repeated only where the server knows them by their number
+   * @throws TinkerError `fate-unknown` when it may have arrived and cannot be sent again
+   */
+  async submit(path: string, body: object, { repeatable }: { readonly repeatable: boolean }): Promise<Submitted> {
+    const { client, idempotent } = this.#options;
+    const request = { model_id: this.#id, ...body, seq_id: ++this.#sequence, type: path };
+    try {
+      return await client.submit(path, request, { repeatable: repeatable || idempotent });
+    } catch (error) {
+      if (repeatable || idempotent || !isKind(error, 'unreachable')) throw error;
+      throw new TinkerError(
+        'fate-unknown',
+        `${path} of policy '${this.name}' may or may not have arrived, and this server would do it twice: ${error.message}`,
+      );
+    }
+  }
+
+  /**
+   * Sends requests in their turn, then awaits what they give. When the model turns out to be lost it is made again, and they
+   * are sent again at once: what was asked later may be waiting for them.
+   * @param waiting somebody has the turn and waits for them
+   */
+  async request<S, T>(
+    send: () => Promise<S>,
+    finish: (sent: S) => Promise<T>,
+    { waiting = false }: { readonly waiting?: boolean } = {},
+  ): Promise<T> {
+    for (let first = !waiting; ; first = false) {
+      const { generation } = this;
+      try {
+        return await finish(await (first ? this.inOrder(send) : send()));
+      } catch (error) {
+        if (!isKind(error, 'lost', 'late')) throw error;
+        await this.recover(generation, error);
+      }
+    }
+  }
+
+  /**
+   * Makes the model of `generation` again, from the weights last saved, unless that was done already.
+   * @throws TinkerError `lost` when nothing was saved since its first update, or when that does not help either
+   */
+  recover(generation: number, reason: TinkerError): Promise<void> {
+    if (generation !== this.generation) return Promise.resolve();
+    this.#recovering ??= this.#recover(reason).finally(() => {
+      this.#recovering = undefined;
+    });
+    return this.#recovering;
+  }
+
+  /** An update arrived: the server is well. */
+  updated(): void {
+    this.updates++;
+    this.#recoveries = 0;
+  }
+
+  async #recover(reason: TinkerError): Promise<void> {
+    const { client, onRecovery } = this.#options;
+    const { saved, updates, name } = this;
+    if (client.closed) throw reason;
+    const fail = (message: string) => new TinkerError('failed', `policy '${name}': ${message} (${reason.message})`);
+    if (saved === undefined && updates > 0)
+      throw fail(`the server lost it, and nothing was saved since its first update`);
+    if (++this.#recoveries > MOST_RECOVERIES)
+      throw fail(`made again ${MOST_RECOVERIES} times in a row, and lost again`);
+    const expired = this.#session;
+    await this.unload();
+    try {
+      await this.#create(expired);
+      if (saved !== undefined) await this.#load(saved.path, this.#savedOptimizer);
+    } catch (error) {
+      if (!isKind(error, 'lost', 'refused', 'failed')) throw error;
+      throw fail(`it could not be made again${saved ? ` from ${saved.path}` : ''}: ${error.message}`);
+    }
+    this.updates = saved?.updates ?? 0;
+    this.generation++;
+    const since = updates - this.updates;
+    onRecovery(
+      `policy '${name}' was made again from ${saved === undefined ? 'its first weights' : `the weights saved after update ${saved.updates}`}` +
+        `${since > 0 ? `; ${since} update${since === 1 ? ' is' : 's are'} lost` : ''}: ${reason.message}`,
+    );
+  }
+
+  /** Saves the weights with the optimiser's state, after all updates that were asked for before. */
+  save(): Promise<SavedWeights> {
+    let label = '';
+    let updates = 0;
+    return this.request(
+      () => {
+        label = `drmas-${this.name.replaceAll(/[^A-Za-z0-9_-]/g, '-')}-${crypto.randomUUID().slice(0, 8)}`;
+        updates = this.updates;
+        return this.submit('save_weights', { path: label }, { repeatable: true });
+      },
+      async (submitted) => {
+        const { path } = await submitted.result(savedAnswer);
+        return this.#remember({ path: path ?? label, updates }, true);
+      },
+    );
+  }
+
+  #remember(saved: SavedWeights, optimizer: boolean): SavedWeights {
+    this.saved = saved;
+    this.#savedOptimizer = optimizer;
+    return saved;
+  }
+
+  /** Puts saved weights in the place of the model's own. Some servers load into new models only, so it is a new one. */
+  async replace(saved: SavedWeights, { optimizer }: { readonly optimizer: boolean }): Promise<void> {
+    await this.inOrder(async () => {
+      if (this.#sequence > 0) {
+        await this.unload();
+        await this.#create();
+      }
+      await this.#load(saved.path, optimizer);
+    });
+    this.generation++;
+    this.updates = saved.updates;
+    this.#remember(saved, optimizer);
+  }
+
+  /** Frees its place on the server. One that is lost already is none to free. */
+  async unload(): Promise<void> {
+    const { client } = this.#options;
+    try {
+      const submitted = await client.submit(
+        'unload_model',
+        { model_id: this.#id, type: 'unload_model' },
+        { repeatable: true },
+      );
+      await submitted.result(doneAnswer);
+    } catch (error) {
+      if (!(error instanceof TinkerError)) throw error;
+    }
+  }
+
+  async #create(unlike?: string): Promise<void> {
+    const { client, spec } = this.#options;
+    const { baseModel, rank, seed, attention, feedForward } = spec;
+    this.#session = await client.session(unlike);
+    const submitted = await client.submit(
+      'create_model',
+      {
+        session_id: this.#session,
+        model_seq_id: client.nextModel(),
+        base_model: baseModel,
+        lora_config: { rank, seed, train_attn: attention, train_mlp: feedForward, train_unembed: false },
+        type: 'create_model',
+      },
+      { repeatable: true },
+    );
+    const { model_id, lora_config } = await submitted.result(modelAnswer);
+    this.alpha = lora_config?.alpha ?? undefined;
+    this.#id = model_id ?? submitted.modelId ?? submitted.id;
+    this.#sequence = 0;
+  }
+
+  async #load(path: string, optimizer: boolean): Promise<void> {
+    const submitted = await this.submit('load_weights', { path, optimizer }, { repeatable: true });
+    await submitted.result(doneAnswer);
+  }
+}

@@ -1,0 +1,176 @@
+/** Sampling from one policy: snapshots of its weights, and requests that play them. */
+import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import { BackendError } from '../../core/errors.js';
+import type { RemoteModel } from './remote-model.js';
+import { sampleAnswer, samplingSessionAnswer, savedAnswer } from './wire/answers.js';
+import { finite, type Limits, requireTokens } from './wire/datum.js';
+import type { TinkerClient } from './wire/tinker-client.js';
+import { isKind } from './wire/tinker-failure.js';
+
+/** Weights as a server's sampler holds them. */
+interface Snapshot {
+  readonly session: string;
+  readonly version: number;
+  /** Of the model that it was taken from, and its updates then. */
+  readonly generation: number;
+  readonly updates: number;
+}
+
+export interface RemoteSamplerOptions {
+  readonly client: TinkerClient;
+  readonly model: RemoteModel;
+  readonly limits: Limits;
+  /** The server keeps snapshots apart from the weights in training. */
+  readonly isolation: boolean;
+}
+
+export class RemoteSampler {
+  /** Version of the next publication. */
+  nextVersion = 0;
+  readonly #options: RemoteSamplerOptions;
+  #published: Snapshot | undefined;
+  #playing: Snapshot | undefined;
+  #again: Promise<void> | undefined;
+  #requests = 0;
+  #running = new Set<Promise<unknown>>();
+
+  constructor(options: RemoteSamplerOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a snapshot of the weights after all updates that were asked for. */
+  async publish(): Promise<{ version: number }> {
+    const version = this.nextVersion++;
+    this.#published = await this.#snapshot(version);
+    return { version };
+  }
+
+  /** Makes the snapshot last published the one that is played. */
+  sync(): { version: number } {
+    if (this.#published === undefined)
+      throw new BackendError(`policy '${this.#options.model.name}' has not been published`);
+    this.#playing = this.#published;
+    return { version: this.#published.version };
+  }
+
+  async #snapshot(version: number): Promise<Snapshot> {
+    const { model, client } = this.#options;
+    let taken = { generation: model.generation, updates: model.updates };
+    const number = client.nextSampler();
+    const { path, sampling_session_id } = await model.request(
+      () => {
+        taken = { generation: model.generation, updates: model.updates };
+        return model.submit('save_weights_for_sampler', { sampling_session_seq_id: number }, { repeatable: true });
+      },
+      (submitted) => submitted.result(savedAnswer),
+    );
+    return { session: sampling_session_id ?? (await this.#open(path)), version, ...taken };
+  }
+
+  /** For servers that name a snapshot instead of opening a session on it. */
+  async #open(path: string | null | undefined): Promise<string> {
+    const { client, model } = this.#options;
+    if (path === null || path === undefined)
+      throw new BackendError(`the server named no snapshot of policy '${model.name}'`);
+    const body = {
+      session_id: await client.session(),
+      sampling_session_seq_id: client.nextSampler(),
+      model_path: path,
+      type: 'create_sampling_session',
+    };
+    return (await client.ask('create_sampling_session', body, samplingSessionAnswer)).sampling_session_id;
+  }
+
+  /** What is under way, so that an update does not reach it where snapshots are not isolated. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+
+  /** @throws BackendError when the prompt does not fit, or the snapshot is older than the weights and sampling it would take training back */
+  generate(request: GenerateRequest): Promise<Generation> {
+    const { limits } = this.#options;
+    requireTokens(request.prompt, limits, 1);
+    if (request.prompt.length >= limits.context)
+      throw new BackendError(
+        `a prompt of ${request.prompt.length} tokens leaves no room in a context of ${limits.context}`,
+      );
+    const generated = this.#generate(request);
+    this.#running.add(generated);
+    generated.catch(() => {}).finally(() => this.#running.delete(generated));
+    return generated;
+  }
+
+  async #generate(request: GenerateRequest): Promise<Generation> {
+    const { model } = this.#options;
+    for (;;) {
+      const snapshot = this.#current();
+      const { generation } = snapshot;
+      try {
+        return await this.#sample(request, snapshot);
+      } catch (error) {
+        if (!isKind(error, 'lost', 'late')) throw error;
+        await model.recover(generation, error);
+        await this.#refresh();
+      }
+    }
+  }
+
+  #current(): Snapshot {
+    const { model, isolation } = this.#options;
+    const playing = this.#playing;
+    if (playing === undefined) throw new BackendError(`policy '${model.name}' has not been published`);
+    const stale = playing.generation === model.generation && playing.updates !== model.updates;
+    if (stale && !isolation)
+      throw new BackendError(
+        `policy '${model.name}' was updated after it was published as version ${playing.version}, and on this server sampling ` +
+          'older weights takes training back to them; publish first',
+      );
+    return playing;
+  }
+
+  /** After a recovery the snapshot is of a model that is gone: the same version again, of the one that is there. */
+  #refresh(): Promise<void> {
+    this.#again ??= (async () => {
+      const playing = this.#playing;
+      if (playing === undefined || playing.generation === this.#options.model.generation) return;
+      this.#playing = await this.#snapshot(playing.version);
+      this.#published = this.#playing;
+    })().finally(() => {
+      this.#again = undefined;
+    });
+    return this.#again;
+  }
+
+  async #sample(request: GenerateRequest, { session, version }: Snapshot): Promise<Generation> {
+    const { client, limits } = this.#options;
+    const { prompt, stopTokens, key, temperature, topP, topK, maxTokens } = request;
+    const body = {
+      sampling_session_id: session,
+      seq_id: this.#requests++,
+      num_samples: 1,
+      prompt: { chunks: [{ type: 'encoded_text', tokens: prompt }] },
+      sampling_params: {
+        max_tokens: Math.min(maxTokens, limits.context - prompt.length),
+        seed: (key[0] ^ key[1]) >>> 1,
+        temperature,
+        top_p: topP,
+        top_k: topK === 0 ? -1 : topK,
+        ...(stopTokens.length > 0 && { stop: stopTokens }),
+      },
+      type: 'sample',
+    };
+    const submitted = await client.submit('asample', body, { repeatable: true });
+    const { sequences } = await submitted.result(sampleAnswer);
+    const [{ tokens: sampled, logprobs }] = sequences as [(typeof sequences)[number]];
+    requireTokens(sampled, limits, 1);
+    // Not every server stops where it is told to, or says rightly why it did.
+    const stop = sampled.findIndex((token) => stopTokens.includes(token));
+    const tokens = stop < 0 ? sampled : sampled.slice(0, stop + 1);
+    return {
+      tokens,
+      logprobs: tokens.map((_, t) => finite(logprobs?.[t], `the log-prob of sampled token ${t}`)),
+      finishReason: stop < 0 ? 'length' : 'stop',
+      policyVersion: version,
+    };
+  }
+}

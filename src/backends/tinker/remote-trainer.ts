@@ -1,0 +1,250 @@
+/** Training one policy: gradients are collected here, and sent with the update that they are for. */
+
+import type { ForwardBackwardResult } from '../../contract/backend.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import { BackendError } from '../../core/errors.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { type Objective, objectiveOf } from '../../loss/objective.js';
+import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
+import type { RemoteModel } from './remote-model.js';
+import { gradientPath, type ServerProfile } from './server-profile.js';
+import { type PassInput, stepAnswer } from './wire/answers.js';
+import { chunksOf, finite, type GradientRow, gradientPass, type Limits, requireSample } from './wire/datum.js';
+import { nativePass, rowsOf, score, sendPasses, settled } from './wire/passes.js';
+import { isKind, TinkerError } from './wire/tinker-failure.js';
+
+/** What a call of `forwardBackward` left for the update. */
+interface Contribution {
+  /** Undefined where the server had no finite numbers: the step has failed. */
+  readonly rows: readonly GradientRow[] | undefined;
+  /** Generation of the model that has the gradient already. */
+  readonly sentTo: number | undefined;
+  readonly result: ForwardBackwardResult;
+}
+
+const NOT_APPLIED: OptimStepResult = { gradientNorm: Number.NaN, applied: false };
+
+export class RemoteTrainer {
+  readonly #model: RemoteModel;
+  readonly #profile: ServerProfile;
+  readonly #limits: Limits;
+  #contributions: Promise<Contribution>[] = [];
+
+  constructor(model: RemoteModel, profile: ServerProfile, limits: Limits) {
+    this.#model = model;
+    this.#profile = profile;
+    this.#limits = limits;
+  }
+
+  /** Log-probs of the masked tokens, 0 elsewhere: [T] a sample. */
+  async forward(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    for (const sample of samples) requireSample(sample, this.#limits);
+    const rows = await this.#score(samples);
+    return rows.map((row, i) => written(row, samples[i] as TrainingSample));
+  }
+
+  /** As `TrainBackend.forwardBackward`; the gradient reaches the server with the next update, or is sent as it is asked for. */
+  async forwardBackward(
+    samples: readonly TrainingSample[],
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult> {
+    for (const sample of samples) requireSample(sample, this.#limits);
+    const objective = objectiveOf(samples, options);
+    const learning = samples.filter(({ advantages }) => advantages.some((advantage) => advantage !== 0));
+    const native = learning.length > 0 ? nativePass(learning, options, this.#profile) : undefined;
+    const contribution = (
+      native === undefined ? this.#exact(objective) : this.#native(native, learning, objective)
+    ).catch((error: unknown) => {
+      if (isKind(error, 'failed', 'malformed')) return FAILED;
+      throw error;
+    });
+    this.#contributions.push(contribution);
+    return (await contribution).result;
+  }
+
+  /** Any loss of the written tokens' log-probs: those first, then its gradient. */
+  async #exact(objective: Objective, options?: { readonly waiting: boolean }): Promise<Contribution> {
+    const logprobs = await this.#score(objective.samples, options);
+    return { ...contributionOf(objective, logprobs), sentTo: undefined };
+  }
+
+  /** A loss that the server has itself: one pass instead of two. */
+  async #native(pass: PassInput, samples: readonly TrainingSample[], objective: Objective): Promise<Contribution> {
+    const model = this.#model;
+    let sentTo = model.generation;
+    const chunks = chunksOf(samples);
+    try {
+      const submitted = await model.inOrder(() => {
+        sentTo = model.generation;
+        return sendPasses(model, partsOf(pass, chunks));
+      });
+      const rows = await rowsOf(submitted, chunks);
+      // Identical samples appear once in the objective, as the first of them.
+      const found = new Map(samples.map((sample, i) => [sample, rows[i] as Float32Array]));
+      const own = objective.samples.map((sample) => found.get(sample) as Float32Array);
+      return { ...contributionOf(objective, own), sentTo };
+    } catch (error) {
+      if (!recoverable(error)) throw error;
+      await model.recover(sentTo, error);
+      return this.#exact(objective, { waiting: true });
+    }
+  }
+
+  /** A model whose numbers are not finite is made again, once. */
+  async #score(
+    samples: readonly { readonly tokens: Int32Array }[],
+    options: { readonly waiting: boolean } = { waiting: false },
+  ): Promise<Float32Array[]> {
+    const { generation } = this.#model;
+    try {
+      return await score(this.#model, this.#profile, samples, options);
+    } catch (error) {
+      if (!isKind(error, 'failed', 'malformed') || generation !== this.#model.generation) throw error;
+      await this.#model.recover(generation, error);
+      return score(this.#model, this.#profile, samples, { waiting: true });
+    }
+  }
+
+  /**
+   * Sends what was collected and the update, one behind the other. An update that failed, or may have, is taken back: the
+   * model is made again from the weights last saved. Where nothing was collected there is no update.
+   */
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    const collected = this.#contributions;
+    this.#contributions = [];
+    let { generation } = this.#model;
+    try {
+      const finish = await this.#model.inOrder(async () => {
+        const contributions = await settled(collected);
+        generation = this.#model.generation;
+        return this.#send(contributions, settings);
+      });
+      return await finish();
+    } catch (error) {
+      if (!recoverable(error)) throw error;
+      await this.#model.recover(generation, error);
+      return NOT_APPLIED;
+    }
+  }
+
+  async #send(
+    contributions: readonly Contribution[],
+    settings: OptimStepSettings,
+  ): Promise<() => Promise<OptimStepResult>> {
+    const model = this.#model;
+    const there = contributions.filter(({ sentTo }) => sentTo === model.generation);
+    const rows = contributions.flatMap((each) => (there.includes(each) ? [] : (each.rows ?? [])));
+    if (contributions.some((each) => each.rows === undefined) || !rows.every(hasNumbers)) {
+      // A gradient that is on the server already leaves it only with the model.
+      if (there.length > 0) throw new TinkerError('failed', 'a part of the gradient is not finite');
+      return async () => NOT_APPLIED;
+    }
+    const moving = rows.filter(({ gradient }) => gradient.some((g) => g !== 0));
+    if (moving.length === 0 && there.length === 0) return async () => ({ gradientNorm: 0, applied: true });
+    const path = gradientPath(this.#profile);
+    if (path === undefined) throw new BackendError(`our losses cannot run on the server '${this.#profile.name}'`);
+    const chunks = moving.length === 0 ? [] : chunksOf(moving);
+    const passes = await sendPasses(
+      model,
+      chunks.map((chunk) => gradientPass(chunk, path, moving.length)),
+    );
+    const step = await model.submit('optim_step', { adam_params: adamParams(settings) }, { repeatable: false });
+    return async () => {
+      const answer = step.result(stepAnswer);
+      await settled<unknown>([rowsOf(passes, chunks), answer]);
+      const gradientNorm = gradientNormOf((await answer).metrics);
+      model.updated();
+      return { gradientNorm, applied: true };
+    };
+  }
+}
+
+type Metrics = Readonly<Record<string, number | null>> | null | undefined;
+
+/** The server's own words for the norm before clipping; not a number where it does not tell. */
+export function gradientNormOf(metrics: Metrics): number {
+  const found = Object.entries(metrics ?? {}).find(([name]) => /grad_norm|grad_l2/.test(name));
+  return found === undefined ? Number.NaN : finite(found[1], `the gradient's norm (${found[0]})`);
+}
+
+function adamParams({ optimizer, clipNorm }: OptimStepSettings) {
+  if (optimizer.type !== 'adamw')
+    throw new BackendError(`a Tinker server has the optimizer adamw, not '${optimizer.type}'`);
+  const { learningRate, beta1, beta2, epsilon, weightDecay } = optimizer;
+  return {
+    learning_rate: learningRate,
+    beta1,
+    beta2,
+    eps: epsilon,
+    weight_decay: weightDecay,
+    grad_clip_norm: clipNorm,
+  };
+}
+
+/** Failures after which the model may have changed or be gone, and can be made again. */
+function recoverable(error: unknown): error is TinkerError {
+  return isKind(error, 'lost', 'late', 'failed', 'malformed', 'fate-unknown', 'unreachable');
+}
+
+const hasNumbers = ({ gradient }: GradientRow) => gradient.every(Number.isFinite);
+
+/** A row of all targets' log-probs with those of the prompt set to 0. */
+function written(row: Float32Array, { mask }: TrainingSample): Float32Array {
+  return row.map((logprob, t) => (mask[t] === 0 ? 0 : logprob));
+}
+
+/** The objective's gradient and figures, from the log-probs of all targets of its samples. */
+function contributionOf(objective: Objective, logprobs: readonly Float32Array[]): Omit<Contribution, 'sentTo'> {
+  const { samples } = objective;
+  let sum = 0;
+  let count = 0;
+  const rows = samples.map((sample, i) => {
+    const all = logprobs[i] as Float32Array;
+    const own = written(all, sample);
+    for (const [t, m] of sample.mask.entries()) {
+      if (m === 0) continue;
+      sum -= own[t] as number;
+      count++;
+    }
+    return { tokens: sample.tokens, gradient: objective.gradient(i, own), logprobs: all };
+  });
+  const { loss, metrics } = objective.result();
+  return {
+    rows,
+    result: {
+      loss,
+      gradientNorm: Number.NaN, // servers tell the whole update's
+      // An estimate: the mean of -log p over what was sampled is the entropy in expectation.
+      metrics: { ...metrics, entropy: sum / Math.max(1, count) },
+      tokens: samples.reduce((total, { tokens }) => total + tokens.length, 0),
+    },
+  };
+}
+
+const FAILED: Contribution = {
+  rows: undefined,
+  sentTo: undefined,
+  result: {
+    loss: Number.NaN,
+    gradientNorm: Number.NaN,
+    metrics: {
+      clipFraction: Number.NaN,
+      clipFractionLower: Number.NaN,
+      approxKl: Number.NaN,
+      maxRatioDeviation: Number.NaN,
+      logprobGap: Number.NaN,
+      entropy: Number.NaN,
+    },
+    tokens: 0,
+  },
+};
+
+/** A pass in the chunks of its samples. */
+function partsOf(pass: PassInput, chunks: readonly (readonly unknown[])[]): PassInput[] {
+  let from = 0;
+  return chunks.map(({ length }) => {
+    const data = pass.data.slice(from, from + length);
+    from += length;
+    return { ...pass, data };
+  });
+}

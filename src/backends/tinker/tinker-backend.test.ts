@@ -1,0 +1,241 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
+import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import type { TrainBackend } from '../../contract/backend.js';
+import type { GenerateRequest, SampleBackend } from '../../contract/sampling.js';
+import { BackendError, CheckpointError } from '../../core/errors.js';
+import { randomKey } from '../../core/random.js';
+import type { TrainingSample } from '../../core/sample.js';
+import type { LossSpec } from '../../loss/loss-spec.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import type { TinkerSpec } from './tinker-spec.js';
+
+const root = temporaryRoot();
+let directory = '';
+const open: { close(): Promise<void> }[] = [];
+beforeAll(async () => {
+  directory = await writeBaseModel(root);
+});
+afterAll(() => Promise.all(open.map((each) => each.close())));
+
+async function served(options: Partial<FakeOptions> = {}, spec: Partial<TinkerSpec> = {}) {
+  const all = await openOnFake({ directory, ...options }, spec);
+  open.push({ close: () => all.backend.dispose().then(() => all.fake.close()) });
+  await all.backend.createPolicy('one', adapterOn(directory));
+  return all;
+}
+
+const adamw = plainAdamW(1e-2);
+const step = { optimizer: adamw, clipNorm: 0 };
+const ppo: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' };
+
+const sample = (tokens: readonly number[], advantage: number, behaviour = -5): TrainingSample => ({
+  tokens: Int32Array.from(tokens),
+  mask: Uint8Array.from(tokens, (_, t) => (t < 2 ? 0 : 1)),
+  behaviourLogprobs: Float32Array.from(tokens, (_, t) => (t < 2 ? 0 : behaviour)),
+  advantages: Float32Array.from(tokens, (_, t) => (t < 2 ? 0 : advantage)),
+  temperature: 1,
+  policyVersion: 0,
+  agent: 'agent',
+});
+const samples = [
+  sample([3, 4, 5, 6, 7, 8], 1, -5.5),
+  sample([9, 8, 7, 6], -0.5, -5.4),
+  sample([9, 8, 7, 6], 0.8, -5.4),
+];
+
+const request = (changes: Partial<GenerateRequest> = {}): GenerateRequest => ({
+  policy: 'one',
+  prompt: [3, 4, 5],
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  maxTokens: 6,
+  stopTokens: [],
+  key: randomKey('tinker'),
+  ...changes,
+});
+
+async function publish(backend: TrainBackend & SampleBackend) {
+  await backend.publish('one');
+  await backend.sync('one');
+}
+
+/** Log-probs of the samples after two updates with this loss. */
+async function trained(backend: TrainBackend, loss: LossSpec, policy = 'one') {
+  for (let i = 0; i < 2; i++) {
+    const submitted = [samples.slice(0, 1), samples.slice(1)].map((part) =>
+      backend.forwardBackward(policy, part, { loss, normalizer: 8 }),
+    );
+    const taken = backend.optimStep(policy, step);
+    await Promise.all([...submitted, taken]);
+  }
+  return backend.forward(policy, samples);
+}
+
+/** The same for each loss, each with a policy of its own. */
+async function trainedEach(backend: TrainBackend, losses: readonly LossSpec[]) {
+  const rows: Float32Array[][] = [];
+  for (const [i, loss] of losses.entries()) {
+    await backend.createPolicy(`loss ${i}`, adapterOn(directory));
+    rows.push(await trained(backend, loss, `loss ${i}`));
+  }
+  return rows;
+}
+
+const losses: LossSpec[] = [
+  ppo,
+  { type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'seq-mean-token-mean' },
+  { type: 'gspo', clipLow: 0.3, clipHigh: 0.3 },
+  { type: 'cispo', clipLow: 0.5, clipHigh: 0.2, aggregate: 'token-mean' },
+];
+
+describe('any loss on any server moves the weights as the embedded engine does', () => {
+  let expected: Float32Array[][] = [];
+  beforeAll(async () => {
+    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    expected = await trainedEach(backend, losses);
+    await backend.dispose();
+  });
+  it.each(['skyrl-jax', 'hosted', 'skyrl-train', 'open-rl'] as const)('%s', async (profile) => {
+    const { backend } = await served({ behaves: profile }, { profile });
+    const found = await trainedEach(backend, losses);
+    expect(expected).toHaveLength(losses.length);
+    for (const [l, rows] of expected.entries())
+      for (const [r, row] of rows.entries())
+        for (const [t, logprob] of row.entries()) expect(found[l]?.[r]?.[t]).toBeCloseTo(logprob, 3);
+  });
+});
+
+it("uses the server's own loss where it means the same, and says the same of it", async () => {
+  const [native, exact] = [await served({ behaves: 'hosted' }, { profile: 'hosted' }), await served()];
+  const options = { loss: ppo, normalizer: 8 };
+  const [a, b] = [
+    await native.backend.forwardBackward('one', samples, options),
+    await exact.backend.forwardBackward('one', samples, options),
+  ];
+  expect(a.loss).toBeCloseTo(b.loss, 5);
+  expect(a.metrics.clipFraction).toBe(b.metrics.clipFraction);
+  expect([native.fake.count('forward'), exact.fake.count('forward')]).toEqual([0, 1]);
+  expect(native.fake.log.at(-2)?.body).toMatchObject({ forward_backward_input: { loss_fn: 'ppo' } });
+});
+
+describe('sampling', () => {
+  it('gives the log-probs that training computes, and the same again for the same key', async () => {
+    const { backend } = await served();
+    await publish(backend);
+    const [one, again] = [await backend.generate(request()), await backend.generate(request())];
+    expect(again).toEqual(one);
+    const whole = sample([3, 4, 5, ...one.tokens], 0);
+    const [row] = await backend.forward('one', [{ ...whole, mask: whole.mask.fill(1, 3).fill(0, 0, 3) }]);
+    for (const [t, logprob] of one.logprobs.entries()) expect(row?.[3 + t]).toBeCloseTo(logprob, 4);
+    expect(one).toMatchObject({ finishReason: 'length', policyVersion: 0 });
+    const stopToken = one.tokens[1] as number;
+    const stopped = await backend.generate(request({ stopTokens: [stopToken] }));
+    expect(stopped).toMatchObject({ finishReason: 'stop', tokens: one.tokens.slice(0, 2) });
+  });
+
+  it('has no more requests in flight than it may', async () => {
+    const { backend, fake } = await served({ latencyMs: 20 }, { concurrency: 2 });
+    await publish(backend);
+    const all = [1, 2, 3, 4, 5].map(() => backend.generate(request()));
+    expect(await backend.health()).toEqual({ ok: true, running: 2, waiting: 3 });
+    await all[0];
+    expect(fake.count('asample')).toBeLessThan(5);
+    expect(await Promise.all(all)).toHaveLength(5);
+  });
+
+  it('ends where it should on a server that does not stop', async () => {
+    const { backend } = await served({ behaves: 'open-rl' }, { profile: 'open-rl' });
+    await publish(backend);
+    const one = await backend.generate(request());
+    expect(one.finishReason).toBe('length');
+    const stopped = await backend.generate(request({ stopTokens: [one.tokens[1] as number] }));
+    expect(stopped).toMatchObject({ finishReason: 'stop', tokens: one.tokens.slice(0, 2) });
+  });
+
+  it('never plays a snapshot older than the weights where that would take training back', async () => {
+    const { backend } = await served();
+    await publish(backend);
+    await trained(backend, ppo);
+    await expect(backend.generate(request())).rejects.toThrow(/updated after it was published/);
+    await publish(backend);
+    expect((await backend.generate(request())).policyVersion).toBe(1);
+
+    const isolated = await served({ behaves: 'hosted' }, { profile: 'hosted' });
+    await publish(isolated.backend);
+    const before = await isolated.backend.generate(request());
+    await trained(isolated.backend, ppo);
+    expect(await isolated.backend.generate(request())).toEqual(before);
+  });
+});
+
+describe('what is refused before it is sent', () => {
+  it('ids outside the vocabulary, lengths that differ, prompts without room', async () => {
+    const { backend, fake } = await served();
+    await publish(backend);
+    const sent = fake.log.length;
+    const forward = (changed: Partial<TrainingSample>) =>
+      backend.forward('one', [{ ...(samples[0] as TrainingSample), ...changed }]);
+    await expect(forward({ tokens: Int32Array.from([3, 4, 5, 6, 7, 9999]) })).rejects.toThrow(/token 5 is 9999/);
+    await expect(forward({ mask: new Uint8Array(3) })).rejects.toThrow(/mask has 3 entries, tokens 6/);
+    await expect(forward({ temperature: 0.5 })).rejects.toThrow(/temperature 1/);
+    await expect(backend.generate(request({ prompt: [] }))).rejects.toThrow(BackendError);
+    await expect(backend.generate(request({ prompt: new Array(64).fill(1) }))).rejects.toThrow(/no room/);
+    expect(await backend.forward('one', [])).toEqual([]);
+    expect(await backend.optimStep('one', step)).toEqual({ gradientNorm: 0, applied: true });
+    expect(fake.log.slice(sent).filter(({ path }) => path !== 'session_heartbeat')).toEqual([]);
+  });
+
+  it('models that the server does not have, whole models, half of a block', async () => {
+    await expect(openOnFake({ directory, model: 'other' })).rejects.toThrow(/no model '.*'; it has other/);
+    const { backend } = await served();
+    await expect(backend.createPolicy('one', adapterOn(directory))).rejects.toThrow(/exists already/);
+    await expect(backend.createPolicy('two', { type: 'directory', directory })).rejects.toThrow(/trains adapters/);
+    await expect(backend.createPolicy('three', adapterOn(directory, 1, 64))).rejects.toThrow(/rank 64/);
+    await expect(backend.forward('nobody', [])).rejects.toThrow(/no policy 'nobody'/);
+  });
+
+  it('a wrong key, which no message shows', async () => {
+    const options = { directory, apiKey: 'right' };
+    const error = await openOnFake(options).catch((thrown: Error) => thrown);
+    expect(String(error)).toMatch(/401.*Invalid API key/);
+  });
+});
+
+describe('checkpoints', () => {
+  it('go on after a restart of the server as if nothing had happened', async () => {
+    const { backend, fake, connect } = await served({ behaves: 'skyrl-jax-head' });
+    await trained(backend, ppo);
+    const path = join(root, 'saved');
+    await mkdir(path);
+    await backend.save('one', path);
+    const expected = await trained(backend, ppo);
+    await backend.dispose();
+    fake.restart();
+    const again = await connect();
+    await again.createPolicy('one', adapterOn(directory));
+    await again.load('one', path, { optimizer: true });
+    expect(await trained(again, ppo)).toEqual(expected);
+    fake.forget();
+    await expect(again.load('one', path, { optimizer: true })).rejects.toThrow(CheckpointError);
+    await again.dispose();
+  });
+
+  it('are of one model and rank', async () => {
+    const { backend } = await served();
+    const path = join(root, 'other-rank');
+    await mkdir(path);
+    await backend.save('one', path);
+    await backend.createPolicy('wide', adapterOn(directory, 1, 4));
+    await expect(backend.load('wide', path, { optimizer: false })).rejects.toThrow(/has rank 4, the checkpoint 2/);
+    await expect(backend.load('one', root, { optimizer: false })).rejects.toThrow(CheckpointError);
+    await expect(backend.copyWeights('one', 'wide')).rejects.toThrow(/models differ/);
+  });
+});

@@ -1,0 +1,123 @@
+import pRetry from 'p-retry';
+import { z } from 'zod';
+import { messageOf } from '../../../core/errors.js';
+import type { Secret } from '../../../core/secret.js';
+import { failureOf, isKind, TinkerError } from './tinker-failure.js';
+
+/** How long things may take, in seconds. */
+export interface Timing {
+  /** Until one poll for a result, or any other single request, is given up and asked again. */
+  readonly request: number;
+  /** Until a result that is still pending counts as failed. */
+  readonly total: number;
+  readonly heartbeat: number;
+  /** Before the first repetition; doubled with each one. */
+  readonly backOff: number;
+  /** Repetitions of a request that found nobody, or a server that is busy. */
+  readonly retries: number;
+}
+
+export const defaultTiming: Timing = { request: 75, total: 1800, heartbeat: 10, backOff: 0.5, retries: 7 };
+
+const LONGEST_BACK_OFF_MS = 15_000;
+
+export interface HttpOptions {
+  /** Of the server, without `/api/v1`. */
+  readonly url: string;
+  readonly apiKey: Secret | undefined;
+  readonly timing: Timing;
+  /** Ends everything that is under way. */
+  readonly signal: AbortSignal;
+}
+
+/** Where the protocol's requests go, from a server's address as people write it. */
+export const apiRoot = (url: string): string => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
+
+/** JSON over HTTP with one deadline a request. Errors are TinkerErrors and never hold the key. */
+export class Http {
+  readonly timing: Timing;
+  readonly signal: AbortSignal;
+  readonly #root: string;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor({ url, apiKey, timing, signal }: HttpOptions) {
+    this.timing = timing;
+    this.signal = signal;
+    this.#root = apiRoot(url);
+    this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
+  }
+
+  /** One request, once. `body` undefined asks with GET. */
+  async once(path: string, body: unknown): Promise<unknown> {
+    const signal = AbortSignal.any([this.signal, AbortSignal.timeout(this.timing.request * 1000)]);
+    let response: Response;
+    let text: string;
+    try {
+      const init =
+        body === undefined
+          ? { headers: this.#headers }
+          : {
+              method: 'POST',
+              headers: { ...this.#headers, 'content-type': 'application/json' },
+              body: JSON.stringify(body),
+            };
+      response = await fetch(`${this.#root}/${path}`, { ...init, signal });
+      text = await response.text();
+    } catch (error) {
+      this.#throwIfClosed();
+      const { code } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
+      // Nobody listened, so nothing was taken in, and asking again does nothing twice.
+      const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
+      throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${code ?? messageOf(error)})`);
+    }
+    const answer = parse(text);
+    if (!response.ok) throw failureOf(path, response.status, answer ?? text);
+    if (answer === undefined)
+      throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
+    return answer;
+  }
+
+  /**
+   * One request, repeated with back-off while the server is busy or not there. One whose answer was lost on the way is
+   * repeated only where that does nothing twice.
+   */
+  async ask<S extends z.ZodType>(
+    path: string,
+    body: unknown,
+    schema: S,
+    { repeatable }: { readonly repeatable: boolean },
+  ): Promise<z.output<S>> {
+    const answer = await pRetry(() => this.once(path, body), {
+      retries: this.timing.retries,
+      minTimeout: this.timing.backOff * 1000,
+      maxTimeout: LONGEST_BACK_OFF_MS,
+      randomize: true,
+      signal: this.signal,
+      shouldRetry: ({ error }) => isKind(error, 'busy') || (repeatable && isKind(error, 'unreachable')),
+    }).catch((error: unknown) => {
+      this.#throwIfClosed();
+      throw error;
+    });
+    return read(path, schema, answer);
+  }
+
+  #throwIfClosed(): void {
+    if (this.signal.aborted) throw new TinkerError('refused', 'the backend was disposed of');
+  }
+}
+
+/** @throws TinkerError `malformed` naming what was expected where */
+export function read<S extends z.ZodType>(request: string, schema: S, answer: unknown): z.output<S> {
+  const result = schema.safeParse(answer);
+  if (result.success) return result.data;
+  const text = z.prettifyError(result.error).replaceAll(/\s*\n\s*/g, ' ');
+  throw new TinkerError('malformed', `${request}: the answer is not what the protocol says: ${text.slice(0, 300)}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not JSON, which the caller reports with the status
+  }
+}

@@ -1,0 +1,108 @@
+/** Passes of a model over samples: log-probs alone, or a gradient that the server keeps until the next update. */
+
+import type { TrainingSample } from '../../../core/sample.js';
+import { rowWeight } from '../../../loss/aggregate.js';
+import type { LossSpec } from '../../../loss/loss-spec.js';
+import type { ForwardBackwardOptions } from '../../../loss/objective-options.js';
+import { lossKind } from '../../../loss/table.js';
+import type { RemoteModel } from '../remote-model.js';
+import type { ServerProfile } from '../server-profile.js';
+import { type PassInput, passAnswer } from './answers.js';
+import { chunksOf, datumOf, rowOf } from './datum.js';
+import type { Submitted } from './tinker-client.js';
+
+/**
+ * The log-probs of all targets of each sequence, rows [T] with 0 for the first token; the weights and gradients stay as they are.
+ * @param waiting an update has its turn and waits for them
+ */
+export async function score(
+  model: RemoteModel,
+  { forward }: Pick<ServerProfile, 'forward'>,
+  samples: readonly { readonly tokens: Int32Array }[],
+  { waiting }: { readonly waiting: boolean },
+): Promise<Float32Array[]> {
+  if (samples.length === 0) return [];
+  const chunks = chunksOf(samples);
+  const send = async () => {
+    const submitted: Submitted[] = [];
+    for (const chunk of chunks) {
+      // Where there is no pass without a gradient, one whose weights are all 0 adds nothing.
+      const data = chunk.map(({ tokens }) =>
+        datumOf(tokens, { weights: new Float32Array(tokens.length).fill(forward ? 1 : 0) }),
+      );
+      const input = { data, loss_fn: 'cross_entropy' };
+      submitted.push(
+        forward
+          ? await model.submit('forward', { forward_input: input }, { repeatable: true })
+          : await model.submit('forward_backward', { forward_backward_input: input }, { repeatable: true }),
+      );
+    }
+    return submitted;
+  };
+  return model.request(send, (submitted) => rowsOf(submitted, chunks), { waiting });
+}
+
+/** Sends batches whose gradients add up on the server; the caller has the model's turn. */
+export async function sendPasses(model: RemoteModel, inputs: readonly PassInput[]): Promise<Submitted[]> {
+  const submitted: Submitted[] = [];
+  for (const input of inputs)
+    submitted.push(await model.submit('forward_backward', { forward_backward_input: input }, { repeatable: false }));
+  return submitted;
+}
+
+/** The log-probs in the answers to requests that were sent in chunks. @throws TinkerError `malformed` where one is missing */
+export async function rowsOf(
+  submitted: readonly Submitted[],
+  chunks: readonly (readonly { readonly tokens: Int32Array }[])[],
+): Promise<Float32Array[]> {
+  const answers = await settled(submitted.map((each) => each.result(passAnswer)));
+  return answers.flatMap(({ loss_fn_outputs }, c) =>
+    (chunks[c] ?? []).map(({ tokens }, i) => rowOf(loss_fn_outputs[i] ?? { logprobs: { data: [] } }, tokens)),
+  );
+}
+
+/** All results, or the first failure once none is under way any more. */
+export async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
+/**
+ * The samples as a batch of the server's own loss, where that means what ours does: a clipped ratio of each token, and
+ * nothing else in the objective. Both are proportional to the advantage, which takes up our divisors.
+ */
+export function nativePass(
+  samples: readonly TrainingSample[],
+  { loss, normalizer, ...terms }: ForwardBackwardOptions,
+  { native, reduction }: Pick<ServerProfile, 'native' | 'reduction'>,
+): PassInput | undefined {
+  const clip = loss.type === 'demonstrations' ? undefined : clipOf(loss);
+  if (clip === undefined || reduction !== 'sum' || !native.includes(clip.loss_fn)) return undefined;
+  if (Object.values(terms).some((term) => term !== undefined)) return undefined;
+  const { aggregate } = lossKind(loss as LossSpec);
+  const data = samples.map(({ tokens, mask, behaviourLogprobs, advantages }) => {
+    const scale =
+      rowWeight(
+        aggregate,
+        mask.reduce((sum, m) => sum + m, 0),
+      ) / normalizer;
+    return datumOf(tokens, {
+      logprobs: behaviourLogprobs,
+      advantages: Float64Array.from(advantages, (advantage, t) => (mask[t] === 0 ? 0 : advantage * scale)),
+    });
+  });
+  return { data, ...clip };
+}
+
+/** What a clipped loss of ours is called there. Every key of a spec must be one that was thought of here. */
+function clipOf(
+  loss: LossSpec,
+): { readonly loss_fn: 'ppo' | 'cispo'; readonly loss_fn_config: Record<string, number> } | undefined {
+  const known = ['type', 'clip', 'clipLow', 'clipHigh', 'aggregate'];
+  if (Object.entries(loss).some(([key, value]) => value !== undefined && !known.includes(key))) return undefined;
+  const bounds = (low: number, high: number) => ({ clip_low_threshold: 1 - low, clip_high_threshold: 1 + high });
+  if (loss.type === 'ppo-clip')
+    return { loss_fn: 'ppo', loss_fn_config: bounds(loss.clipLow ?? loss.clip, loss.clipHigh ?? loss.clip) };
+  if (loss.type === 'cispo') return { loss_fn: 'cispo', loss_fn_config: bounds(loss.clipLow, loss.clipHigh) };
+  return undefined;
+}

@@ -1,0 +1,110 @@
+import type { z } from 'zod';
+import { capabilitiesAnswer, futureAnswer, heartbeatAnswer, sessionAnswer } from './answers.js';
+import { retrieve } from './futures.js';
+import { Http, type HttpOptions } from './http.js';
+import { isKind } from './tinker-failure.js';
+
+/** The version of the protocol that is spoken, as its own SDK numbers it: the last one whose bodies are all JSON. */
+const PROTOCOL_VERSION = '0.24.1';
+
+/** A request that the server has taken in. */
+export interface Submitted {
+  readonly id: string;
+  /** Of a new model, where the server says it at once. */
+  readonly modelId: string | undefined;
+  result<S extends z.ZodType>(schema: S): Promise<z.output<S>>;
+}
+
+/** A connection to a server: requests that are submitted and awaited, and sessions that are kept alive. */
+export class TinkerClient {
+  readonly #http: Http;
+  readonly #close = new AbortController();
+  /** Oldest first. The newest is for new models; all are kept alive, for models live in the older ones. */
+  readonly #sessions: string[] = [];
+  #opening: Promise<string> | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
+  #models = 0;
+  #samplers = 0;
+
+  constructor(options: Omit<HttpOptions, 'signal'>) {
+    this.#http = new Http({ ...options, signal: this.#close.signal });
+  }
+
+  get closed(): boolean {
+    return this.#close.signal.aborted;
+  }
+
+  /** Numbers new models. */
+  nextModel(): number {
+    return this.#models++;
+  }
+
+  /** Numbers new sampling sessions. */
+  nextSampler(): number {
+    return this.#samplers++;
+  }
+
+  /** Names of the models that the server trains. */
+  async baseModels(): Promise<string[]> {
+    const { supported_models } = await this.#http.ask('get_server_capabilities', undefined, capabilitiesAnswer, {
+      repeatable: true,
+    });
+    return supported_models.map(({ model_name }) => model_name);
+  }
+
+  /** The session that new models belong to; another one than `unlike` where that is given. */
+  async session(unlike?: string): Promise<string> {
+    const newest = this.#sessions.at(-1);
+    if (newest !== undefined && newest !== unlike) return newest;
+    this.#opening ??= this.#openSession().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #openSession(): Promise<string> {
+    const body = { tags: [], user_metadata: {}, sdk_version: PROTOCOL_VERSION, type: 'create_session' };
+    const { session_id } = await this.#http.ask('create_session', body, sessionAnswer, { repeatable: true });
+    if (!this.#sessions.includes(session_id)) this.#sessions.push(session_id);
+    this.#heartbeat ??= setInterval(() => void this.#beat(), this.#http.timing.heartbeat * 1000).unref();
+    return session_id;
+  }
+
+  /** A session that the server no longer knows is forgotten; its models are found lost when they are next asked. */
+  async #beat(): Promise<void> {
+    for (const session_id of [...this.#sessions]) {
+      try {
+        await this.#http
+          .once('session_heartbeat', { session_id, type: 'session_heartbeat' })
+          .then(heartbeatAnswer.parse);
+      } catch (error) {
+        const at = this.#sessions.indexOf(session_id);
+        if (isKind(error, 'lost') && at >= 0) this.#sessions.splice(at, 1);
+      }
+    }
+  }
+
+  /**
+   * Has the server take a request in.
+   * @param repeatable it may be sent again when the answer was lost on the way: doing it twice does no harm
+   */
+  async submit(path: string, body: unknown, options: { readonly repeatable: boolean }): Promise<Submitted> {
+    const { request_id, model_id } = await this.#http.ask(path, body, futureAnswer, options);
+    return {
+      id: request_id,
+      modelId: model_id ?? undefined,
+      result: (schema) => retrieve(this.#http, { id: request_id, name: path }, schema),
+    };
+  }
+
+  /** A request that is answered at once. */
+  ask<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
+    return this.#http.ask(path, body, schema, { repeatable: true });
+  }
+
+  /** Ends all that is under way. */
+  close(): void {
+    clearInterval(this.#heartbeat);
+    this.#close.abort();
+  }
+}
