@@ -29,7 +29,7 @@ export { entropyBonus } from './loss/entropy.js';
 export { klPenalty } from './loss/kl.js';
 export type { LossSpec } from './loss/loss-spec.js';
 export { policyLoss } from './loss/policy-loss.js';
-export { valueLoss } from './loss/value.js';
+export { valueLoss } from './loss/value-loss.js';
 export { whiten } from './loss/whiten.js';
 export { checkpoint, lora, tinyDecoder } from './model/model-spec.js';
 export { defineRecipe } from './recipe/define.js';

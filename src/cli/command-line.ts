@@ -1,18 +1,18 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DrmasError, messageOf } from '../core/errors.js';
 import { packageVersion } from '../platform/package-version.js';
-import { type AblateFlags, ablateCommand } from './commands/ablate.js';
-import { doctorCommand } from './commands/doctor.js';
-import { type EvaluateFlags, evaluateCommand } from './commands/evaluate.js';
-import { type ExportFlags, exportCommand, exportFormats } from './commands/export.js';
-import { initCommand } from './commands/init.js';
-import { type InspectFlags, inspectCommand } from './commands/inspect.js';
-import { type ProbeFlags, probeCommand } from './commands/probe.js';
-import { recipesCommand, showRecipeCommand } from './commands/recipes.js';
-import { type ReportFlags, reportCommand } from './commands/report.js';
-import { type ResumeFlags, resumeCommand } from './commands/resume.js';
-import { type TrainFlags, trainCommand } from './commands/train.js';
-import type { CommandContext } from './context.js';
+import type { CommandContext } from './command-context.js';
+import { type AblateFlags, ablateCommand } from './commands/ablate-command.js';
+import { doctorCommand } from './commands/doctor-command.js';
+import { type EvaluateFlags, evaluateCommand } from './commands/evaluate-command.js';
+import { type ExportFlags, exportCommand, exportFormats } from './commands/export-command.js';
+import { initCommand } from './commands/init-command.js';
+import { type InspectFlags, inspectCommand } from './commands/inspect-command.js';
+import { type ProbeFlags, probeCommand } from './commands/probe-command.js';
+import { recipesCommand, showRecipeCommand } from './commands/recipes-command.js';
+import { type ReportFlags, reportCommand } from './commands/report-command.js';
+import { type ResumeFlags, resumeCommand } from './commands/resume-command.js';
+import { type TrainFlags, trainCommand } from './commands/train-command.js';
 
 /** Runs one command. Returns the exit code; everything that goes wrong is one message on stderr. */
 export async function runCommandLine(context: CommandContext, words: readonly string[]): Promise<number> {

@@ -1,4 +1,4 @@
-import { INTERRUPTED } from './context.js';
+import { INTERRUPTED } from './command-context.js';
 
 /** After this long an interrupted run is ended; checkpoints are atomic, so the run directory is consistent at any time. */
 const PATIENCE_MS = 4500;

@@ -3,7 +3,7 @@
  * is named, token advantages and behaviour log-probs come from the client, every call is submitted and awaited separately.
  */
 import type { TrainingSample, ValueSample } from '../core/sample.js';
-import type { ForwardBackwardOptions, LossMetrics } from '../loss/objective-options.js';
+import type { ForwardBackwardOptions, LossMetrics } from '../loss/objective/objective-options.js';
 import type { Capabilities } from './capabilities.js';
 import type { OptimStepResult, OptimStepSettings } from './optimizer.js';
 import type { PolicyInfo, PolicySpec } from './weights.js';

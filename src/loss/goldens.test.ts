@@ -6,9 +6,9 @@ import { aggregateLoss, aggregationWeights, normalizerOfRows } from './aggregate
 import { entropyBonus } from './entropy.js';
 import { klPenalty, klPenaltyGradient } from './kl.js';
 import type { Aggregation, KlKind, LossSpec } from './loss-spec.js';
-import { objectiveOf } from './objective.js';
+import { objectiveOf } from './objective/objective.js';
 import { policyLoss } from './policy-loss.js';
-import { valueLoss } from './value.js';
+import { valueLoss } from './value-loss.js';
 import { whiten } from './whiten.js';
 
 type Rows = number[][];

@@ -1,9 +1,9 @@
 import { ArgumentError } from '../core/errors.js';
 import { assertSameShape, hasAdvantage, normalizerOfRows, type Row } from './aggregate.js';
+import { correctionOf, lossKind } from './loss-kind.js';
 import type { LossSpec } from './loss-spec.js';
-import type { LossMetrics } from './objective-options.js';
-import { LossSums } from './sums.js';
-import { correctionOf, lossKind } from './table.js';
+import type { LossMetrics } from './objective/objective-options.js';
+import { LossSums } from './policy-loss-accumulator.js';
 
 /** Rows of tokens; a row's entries where its mask is 0 are ignored. */
 export interface PolicyLossInput {

@@ -8,8 +8,8 @@ import { estimatorSchema, modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';
-import { checkLosses } from './losses.js';
 import { applyOverrides, isPlain, type Override, type Plain, parseOverride } from './overrides.js';
+import { checkLosses } from './policy-losses.js';
 import type { Recipe } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 

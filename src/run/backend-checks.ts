@@ -3,7 +3,7 @@ import type { Capabilities } from '../contract/capabilities.js';
 import { RecipeError } from '../core/errors.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import { frozenModels } from '../recipe/assignment.js';
-import { lossOf, lossPath } from '../recipe/losses.js';
+import { lossOf, lossPath } from '../recipe/policy-losses.js';
 import type { Recipe } from '../recipe/recipe.js';
 
 /** What a recipe is opened for: a run, or playing held-out tasks only. */

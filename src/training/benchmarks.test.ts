@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import { evaluationLines } from '../cli/reporter/slices.js';
+import { evaluationLines } from '../cli/reporter/score-printer.js';
 import { RecipeError } from '../core/errors.js';
 import type { EvaluationEvent } from '../core/events.js';
 import { nodeFiles } from '../platform/node-files.js';

@@ -8,7 +8,7 @@ import { BackendError, CheckpointError } from '../../src/core/errors.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import type { LossSpec } from '../../src/loss/loss-spec.js';
-import { normalizerOf } from '../../src/loss/merge.js';
+import { normalizerOf } from '../../src/loss/objective/merged-samples.js';
 import { bytesTokenizer } from '../../src/model/tokenizers/bytes.js';
 import { plainAdamW } from '../support/adamw.js';
 

@@ -3,7 +3,7 @@ import type { TrainBackend } from '../../src/contract/backend.js';
 import type { OptimStepSettings } from '../../src/contract/optimizer.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { TrainingSample } from '../../src/core/sample.js';
-import type { ForwardBackwardOptions } from '../../src/loss/objective-options.js';
+import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import { allModels } from '../../src/recipe/assignment.js';

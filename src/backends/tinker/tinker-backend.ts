@@ -9,7 +9,7 @@ import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { Secret } from '../../core/secret.js';
-import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import { adapterParameterCount } from '../../model/decoder/adapter.js';
 import { EMBEDDED_CAPABILITIES } from '../embedded/embedded-backend.js';
 import { Gate } from './gate.js';

@@ -1,4 +1,4 @@
-import type { LossKind } from '../kind.js';
+import type { LossKind } from '../define-loss.js';
 import type { LossSpec } from '../loss-spec.js';
 import { clippedSurrogate, requireBound } from './ppo-clip.js';
 

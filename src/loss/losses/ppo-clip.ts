@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../core/errors.js';
-import type { LossKind, TokenLoss } from '../kind.js';
+import type { LossKind, TokenLoss } from '../define-loss.js';
 import type { LossSpec } from '../loss-spec.js';
 
 /**

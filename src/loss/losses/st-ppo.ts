@@ -12,7 +12,7 @@
  * ‖C‖₂ where no token's ‖∇log p_t‖ exceeds 1. It is a constant of the gradient.
  */
 
-import type { LossKind } from '../kind.js';
+import type { LossKind } from '../define-loss.js';
 import type { LossSpec } from '../loss-spec.js';
 import { clipped } from './ppo-clip.js';
 

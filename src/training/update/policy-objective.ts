@@ -2,10 +2,10 @@
 
 import type { TrainBackend } from '../../contract/backend.js';
 import type { TrainingSample } from '../../core/sample.js';
-import { normalizerOf } from '../../loss/merge.js';
-import type { ForwardBackwardOptions } from '../../loss/objective-options.js';
-import { correctionOf } from '../../loss/table.js';
-import { lossOf } from '../../recipe/losses.js';
+import { correctionOf } from '../../loss/loss-kind.js';
+import { normalizerOf } from '../../loss/objective/merged-samples.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import { lossOf } from '../../recipe/policy-losses.js';
 import type { Recipe } from '../../recipe/recipe.js';
 
 /** The options for every part of a mini-batch. */

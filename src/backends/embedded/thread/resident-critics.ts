@@ -4,7 +4,7 @@ import type { ValueLossSettings } from '../../../contract/backend.js';
 import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer.js';
 import { BackendError } from '../../../core/errors.js';
 import type { ValueSample } from '../../../core/sample.js';
-import { valueLoss } from '../../../loss/value.js';
+import { valueLoss } from '../../../loss/value-loss.js';
 import { CriticModel } from '../../../model/decoder/critic.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
 import type { OptimizerState } from '../../../model/decoder/optimizer.js';

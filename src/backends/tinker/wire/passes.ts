@@ -2,9 +2,9 @@
 
 import type { TrainingSample } from '../../../core/sample.js';
 import { rowWeight } from '../../../loss/aggregate.js';
+import { lossKind } from '../../../loss/loss-kind.js';
 import type { LossSpec } from '../../../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../../../loss/objective-options.js';
-import { lossKind } from '../../../loss/table.js';
+import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { RemoteModel } from '../remote-model.js';
 import type { ServerProfile } from '../server-profile.js';
 import { type PassInput, passAnswer } from './answers.js';

@@ -1,0 +1,92 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
+import { join, resolve } from 'node:path';
+import { packageVersion } from '../../platform/package-version.js';
+import { cacheDirectory } from '../../tensor/native/cache.js';
+import { inspectNative } from '../../tensor/native/load.js';
+import { selectKernels } from '../../tensor/select.js';
+import type { CommandContext } from '../command-context.js';
+import { screenOf } from '../reporter/screen.js';
+import { labelled } from '../reporter/start-printer.js';
+
+/** What `drmas doctor` finds out about this machine. */
+interface Diagnosis {
+  readonly drmas: string;
+  readonly node: string;
+  readonly platform: string;
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly kernels: string;
+  readonly isa: string;
+  readonly threads: number;
+  /** Why the kernels are not the fastest ones. */
+  readonly notice: string | null;
+  readonly compiler: string;
+  readonly cache: string;
+  readonly cacheWritable: boolean;
+  readonly workingDirectoryWritable: boolean;
+}
+
+/** `drmas doctor`: what is in use here and why. Builds the kernels where that has not happened yet. */
+export async function doctorCommand(context: CommandContext, flags: { readonly json?: boolean }): Promise<number> {
+  const diagnosis = await diagnose(context);
+  if (flags.json === true) context.stdout.write(`${JSON.stringify(diagnosis)}\n`);
+  else {
+    const { width } = screenOf(context.stdout, context.environment);
+    for (const line of labelled(rows(diagnosis), width)) context.stdout.write(`${line}\n`);
+  }
+  return 0;
+}
+
+async function diagnose(context: CommandContext): Promise<Diagnosis> {
+  const { environment } = context;
+  const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
+  const { kernels, notice } = await selectKernels({ threads: availableParallelism(), environment, onProgress });
+  const { name, isa, threads } = kernels;
+  kernels.dispose();
+  const native = await inspectNative({ environment });
+  const cache = cacheDirectory(environment);
+  return {
+    drmas: packageVersion(),
+    node: process.versions.node,
+    platform: `${platform()} ${arch()}`,
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
+    kernels: name,
+    isa,
+    threads,
+    notice: notice ?? null,
+    compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
+    cache,
+    cacheWritable: await isWritable(cache),
+    workingDirectoryWritable: await isWritable('.'),
+  };
+}
+
+/** Tries it: permissions alone do not tell. */
+async function isWritable(directory: string): Promise<boolean> {
+  try {
+    await mkdir(directory, { recursive: true });
+    await rm(await mkdtemp(join(directory, '.drmas-')), { recursive: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function rows(diagnosis: Diagnosis): string[][] {
+  const writable = (yes: boolean) => (yes ? '' : ' (cannot be written to)');
+  return [
+    ['drmas', diagnosis.drmas],
+    ['node', `${diagnosis.node} on ${diagnosis.platform}`],
+    ['cpu', `${diagnosis.cpu}, ${diagnosis.cores} cores`],
+    ['memory', `${diagnosis.memoryGiB} GiB`],
+    ['kernels', `${diagnosis.kernels} (${diagnosis.isa}), threads: ${diagnosis.threads}`],
+    ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
+    ['compiler', diagnosis.compiler],
+    ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
+    ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
+  ];
+}

@@ -1,0 +1,153 @@
+import { cp } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { loadPolicy } from '../../backends/embedded/load-policy.js';
+import { holdsAdapter, locateBase, openAdapter, openPolicy } from '../../backends/embedded/state-files.js';
+import { DrmasError, messageOf, RunError } from '../../core/errors.js';
+import { readAdapterDescription } from '../../model/formats/peft.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { suggestion } from '../../recipe/explain.js';
+import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import { writeDirectory } from '../../store/write-directory.js';
+import type { CommandContext } from '../command-context.js';
+import { isRemote, writeRemoteAdapter } from './remote-adapter.js';
+
+/** `hf`: a whole model; `peft`: an adapter. */
+export const exportFormats = ['hf', 'peft'] as const;
+
+export interface ExportFlags {
+  readonly agent: string;
+  readonly to: string;
+  readonly step?: number;
+  readonly format: (typeof exportFormats)[number];
+}
+
+/** `drmas export <run> --agent NAME --to DIR`: an agent's policy as a directory of its own, without the optimiser. */
+export async function exportCommand(context: CommandContext, path: string, flags: ExportFlags): Promise<number> {
+  const { agent, to, step, format } = flags;
+  const { record } = await RunDirectory.open(path);
+  const policy = policyOf(record.resolved.assign, agent);
+  const checkpoint = await checkpointOf(path, step);
+  const from = join(checkpoint.directory, policy);
+  const remote = await isRemote(from);
+  if (remote && format !== 'peft')
+    throw new RunError(`policy '${policy}' is an adapter that a server keeps, its base is not here: --format peft`);
+  const adapter = remote || (await holdsAdapter(nodeFiles, from));
+  if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
+  if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
+  await create(to, async (directory) => {
+    if (remote) await writeRemoteAdapter(from, directory, { policy, resolved: record.resolved }, context.environment);
+    else if (adapter && format === 'hf') await merged(from, directory);
+    else await copied(from, directory, adapter);
+  });
+  const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
+  const names = await nodeFiles.list(to);
+  const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
+  if (format === 'peft') lines.push(...howToAdapt(to, await baseOf(to, remote), agent));
+  else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
+  for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
+  return 0;
+}
+
+/** The base's directory, or what the server's side calls it. */
+async function baseOf(to: string, remote: boolean): Promise<string> {
+  if (!remote) return locateBase(nodeFiles, to);
+  return (await readAdapterDescription(nodeFiles, to)).base ?? '';
+}
+
+/** @throws RunError naming the agents that there are */
+function policyOf(assign: unknown, agent: string): string {
+  const policies = new Map<string, unknown>(
+    Object.entries(typeof assign === 'object' && assign !== null ? assign : {}),
+  );
+  const policy = policies.get(agent);
+  if (typeof policy === 'string') return policy;
+  if (policies.has(agent)) throw new RunError(`agent '${agent}' is frozen: the run has trained no policy of its`);
+  throw new RunError(`the run has no agent '${agent}'${suggestion(agent, [...policies.keys()])}`);
+}
+
+/** @throws RunError naming the steps that there are */
+async function checkpointOf(path: string, step: number | undefined): Promise<Checkpoint> {
+  const checkpoints = await new Checkpoints(nodeFiles, join(path, 'checkpoints')).list();
+  const found = step === undefined ? checkpoints.at(-1) : checkpoints.find((checkpoint) => checkpoint.step === step);
+  if (found !== undefined) return found;
+  if (checkpoints.length === 0) throw new RunError(`${path} has no checkpoint to export`);
+  const steps = checkpoints.map((checkpoint) => checkpoint.step).join(', ');
+  throw new RunError(`${path} has no checkpoint of step ${step}; there are those of ${steps}`);
+}
+
+/** Complete or not there. @throws RunError when the target exists or cannot be written */
+async function create(to: string, fill: (directory: string) => Promise<void>): Promise<void> {
+  const target = resolve(to);
+  if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; nothing is overwritten`);
+  try {
+    await nodeFiles.makeDirectory(dirname(target));
+    await writeDirectory(nodeFiles, dirname(target), basename(target), fill);
+  } catch (error) {
+    if (error instanceof DrmasError) throw error;
+    throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/** The same files, once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
+async function copied(from: string, directory: string, adapter: boolean): Promise<void> {
+  const whole = adapter ? await locateBase(nodeFiles, from) : from;
+  const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });
+  if (adapter) await openAdapter(nodeFiles, from, config, { optimizer: false });
+  await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
+}
+
+/** The adapter folded into its base. */
+async function merged(from: string, directory: string): Promise<void> {
+  const policy = await loadPolicy(from, { threads: 1 });
+  try {
+    await policy.save(directory, { merge: true });
+  } finally {
+    await policy.dispose();
+  }
+}
+
+function howToLoad(to: string, hasTokenizer: boolean): string[] {
+  const path = JSON.stringify(to);
+  return [
+    'with transformers, in Python',
+    `  from transformers import AutoModelForCausalLM${hasTokenizer ? ', AutoTokenizer' : ''}`,
+    `  model = AutoModelForCausalLM.from_pretrained(${path})`,
+    ...(hasTokenizer
+      ? [
+          `  tokenizer = AutoTokenizer.from_pretrained(${path})`,
+          '',
+          'served with the protocol of OpenAI',
+          `  vllm serve ${path}`,
+        ]
+      : ['  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids']),
+    '',
+  ];
+}
+
+function howToAdapt(to: string, base: string, agent: string): string[] {
+  const [path, whole] = [JSON.stringify(to), JSON.stringify(base)];
+  return [
+    'with transformers and peft, in Python',
+    '  from transformers import AutoModelForCausalLM',
+    '  from peft import PeftModel',
+    `  base = AutoModelForCausalLM.from_pretrained(${whole})`,
+    `  model = PeftModel.from_pretrained(base, ${path})`,
+    '',
+    'served with the protocol of OpenAI',
+    `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
+    '',
+  ];
+}
+
+function withDrmas(to: string): string[] {
+  return [
+    'with drmas',
+    "  import { loadPolicy, user } from 'drmas';",
+    `  const policy = await loadPolicy(${JSON.stringify(to)});`,
+    "  const prompt = policy.tokenizer.chat([user('...')]);",
+    '  const { tokens } = await policy.generate({ prompt, maxTokens: 64, temperature: 1, seed: 1 });',
+    '  console.log(policy.tokenizer.decode(tokens));',
+    '  await policy.dispose();',
+  ];
+}

@@ -1,0 +1,73 @@
+/** One problem's conversation before and after training, from the evaluations' episode files. */
+import type { StoredEpisode } from '../../store/episode-files.js';
+import { visible, wrap } from './text-layout.js';
+
+export interface Pair {
+  readonly before: StoredEpisode;
+  readonly after: StoredEpisode;
+}
+
+/** The task that improved most: one of its worst episodes before and one of its best after. None where nothing improved. */
+export function choosePair(before: readonly StoredEpisode[], after: readonly StoredEpisode[]): Pair | undefined {
+  const later = byTask(after);
+  let best: { pair: Pair; gain: number } | undefined;
+  for (const [task, earlier] of byTask(before)) {
+    const now = later.get(task);
+    if (now === undefined) continue;
+    const gain = average(now) - average(earlier);
+    if (best !== undefined && gain <= best.gain) continue;
+    const worst = earlier.reduce((a, b) => (b.score.team < a.score.team ? b : a));
+    const finest = now.reduce((a, b) => (b.score.team > a.score.team ? b : a));
+    if (finest.score.team > worst.score.team) best = { pair: { before: worst, after: finest }, gain };
+  }
+  return best?.pair;
+}
+
+function byTask(episodes: readonly StoredEpisode[]): Map<string, [StoredEpisode, ...StoredEpisode[]]> {
+  const tasks = new Map<string, [StoredEpisode, ...StoredEpisode[]]>();
+  for (const episode of episodes) {
+    if (episode.failure !== undefined) continue;
+    const known = tasks.get(episode.task.id);
+    if (known === undefined) tasks.set(episode.task.id, [episode]);
+    else known.push(episode);
+  }
+  return tasks;
+}
+
+const average = (episodes: readonly StoredEpisode[]) =>
+  episodes.reduce((sum, episode) => sum + episode.score.team, 0) / episodes.length;
+
+export function pairLines({ before, after }: Pair, width: number): string[] {
+  return [
+    ...wrap(`problem: ${visible(describeTask(before))}`, width),
+    `before training (reward ${before.score.team}):`,
+    ...episodeLines(before, width),
+    `after training (reward ${after.score.team}):`,
+    ...episodeLines(after, width),
+  ];
+}
+
+/** Longer texts are cut: a report shows what a conversation is like, the episode file holds all of it. */
+const LONGEST = 600;
+
+/** A task's question and answer where it has them, else its data or its name. */
+export function describeTask({ task }: StoredEpisode): string {
+  const { data } = task;
+  if (typeof data === 'object' && data !== null && 'question' in data && typeof data.question === 'string') {
+    const answer = 'answer' in data && typeof data.answer === 'string' ? `  (answer: ${data.answer})` : '';
+    return `${shorten(data.question)}${answer}`;
+  }
+  return shorten(typeof data === 'string' ? data : task.id);
+}
+
+const shorten = (text: string) => (text.length <= LONGEST ? text : `${text.slice(0, LONGEST)} ...`);
+
+function episodeLines(episode: StoredEpisode, width: number): string[] {
+  const indent = 2 + Math.max(...episode.turns.map((turn) => turn.agent.length), 0) + 2;
+  return episode.turns.flatMap((turn) => {
+    const text = `${shorten(visible(turn.text)).trim() || '(nothing)'}${turn.valid ? '' : '  (invalid)'}`;
+    return wrap(text, Math.max(20, width - indent)).map((line, index) =>
+      index === 0 ? `  ${`${turn.agent}:`.padEnd(indent - 2)}${line}` : `${' '.repeat(indent)}${line}`,
+    );
+  });
+}

@@ -1,0 +1,133 @@
+/** What `drmas inspect` found, for people. */
+import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-log.js';
+import { labelled } from './start-printer.js';
+import { grouped, percent, significant, table, wrap } from './text-layout.js';
+
+/** Further from 1 than this, an agent's gradient is worth a sentence. */
+const NOTABLE = 1.25;
+
+export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
+  const { groups, agents } = inspection;
+  const counts = [
+    `${grouped(inspection.turns)} turns of ${grouped(inspection.episodes)} episodes in ${grouped(groups.count)} group${groups.count === 1 ? '' : 's'}`,
+    `${Object.keys(agents).length} agent${Object.keys(agents).length === 1 ? '' : 's'}`,
+  ];
+  return [
+    ...labelled(
+      [
+        ['log', `${path}, ${inspection.layout}${inspection.files > 1 ? `, ${inspection.files} files` : ''}`],
+        ['holds', counts.join(', ')],
+        ...inspection.notices.map((notice) => ['note', notice]),
+      ],
+      width,
+    ),
+    '',
+    ...agentLines(inspection, width),
+    '',
+    ...groupLines(groups),
+    '',
+    ...estimatorLines(inspection),
+    '',
+    ...findings(inspection).flatMap((finding) =>
+      wrap(finding, width - 2).map((line, index) => (index === 0 ? `- ${line}` : `  ${line}`)),
+    ),
+  ];
+}
+
+function agentLines({ agents }: Inspection, width: number): string[] {
+  const rows = Object.entries(agents).map(([name, agent]) => [
+    name,
+    grouped(agent.turns),
+    agent.callsPerEpisode.toFixed(2),
+    significant(agent.rewardMean),
+    significant(agent.rewardStd),
+    (100 * agent.penalised).toFixed(1),
+    ratio(agent.inflation.byEpisodes),
+    ratio(agent.inflation.byTurns),
+  ]);
+  return [
+    ...table([['agent', 'turns', 'calls', 'reward', 'std', 'pen. %', 'infl.', 'by turns'], ...rows]),
+    ...wrap(
+      "calls: an episode; pen.: turns that paid a penalty; infl.: predicted inflation of the agent's second moment under statistics shared over episodes (GRPO), or over turns",
+      width,
+    ),
+  ];
+}
+
+const ratio = (value: number | null) => (value === null ? '-' : significant(value));
+
+function groupLines(groups: GroupFindings): string[] {
+  const row = (name: string, count: number) => [name, grouped(count), percent(count / groups.count)];
+  return table([
+    ['groups', grouped(groups.count), ''],
+    row('  mixed outcomes', groups.mixed),
+    row('  all right', groups.allRight),
+    row('  all wrong', groups.allWrong),
+    ['of those with equal outcomes', '', ''],
+    row('  teach nothing', groups.nothing),
+    row('  differ by penalties only', groups.penaltiesOnly),
+    row("  differ by agents' own rewards", groups.ownRewardsOnly),
+    ['nobody to compare with', '', ''],
+    row('  groups of one episode', groups.singleEpisode),
+    ["  an agent's only turn on a task", grouped(groups.singleTurnOfAgent), ''],
+  ]);
+}
+
+function estimatorLines({ estimators }: Inspection): string[] {
+  const rows = Object.entries(estimators).flatMap(([type, agents]) =>
+    Object.entries(agents).map(([name, made], index) => [
+      index === 0 ? type : '',
+      name,
+      significant(made.meanAbs),
+      significant(made.maxAbs),
+      (100 * made.zero).toFixed(1),
+      significant(made.secondMoment),
+    ]),
+  );
+  const widest = Math.max(...rows.map((row) => row[1]?.length ?? 0));
+  const cells = [['estimator', 'agent', 'mean |A|', 'max |A|', 'zero %', 'mean A²'], ...rows];
+  return table(cells.map(([type = '', name = '', ...numbers]) => [type, name.padEnd(widest), ...numbers]));
+}
+
+/** The table in sentences: who is inflated, what teaches nothing, what to try. */
+function findings({ agents, groups, estimators }: Inspection): string[] {
+  const said: string[] = [];
+  const names = Object.keys(agents);
+  const inflations = names.flatMap((name) => agents[name]?.inflation.byEpisodes ?? []);
+  for (const [name, { inflation }] of Object.entries(agents)) {
+    const times = inflation.byEpisodes;
+    if (times === null || (times < NOTABLE && times > 1 / NOTABLE)) continue;
+    const what = times > 1 ? 'inflates' : 'damps';
+    said.push(`GRPO ${what} ${name}: its second moment is ${significant(times)} times what its own statistics give.`);
+  }
+  if (said.length === 0 && inflations.length > 0) {
+    said.push(
+      `No agent is inflated by much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS give their gradients about the same size.`,
+    );
+  }
+  if (inflations.length === 0) said.push('No group has scores that differ: there is nothing to judge inflation by.');
+  if (names.length === 1)
+    said.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
+  const share = (count: number) =>
+    `${grouped(count)} of ${grouped(groups.count)} groups (${percent(count / groups.count)})`;
+  if (groups.nothing > 0) said.push(`${share(groups.nothing)} teach nothing: every reward in them is the same.`);
+  if (groups.penaltiesOnly > 0) {
+    said.push(
+      `${share(groups.penaltiesOnly)} differ by penalties only. GRPO scales these small differences to full size and gives them to every turn of the episode; try dropping such groups (DAPO's filter) or drmas.`,
+    );
+  }
+  if (groups.singleEpisode > groups.count / 2) {
+    said.push(
+      `${share(groups.singleEpisode)} have one episode: nothing to compare. Is --task the field that names the problem?`,
+    );
+  }
+  const largest = Object.entries(estimators).map(([type, made]) => ({
+    type,
+    max: Math.max(...Object.values(made).map(({ maxAbs }) => maxAbs)),
+  }));
+  const wild = largest.filter(({ max }) => max > 20);
+  if (wild.length > 0) {
+    said.push(`Very large advantages: ${wild.map(({ type, max }) => `${type} up to ${significant(max)}`).join(', ')}.`);
+  }
+  return said;
+}

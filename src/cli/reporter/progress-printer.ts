@@ -1,0 +1,98 @@
+/** One line an event, while a run goes on. */
+import type { EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
+import { mean } from '../../core/statistics.js';
+import type { History } from './run-history.js';
+import { duration, type Part, percent, short, shortened, significant } from './text-layout.js';
+
+/** `before`: the step of the policy's last event, 0 for none. */
+export function warmupLine(event: Warmup, before: number, width: number): string {
+  const left = (event.seconds / Math.max(1, event.step - before)) * (event.steps - event.step);
+  const heldOut =
+    event.heldOutLoss === undefined ? [] : [{ text: `held out ${significant(event.heldOutLoss)}`, rank: 3 }];
+  return shortened(
+    [
+      { text: 'warm start', rank: 0 },
+      { text: event.policy, rank: 5 },
+      { text: `${event.step}/${event.steps}`, rank: 0 },
+      { text: `loss ${significant(event.loss)}`, rank: 1 },
+      ...heldOut,
+      { text: `${short(event.tokens / Math.max(1e-9, event.seconds))} tokens/s`, rank: 4 },
+      { text: event.step < event.steps ? `at most ${duration(left)} left` : '', rank: 2 },
+    ].filter((part) => part.text !== ''),
+    width,
+  );
+}
+
+/** Steps whose pace tells the time that is left. */
+const PACE = 10;
+
+/** Seconds until the last of `steps` steps, evaluations included. */
+export function secondsLeft(history: History, steps: number, evaluateEvery: number): number {
+  const done = history.steps.at(-1)?.step ?? 0;
+  const pace = mean(history.steps.slice(-PACE).map((step) => step.seconds));
+  const evaluations = Math.ceil(steps / evaluateEvery) - Math.floor(done / evaluateEvery);
+  return (steps - done) * pace + evaluations * (history.evaluations.at(-1)?.seconds ?? 0);
+}
+
+/** `step  12/60  reward 0.68  solver 0.26  verifier 3.10!  invalid 1.2 %  0.7 s  1:05 min left`: norms, `!` on a spike; `kept 9/16` groups. */
+export function stepLine(
+  event: Step,
+  steps: number,
+  spiking: ReadonlySet<string>,
+  left: number,
+  width: number,
+): string {
+  const agents = Object.entries(event.agents);
+  const turns = agents.reduce((sum, [, agent]) => sum + agent.turns, 0);
+  const invalid = agents.reduce((sum, [, agent]) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
+  const trained = agents.filter(([, { frozen }]) => frozen !== true);
+  const norms = trained.map(
+    ([name, agent]): Part => ({
+      text: `${name} ${significant(agent.gradientNorm)}${spiking.has(name) ? '!' : ''}`,
+      rank: spiking.has(name) ? 1 : 2,
+    }),
+  );
+  return shortened(
+    [
+      { text: `step ${String(event.step).padStart(String(steps).length)}/${steps}`, rank: 0 },
+      { text: `reward ${event.reward.mean.toFixed(3)}`, rank: 0 },
+      ...norms,
+      { text: event.filter === undefined ? '' : `kept ${event.filter.kept}/${event.filter.played}`, rank: 2 },
+      { text: `invalid ${percent(invalid)}`, rank: 4 },
+      { text: duration(event.seconds), rank: 5 },
+      { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
+    ].filter((part) => part.text !== ''),
+    width,
+  );
+}
+
+/** What the numbers of a step line are. */
+export function stepLegend(agents: readonly string[]): string {
+  return `reward: mean of the step's episodes; ${agents.join(', ')}: gradient norm, ! marks a spike`;
+}
+
+export function spikeLine(event: Spike, width: number): string {
+  const who = event.agent ?? event.policy;
+  const answer = { clip: 'clipped', skip: 'update skipped', stop: 'run stopped' }[event.action];
+  const what =
+    event.gradientNorm === null
+      ? `  ! dropped: ${who}, gradient is not a number`
+      : `  ! ${event.type}: ${who} ${significant(event.gradientNorm)}, ${significant(event.gradientNorm / event.median)} x the median; ${answer}`;
+  return shortened([{ text: what, rank: 0 }, ...event.episodes.slice(0, 1).map((text) => ({ text, rank: 1 }))], width);
+}
+
+export function evaluationLine(event: EvaluationEvent, width: number): string {
+  const { interval, samples } = event;
+  return shortened(
+    [
+      { text: `evaluation at step ${event.step}`, rank: 0 },
+      { text: percent(event.averageAtK), rank: 0 },
+      { text: `[${(100 * interval.low).toFixed(1)}, ${(100 * interval.high).toFixed(1)}]`, rank: 0 },
+      { text: `pass@${samples} ${percent(event.passAtK)}`, rank: 2 },
+      { text: `maj@${samples} ${percent(event.majorityAtK)}`, rank: 3 },
+      { text: `${event.tasks} tasks x ${samples}`, rank: 4 },
+      { text: duration(event.seconds), rank: 5 },
+    ],
+    width,
+  );
+}

@@ -1,0 +1,60 @@
+/** An evaluation's scores by the parts of its tasks, and what each agent earned. */
+import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
+import { percent, significant, table } from './text-layout.js';
+
+/** Longer names of parts are cut. */
+const LONGEST_NAME = 24;
+
+/** One table for each field by which the evaluation is divided, without intervals where the lines would be too long. */
+export function sliceLines({ slices = {}, samples }: EvaluationEvent, width: number): string[] {
+  return Object.entries(slices).flatMap(([field, parts]) => {
+    const lines = (of: (scores: EvaluationScores) => string[], gap: readonly string[]) =>
+      table([
+        [field, 'tasks', `avg@${samples}`, ...gap, `pass@${samples}`, ...gap, `maj@${samples}`],
+        ...Object.entries(parts).map(([name, scores]) => [cut(name), String(scores.tasks), ...of(scores)]),
+      ]);
+    const whole = lines(scoreCells, ['']);
+    const fits = whole.every((line) => line.length <= width);
+    return [...(fits ? whole : lines((scores) => scoreCells(scores).filter((_, i) => i % 2 === 0), [])), ''];
+  });
+}
+
+const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
+
+/** All scores of an evaluation with their intervals, pass@k for every k, and what each agent earned. */
+export function evaluationLines(event: EvaluationEvent, width: number): string[] {
+  const { samples, passAt = {}, agents } = event;
+  const ks = Object.entries(passAt).map(([k, score]) => `pass@${k} ${percent(score)}`);
+  const [average = '', averageInterval = '', pass = '', passInterval = '', majority = '', majorityInterval = ''] =
+    scoreCells(event);
+  const rewards = Object.entries(agents).flatMap(([agent, { reward, rewardInterval }]) =>
+    reward === undefined || rewardInterval === undefined
+      ? []
+      : [[`reward of ${agent}`, significant(reward), rangeText(rewardInterval, significant)]],
+  );
+  return [
+    ...table([
+      [`avg@${samples}`, average, averageInterval],
+      [`pass@${samples}`, pass, passInterval],
+      [`maj@${samples}`, majority, majorityInterval],
+      ...rewards,
+    ]),
+    ...(ks.length > 1 ? [ks.join(', ')] : []),
+    '',
+    ...sliceLines(event, width),
+  ];
+}
+
+function scoreCells(scores: EvaluationScores): string[] {
+  const { averageAtK, interval, passAtK, passInterval, majorityAtK, majorityInterval } = scores;
+  const cells = [
+    [averageAtK, interval],
+    [passAtK, passInterval],
+    [majorityAtK, majorityInterval],
+  ] as const;
+  return cells.flatMap(([value, range]) => [percent(value), range === undefined ? '' : rangeText(range, points)]);
+}
+
+const points = (fraction: number) => (100 * fraction).toFixed(1);
+
+const rangeText = ({ low, high }: Interval, show: (value: number) => string) => `[${show(low)}, ${show(high)}]`;

@@ -1,0 +1,84 @@
+import type { RunStarted } from '../../core/events.js';
+import type { ModelSpec } from '../../model/model-spec.js';
+import { lossOf } from '../../recipe/policy-losses.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { duration, grouped, table, wrap } from './text-layout.js';
+
+/** What is about to happen, on what hardware, and where it will lie. */
+export function startLines(recipe: Recipe, started: RunStarted, runPath: string, width: number): string[] {
+  const { hardware } = started;
+  const { training, warmStart, evaluation } = recipe;
+  const policies = Object.entries(recipe.policies).map(([policy, { model }]) => {
+    const agents = Object.keys(recipe.assign).filter((agent) => recipe.assign[agent] === policy);
+    const parameters = started.parameters?.[policy];
+    const size = parameters === undefined ? '' : `, ${grouped(parameters)} parameters`;
+    const who = agents.join() === policy ? policy : `${policy} (${agents.join(', ')})`;
+    return `${who}: ${modelText(model)}${size}`;
+  });
+  const frozen = Object.entries(recipe.assign).flatMap(([agent, entry]) => {
+    if (typeof entry === 'string') return [];
+    return [`${agent}: ${entry.type === 'endpoint' ? `${entry.model} at ${entry.url}` : modelText(entry.model)}`];
+  });
+  const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossOf(recipe, policy).type))];
+  const plan = [
+    warmStart && `warm start of at most ${grouped(warmStart.steps)} steps`,
+    `${training.steps} steps of ${training.tasksPerStep} tasks x ${training.groupSize} episodes`,
+    `evaluation on ${evaluation.tasks} held-out tasks x ${evaluation.samples}`,
+  ];
+  const rows = [
+    ['recipe', `${recipe.name}, seed ${started.seed}`],
+    ['team', `${recipe.team.name}: ${Object.keys(recipe.team.agents).join(', ')}`],
+    ['tasks', [...new Set([recipe.tasks.train.name, recipe.tasks.test.name])].join(' / ')],
+    ...policies.map((line, index) => [index === 0 ? 'policies' : '', line]),
+    ...frozen.map((line, index) => [index === 0 ? 'frozen' : '', line]),
+    ['method', `${recipe.advantage.type} advantages, ${losses.join(' and ')} loss`],
+    ...plan.filter((line) => line !== undefined).map((line, index) => [index === 0 ? 'plan' : '', line]),
+    ['hardware', `${hardware.cores} cores, ${hardware.kernels} kernels (${hardware.isa})`],
+    ['run', runPath],
+  ];
+  return labelled(rows, width);
+}
+
+/** A label and its text a line; a row without a label continues the one above. */
+export function labelled(rows: readonly (readonly string[])[], width: number): string[] {
+  const indent = Math.max(...rows.map((row) => row[0]?.length ?? 0)) + 2;
+  return rows.flatMap(([label = '', text = '']) =>
+    wrap(text, Math.max(20, width - indent)).map(
+      (line, index) => `${(index === 0 ? label : '').padEnd(indent)}${line}`,
+    ),
+  );
+}
+
+export function modelText(model: ModelSpec): string {
+  if (model.type === 'lora' && 'from' in model) return `the adapter in ${model.from} on ${modelText(model.base)}`;
+  if (model.type === 'lora') return `adapters of rank ${model.rank} on ${modelText(model.base)}`;
+  if (model.type === 'checkpoint') return model.path;
+  const { tokenizer } = model;
+  const tokens = tokenizer.type === 'symbols' ? `${tokenizer.symbols.length} symbols` : 'bytes';
+  return `d${model.width} x ${model.layers} layers, ${tokens}`;
+}
+
+export interface TimeSpent {
+  readonly warmStart: number;
+  readonly sampling: number;
+  readonly training: number;
+  readonly evaluation: number;
+  /** Of the whole run. */
+  readonly total: number;
+}
+
+/** Where the time went. Seconds that no phase claims are the rest. */
+export function timeLines(time: TimeSpent): string[] {
+  const parts: [string, number][] = [
+    ['warm start', time.warmStart],
+    ['sampling', time.sampling],
+    ['training', time.training],
+    ['evaluation', time.evaluation],
+  ];
+  const rest = time.total - parts.reduce((sum, [, seconds]) => sum + seconds, 0);
+  const rows = [...parts, ['rest', Math.max(0, rest)] as [string, number]].filter(([, seconds]) => seconds > 0);
+  return table([
+    ...rows.map(([name, seconds]) => [name, duration(seconds), `${Math.round((100 * seconds) / (time.total || 1))} %`]),
+    ['total', duration(time.total), ''],
+  ]);
+}

@@ -1,0 +1,109 @@
+/** The report at the end of a run, from its events. */
+import type { EvaluationEvent } from '../../core/events.js';
+import { finite, mean } from '../../core/statistics.js';
+import type { History } from './run-history.js';
+import { sliceLines } from './score-printer.js';
+import { type TimeSpent, timeLines } from './start-printer.js';
+import { percent, significant, sparkline, table } from './text-layout.js';
+
+export function summaryLines(history: History, totalSeconds: number, width: number): string[] {
+  const first = history.evaluations[0];
+  const last = history.evaluations.at(-1);
+  return [
+    ...(first && last ? [...scoreLines(first, last), '', ...sliceLines(last, width)] : []),
+    ...(history.steps.length > 0 ? [...curveLines(history, width), '', ...agentTable(history), ''] : []),
+    'where the time went',
+    ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
+  ];
+}
+
+function scoreLines(first: EvaluationEvent, last: EvaluationEvent): string[] {
+  const samples = last.samples;
+  const interval = ({ interval: { low, high } }: EvaluationEvent) =>
+    `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
+  if (first === last) return [`score ${percent(last.averageAtK)} ${interval(last)}`];
+  const gain = 100 * (last.averageAtK - first.averageAtK);
+  const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
+  const row = (name: string, of: (event: EvaluationEvent) => string) => [name, of(first), '->', of(last)];
+  return [
+    `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`,
+    ...table([
+      ['', `step ${first.step}`, '', `step ${last.step}`],
+      row(`avg@${samples}`, (event) => percent(event.averageAtK)),
+      row('', interval),
+      row(`pass@${samples}`, (event) => percent(event.passAtK)),
+      row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
+    ]).map((line) => `  ${line}`),
+    `  ${level}`,
+  ];
+}
+
+function curveLines(history: History, width: number): string[] {
+  const rewards = history.steps.map((step) => step.reward.mean);
+  const range = `${(rewards[0] ?? 0).toFixed(2)} to ${(rewards.at(-1) ?? 0).toFixed(2)}`;
+  const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
+  const scores = history.evaluations.map((event) => percent(event.averageAtK)).join(' -> ');
+  return [`training reward, ${range}`, `  ${curve}`, ...(scores === '' ? [] : [`evaluations: ${scores}`])];
+}
+
+/** Turns, invalid share, gradient norms, spikes, predicted inflation and largest advantage of every agent. */
+function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
+  const names = [...new Set(steps.flatMap((step) => Object.keys(step.agents)))].sort();
+  const rows = names.map((name) => {
+    const agents = steps.flatMap((step) => step.agents[name] ?? []);
+    const turns = agents.reduce((sum, agent) => sum + agent.turns, 0);
+    const invalid = agents.reduce((sum, agent) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
+    const played = [name, String(turns), (100 * invalid).toFixed(1)];
+    if (agents.some(({ frozen }) => frozen === true)) return [...played, 'frozen'];
+    const norms = finite(agents.map((agent) => agent.gradientNorm));
+    return [
+      ...played,
+      significant(mean(norms)),
+      significant(Math.max(0, ...norms)),
+      String(spikes.filter((spike) => (spike.agent ?? spike.policy) === name).length),
+      significant(mean(agents.map((agent) => agent.inflation.predicted))),
+      significant(Math.max(...agents.map((agent) => agent.maxAbsAdvantage))),
+    ];
+  });
+  const shared = spikes.filter((spike) => !names.includes(spike.agent ?? spike.policy)).length;
+  return [
+    ...table([['agent', 'turns', 'inv %', 'norm', 'max', 'spikes', 'infl.', 'max|A|'], ...rows]),
+    ...(shared > 0 ? [`spikes of shared policies: ${shared}`] : []),
+    ...(failedEpisodes > 0 ? [`failed episodes: ${failedEpisodes}`] : []),
+    'norm: of the gradient before clipping; infl.: predicted',
+    'inflation of its second moment under shared statistics',
+  ];
+}
+
+/** Seconds of all that the history holds. */
+export function secondsOf(history: History): number {
+  const { warmStart, sampling, training, evaluation } = phases(history);
+  return warmStart + sampling + training + evaluation;
+}
+
+function phases({ warmups, steps, evaluations }: History): Omit<TimeSpent, 'total'> {
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+  return {
+    warmStart: sum(warmups.map((event) => event.seconds)),
+    sampling: sum(steps.map((step) => step.phaseSeconds.rollout)),
+    training: sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update)),
+    evaluation: sum(evaluations.map((event) => event.seconds)),
+  };
+}
+
+/** A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it. */
+function timeSpent(history: History, total: number): TimeSpent {
+  const spent = phases(history);
+  return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
+}
+
+/** What to do next. */
+export function nextLines(request: string, runPath: string, seed: number, advantage: string): string[] {
+  const other = advantage === 'drmas' ? 'grpo' : 'drmas';
+  return [
+    'next',
+    `  npx drmas evaluate ${runPath}`,
+    `  npx drmas train ${request} --set advantage.type=${other}`,
+    `  npx drmas train ${request} --seed ${seed + 1}`,
+  ];
+}

@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
+import { tinyDecoder } from '../../model/model-spec.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { resolveRecipe } from '../../recipe/resolve.js';
+import type { StoredEpisode } from '../../store/episode-files.js';
+import { writeEpisodes } from '../../store/episode-files.js';
+import { agent } from '../../teams/agent.js';
+import { defineTeam } from '../../teams/team.js';
+import { choosePair, pairLines } from './conversation-printer.js';
+import { type Screen, screenOf } from './screen.js';
+import { TerminalReporter } from './terminal-reporter.js';
+
+const recipe = resolveRecipe(
+  {
+    type: 'recipe',
+    input: {
+      name: 'math',
+      team: defineTeam({
+        name: 'pair',
+        task: z.unknown(),
+        agents: { solver: agent(), verifier: agent() },
+        play: async () => 0,
+        reward: () => 0,
+      }),
+      tasks: { name: 'sums', load: async () => ({ name: 'sums', size: 0, at: () => ({ id: '', data: null }) }) },
+      model: tinyDecoder({
+        width: 64,
+        layers: 3,
+        heads: 4,
+        feedForward: 176,
+        context: 128,
+        tokenizer: { type: 'bytes' },
+      }),
+      warmStart: {},
+    },
+  },
+  { overrides: ['training.steps=3'] },
+);
+
+const episode = (id: string, reward: number, text: string): StoredEpisode => ({
+  task: { id, data: { question: `what is ${id}?`, answer: '10' } },
+  sample: 0,
+  score: { team: reward, agents: {}, parts: {} },
+  turns: [
+    {
+      agent: 'solver',
+      policy: 'solver',
+      policyVersion: 0,
+      turn: 0,
+      call: 0,
+      messages: [],
+      prompt: [1],
+      response: [2],
+      logprobs: [-1],
+      temperature: 1,
+      finishReason: 'stop',
+      text,
+      valid: reward > 0,
+      penalty: 0,
+      reward,
+    },
+  ],
+});
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-report-'));
+});
+afterEach(() => rm(root, { recursive: true }));
+
+async function report(changes: Partial<Screen>): Promise<string> {
+  let shown = '';
+  const screen = { width: 60, live: false, colour: false, write: (text: string) => (shown += text), ...changes };
+  const reporter = new TerminalReporter(screen, recipe, { request: 'math', runPath: join('runs', 'math-1') });
+  for (const event of events) reporter.write(event);
+  const path = (number: number) => join(root, `${number}.jsonl`);
+  await writeEpisodes(nodeFiles, path(0), [episode('a', 0, '\\boxed{1}'), episode('b', 0, 'guess')]);
+  await writeEpisodes(nodeFiles, path(3), [episode('a', 0, '\\boxed{1}'), episode('b', 1, 'work \\boxed{10}')]);
+  await reporter.finish({ path: root, stepEpisodesPath: path, evaluationEpisodesPath: path });
+  return shown;
+}
+
+describe('the report of a run', () => {
+  it('is made of plain lines of at most 60 columns where there is no terminal', async () => {
+    const shown = await report({});
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/);
+    expect(shown.split('\n').filter((line) => line.length > 60)).toEqual([]);
+    expect(shown).toMatchSnapshot();
+  });
+
+  it('says the same without colour, and writes over one line on a terminal', async () => {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are taken away
+    const plain = (text: string) => text.replaceAll(/\u001b\[\d+m/g, '');
+    const coloured = await report({ live: true, colour: true });
+    expect(coloured).toContain('\u001b[');
+    expect(plain(coloured)).toBe(await report({ live: true }));
+    expect(coloured).toMatch(/\rwarm start .* 100\/2000.*\rwarm start .* 1600\/2000/);
+  });
+
+  it('marks the agent that spiked in the step it spiked in', async () => {
+    const shown = await report({ width: 100 });
+    expect(shown).toMatch(/^step 1\/3 .* verifier 0\.92 {2}/m);
+    expect(shown).toMatch(/^step 2\/3 .* verifier 0\.92! {2}/m);
+    expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median; clipped {2}16a\+8b-3c\/4/);
+  });
+
+  it('goes on from what it recalls without repeating it', async () => {
+    let shown = '';
+    const screen = { width: 80, live: false, colour: false, write: (text: string) => (shown += text) };
+    const reporter = new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
+    reporter.resume([warmup(100), step(1)].map(stamped));
+    expect(shown).toBe('resuming after step 1\n');
+    shown = '';
+    for (const event of [step(2), spike]) reporter.write(stamped(event));
+    await Promise.resolve();
+    expect(shown).toMatch(/^step 2\/3 .*verifier 0\.92!.*left\n.*spike: verifier.*\n$/);
+    reporter.interrupted();
+    expect(shown).toMatch(/npx drmas resume runs\/math-1\n$/);
+  });
+});
+
+describe('the conversation that is shown', () => {
+  it('is of the task that improved most', () => {
+    const before = [episode('a', 0, 'x'), episode('a', 1, 'x'), episode('b', 0, 'x'), episode('b', 0, 'y')];
+    const after = [episode('a', 1, 'z'), episode('a', 1, 'z'), episode('b', 0, 'x'), episode('b', 1, 'z')];
+    const pair = choosePair(before, [...after, episode('b', 1, 'z')]);
+    expect([pair?.before.task.id, pair?.before.score.team, pair?.after.score.team]).toEqual(['b', 0, 1]);
+  });
+
+  it('is none where nothing improved or everything failed', () => {
+    expect(choosePair([episode('a', 1, 'x')], [episode('a', 1, 'y')])).toBeUndefined();
+    const failed = { ...episode('a', 0, 'x'), failure: { reason: 'timeout', message: '' } } as const;
+    expect(choosePair([failed], [episode('a', 1, 'y')])).toBeUndefined();
+  });
+
+  it('fits the width and shows what is not printable', () => {
+    const long = `${'ab '.repeat(60)}\u001b[2J\u0007`;
+    const lines = pairLines({ before: episode('a', 0, long), after: episode('a', 1, '') }, 40);
+    expect(lines.every((line) => line.length <= 40)).toBe(true);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(lines.join('\n')).not.toMatch(/[\u001b\u0007]/);
+    expect(lines.join('\n')).toMatch(/\(nothing\)/);
+  });
+});
+
+describe('screenOf', () => {
+  const terminal = { write: () => {}, isTTY: true, columns: 61 };
+  it('follows the terminal, NO_COLOR and TERM', () => {
+    expect(screenOf(terminal, {})).toMatchObject({ width: 60, live: true, colour: true });
+    expect(screenOf(terminal, { NO_COLOR: '1' })).toMatchObject({ live: true, colour: false });
+    expect(screenOf(terminal, { TERM: 'dumb' })).toMatchObject({ live: false, colour: false });
+    expect(screenOf({ write: () => {} }, {})).toMatchObject({ width: 80, live: false, colour: false });
+  });
+});

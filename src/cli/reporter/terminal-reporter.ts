@@ -1,0 +1,165 @@
+import { existsSync } from 'node:fs';
+import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import { choosePair, pairLines } from './conversation-printer.js';
+import { evaluationLine, secondsLeft, spikeLine, stepLegend, stepLine, warmupLine } from './progress-printer.js';
+import { emptyHistory, type History, remember } from './run-history.js';
+import { type Screen, tone } from './screen.js';
+import { startLines } from './start-printer.js';
+import { nextLines, secondsOf, summaryLines } from './summary-printer.js';
+import { nearPath, wrap } from './text-layout.js';
+
+/** Lines of progress that cannot be written over come at most this often. */
+const SECONDS_BETWEEN_LINES = 10;
+
+/** Where the run being reported lies. */
+export interface ReportedRun {
+  readonly path: string;
+  stepEpisodesPath(step: number): string;
+  evaluationEpisodesPath(step: number): string;
+}
+
+/** Tells a person on a terminal, or in a log file, what a run does. Everything it says comes from the run's events. */
+export class TerminalReporter implements MetricSink {
+  readonly #screen: Screen;
+  readonly #recipe: Recipe;
+  /** The recipe's name or file as it was given, for the commands to try next. */
+  /** What to type to ask for the same recipe. */
+  readonly #request: string;
+  readonly #runPath: string;
+  #history: History = emptyHistory;
+  #status = '';
+  #held: Step | undefined;
+  #lastProgress = Number.NEGATIVE_INFINITY;
+  #secondsOfRun = 0;
+  /** Of what was done before the run was interrupted. */
+  #secondsBefore = 0;
+
+  constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
+    this.#screen = screen;
+    this.#recipe = recipe;
+    this.#request = options.request;
+    this.#runPath = nearPath(options.runPath);
+  }
+
+  /** Takes in what happened before a run was interrupted, and says only where it goes on. */
+  resume(events: readonly RunEvent[]): void {
+    for (const event of events) this.#history = remember(this.#history, event);
+    this.#secondsBefore = secondsOf(this.#history);
+    const { started, steps } = this.#history;
+    if (started !== undefined) this.#say(...startLines(this.#recipe, started, this.#runPath, this.#screen.width), '');
+    this.#say(`resuming after step ${steps.at(-1)?.step ?? 0}`);
+  }
+
+  /** Says something that is no event, such as that the warm start comes from the cache. */
+  notify(message: string): void {
+    this.#say(...wrap(message, this.#screen.width));
+  }
+
+  write(event: RunEvent): void {
+    const ofHeldStep = event.type === 'spike' || event.type === 'skipped';
+    if (!ofHeldStep) this.#sayHeldStep();
+    this.#history = remember(this.#history, event);
+    const { width } = this.#screen;
+    switch (event.type) {
+      case 'run.started':
+        this.#start(event);
+        break;
+      case 'warmup':
+        this.#progress(this.#warmupLine(event));
+        break;
+      case 'evaluation':
+        this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)));
+        if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
+        break;
+      case 'step': // spikes of the step follow it at once, and its line marks them
+        this.#held = event;
+        queueMicrotask(() => this.#sayHeldStep());
+        break;
+      case 'spike':
+      case 'skipped':
+        if (this.#held === undefined) this.#say(this.#spikeLine(event));
+        break;
+      case 'warning':
+        this.#say(...wrap(`warning: ${event.message}`, width).map((line) => tone(this.#screen, 'yellow', line)));
+        break;
+      case 'run.finished':
+        this.#secondsOfRun = this.#secondsBefore + event.seconds;
+        break;
+      case 'episode.failed': // counted in the report at the end
+      case 'checkpoint':
+        break;
+    }
+  }
+
+  /** The report at the end. @throws RunError when an episode file is damaged */
+  async finish(run: ReportedRun): Promise<void> {
+    const { width } = this.#screen;
+    this.#say('', ...summaryLines(this.#history, this.#secondsOfRun, width), '');
+    const pair = await this.#pair(run);
+    if (pair !== undefined) this.#say(...pairLines(pair, width), '');
+    this.#say(`the run lies in ${this.#runPath}`);
+    const { seed, advantage } = this.#recipe;
+    this.#say(...nextLines(this.#request, this.#runPath, seed, advantage.type));
+  }
+
+  /** What an interrupted run says last. */
+  interrupted(): void {
+    this.#say('', `interrupted; go on with: npx drmas resume ${this.#runPath}`);
+  }
+
+  #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
+    this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
+  }
+
+  #warmupLine(event: Warmup): string {
+    const own = this.#history.warmups.filter(({ policy }) => policy === event.policy);
+    return warmupLine(event, own.at(-2)?.step ?? 0, this.#screen.width);
+  }
+
+  #sayHeldStep(): void {
+    if (this.#held !== undefined) this.#say();
+  }
+
+  #stepLines(event: Step): string[] {
+    const { training, evaluation } = this.#recipe;
+    const spikes = this.#history.spikes.filter((spike) => spike.step === event.step);
+    const spiking = new Set(spikes.map((spike) => spike.agent ?? spike.policy));
+    const left = secondsLeft(this.#history, training.steps, evaluation.every);
+    const line = stepLine(event, training.steps, spiking, left, this.#screen.width);
+    return [line, ...spikes.map((spike) => this.#spikeLine(spike))];
+  }
+
+  #spikeLine(spike: Spike): string {
+    return tone(this.#screen, 'yellow', spikeLine(spike, this.#screen.width));
+  }
+
+  async #pair(run: ReportedRun) {
+    const [first, last] = [this.#history.evaluations[0], this.#history.evaluations.at(-1)];
+    if (first === undefined || last === undefined || first === last) return undefined;
+    const [before, after] = [run.evaluationEpisodesPath(first.step), run.evaluationEpisodesPath(last.step)];
+    if (!existsSync(before) || !existsSync(after)) return undefined;
+    return choosePair(await readEpisodes(nodeFiles, before), await readEpisodes(nodeFiles, after));
+  }
+
+  /** Lines that stay. The last line of progress before them stays too, and a step that was held back comes first. */
+  #say(...lines: string[]): void {
+    const [progress, step] = [this.#status, this.#held];
+    this.#status = '';
+    this.#held = undefined;
+    if (progress !== '') this.#screen.write(this.#screen.live ? '\n' : `${progress}\n`);
+    for (const line of [...(step ? this.#stepLines(step) : []), ...lines]) this.#screen.write(`${line}\n`);
+  }
+
+  /** A line that the next one replaces; where lines cannot be replaced, one now and then. */
+  #progress(line: string): void {
+    const now = performance.now() / 1000;
+    if (this.#screen.live) this.#screen.write(`\r${line.padEnd(this.#status.length)}`);
+    this.#status = line;
+    if (this.#screen.live || now - this.#lastProgress < SECONDS_BETWEEN_LINES) return;
+    this.#lastProgress = now;
+    this.#say();
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The exact merging of identical rows. Siblings of a group often write the very same response to the very same prompt: one
+ * forward pass then serves them all. A policy loss is positively homogeneous in the advantage (kind.ts) and linear in its
+ * tokens, so all copies of a row give the same loss and gradient as two virtual rows: one with the sums of the positive
+ * advantages, one with those of the negative ones. Rows whose advantages are all 0 add nothing and are left out; their tokens
+ * stay in the normalizer, which is taken from the samples.
+ */
+import { ArgumentError } from '../../core/errors.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { assertSameShape, batchNormalizer, countTokens, hasAdvantage } from '../aggregate.js';
+import { lossKind } from '../loss-kind.js';
+import type { LossSpec } from '../loss-spec.js';
+
+/** Advantages of one sign, summed over the copies of a row. */
+export interface MergedPart {
+  readonly advantages: Float64Array; // [T]
+  /** How many copies gave token t an advantage of this sign. */
+  readonly counts: Uint32Array; // [T]
+}
+
+/** A row to be sent through the model once. */
+export interface MergedRow {
+  /** The first of the identical samples. Its `advantages` are its own; use those of `parts`. */
+  readonly sample: TrainingSample;
+  /** One or two; none where no copy has an advantage and other terms keep the row. */
+  readonly parts: readonly MergedPart[];
+  /** Positions of all copies in the list that was merged. */
+  readonly indices: readonly number[];
+}
+
+/**
+ * Merges samples of one agent whose tokens, mask, temperature and (where the mask is 1) all
+ * log-probs are identical, in order of first appearance.
+ * @param withoutAdvantage what becomes of a row without any advantage: it is left out, or kept for other terms of the loss
+ * @throws ArgumentError when a sample's arrays differ in length
+ */
+export function mergeSamples(
+  samples: readonly TrainingSample[],
+  { withoutAdvantage = 'drop' }: { readonly withoutAdvantage?: 'drop' | 'keep' } = {},
+): MergedRow[] {
+  const byHash = new Map<number, number[][]>();
+  const groups: number[][] = [];
+  samples.forEach((sample, index) => {
+    const { tokens, mask, behaviourLogprobs, advantages } = sample;
+    const { referenceLogprobs = tokens, proximalLogprobs = tokens } = sample;
+    assertSameShape({
+      tokens: [tokens],
+      mask: [mask],
+      behaviourLogprobs: [behaviourLogprobs],
+      advantages: [advantages],
+      referenceLogprobs: [referenceLogprobs],
+      proximalLogprobs: [proximalLogprobs],
+    });
+    const hash = hashOf(sample);
+    const bucket = byHash.get(hash) ?? [];
+    const group = bucket.find(([first]) => identical(samples[first as number] as TrainingSample, sample));
+    if (group !== undefined) {
+      group.push(index);
+      return;
+    }
+    const fresh = [index];
+    bucket.push(fresh);
+    byHash.set(hash, bucket);
+    groups.push(fresh);
+  });
+  return groups.flatMap((indices) => {
+    const copies = indices.map((index) => samples[index] as TrainingSample);
+    const parts = [sumOf(copies, 1), sumOf(copies, -1)].filter((part) => part !== undefined);
+    return parts.length === 0 && withoutAdvantage === 'drop'
+      ? []
+      : [{ sample: copies[0] as TrainingSample, parts, indices }];
+  });
+}
+
+/**
+ * The normalizer of a complete mini-batch, zero-advantage rows included unless the loss is of selected samples. The row width of `seq-mean-token-sum-norm` is the
+ * largest number of response tokens.
+ */
+export function normalizerOf(samples: readonly TrainingSample[], spec: LossSpec): number {
+  const { aggregate, selects } = lossKind(spec);
+  let tokens = 0;
+  let sequences = 0;
+  let width = 0;
+  for (const { mask, advantages } of samples) {
+    if (selects === true && !hasAdvantage(mask, advantages)) continue;
+    const written = countTokens(mask);
+    tokens += written;
+    sequences++;
+    width = Math.max(width, written);
+  }
+  return batchNormalizer(aggregate, { tokens, sequences, width });
+}
+
+function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | undefined {
+  const length = copies[0]?.tokens.length ?? 0;
+  const advantages = new Float64Array(length);
+  const counts = new Uint32Array(length);
+  let any = false;
+  for (const copy of copies) {
+    for (let t = 0; t < length; t++) {
+      const advantage = copy.advantages[t] as number;
+      if (copy.mask[t] === 0) continue;
+      if (Number.isNaN(advantage)) throw new ArgumentError(`an advantage of agent ${copy.agent} is not a number`);
+      if (sign * advantage <= 0) continue;
+      advantages[t] = (advantages[t] as number) + advantage;
+      counts[t] = (counts[t] as number) + 1;
+      any = true;
+    }
+  }
+  return any ? { advantages, counts } : undefined;
+}
+
+function identical(a: TrainingSample, b: TrainingSample): boolean {
+  if (a.agent !== b.agent || a.temperature !== b.temperature || a.tokens.length !== b.tokens.length) return false;
+  for (let t = 0; t < a.tokens.length; t++) {
+    if (a.tokens[t] !== b.tokens[t] || a.mask[t] !== b.mask[t]) return false;
+    if (a.mask[t] === 0) continue;
+    if (a.behaviourLogprobs[t] !== b.behaviourLogprobs[t]) return false;
+    if (a.proximalLogprobs?.[t] !== b.proximalLogprobs?.[t]) return false;
+    if (a.referenceLogprobs?.[t] !== b.referenceLogprobs?.[t]) return false;
+  }
+  return true;
+}
+
+/** FNV-1a over the tokens; equality is checked afterwards. */
+function hashOf({ tokens }: TrainingSample): number {
+  let hash = 0x811c9dc5;
+  for (let t = 0; t < tokens.length; t++) hash = Math.imul(hash ^ (tokens[t] as number), 0x01000193);
+  return hash;
+}
