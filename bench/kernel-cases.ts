@@ -1,5 +1,5 @@
 /** Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do without. */
-import type { Kernels, WeightArray } from '../src/tensor/kernels.js';
+import type { Heads, Kernels, WeightArray } from '../src/tensor/kernels.js';
 import type { Shape } from './workload.js';
 
 export interface KernelCase {
@@ -124,6 +124,7 @@ function linearCases(kernels: Kernels, name: string, rows: number, inputs: numbe
 function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[] {
   const { heads, kvHeads, width, sequence } = shape;
   const headDim = width / heads;
+  const shapeOfHeads: Heads = { heads, kvHeads, headDim };
   const sequences = Math.max(1, ROWS / sequence);
   const rows = sequences * sequence;
   const [out, lse, qkv] = [
@@ -133,11 +134,11 @@ function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): Kerne
   ];
   const [dQkv, dOut] = [kernels.allocate(rows * qkvWidth), filled(kernels, rows * width)];
   const starts = integers(kernels, sequences + 1, (s) => s * sequence);
-  const forward = () => kernels.attention(out, lse, qkv, starts, sequences, heads, kvHeads, headDim);
+  const forward = () => kernels.attention(out, lse, qkv, starts, sequences, shapeOfHeads);
   forward();
   // Pairs of a query and a key, half of the square; two products of headDim forward, five backward, one exponential each.
   const pairs = (rows * heads * (sequence + 1)) / 2;
-  const slot = kernels.cacheSlotSize(CAPACITY, kvHeads, headDim);
+  const slot = kernels.cacheSlotSize(CAPACITY, shapeOfHeads);
   const [keys, values] = [filled(kernels, DECODING * slot), filled(kernels, DECODING * slot)];
   const slots = integers(kernels, DECODING, (r) => r);
   const positions = integers(kernels, DECODING, () => POSITION);
@@ -154,15 +155,14 @@ function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): Kerne
       sizes: `${sequences} x ${sequence}, ${heads} heads of ${headDim}`,
       flops: pairs * (10 * headDim + EXP),
       bytes: 4 * rows * (2 * qkvWidth + 2 * width),
-      run: () => kernels.attentionBackward(dQkv, dOut, out, lse, qkv, starts, sequences, heads, kvHeads, headDim),
+      run: () => kernels.attentionBackward(dQkv, dOut, out, lse, qkv, starts, sequences, shapeOfHeads),
     },
     {
       name: 'attentionCached, decoding',
       sizes: `${DECODING} at position ${POSITION}`,
       flops: DECODING * heads * (POSITION + 1) * (4 * headDim + EXP),
       bytes: 4 * DECODING * (2 * kvHeads * headDim * (POSITION + 1) + qkvWidth + width),
-      run: () =>
-        kernels.attentionCached(out, keys, values, qkv, slots, positions, DECODING, CAPACITY, heads, kvHeads, headDim),
+      run: () => kernels.attentionCached(out, keys, values, qkv, slots, positions, DECODING, CAPACITY, shapeOfHeads),
     },
   ];
 }
@@ -202,7 +202,7 @@ function rowCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[
       sizes: `${ROWS} x ${heads + kvHeads} heads of ${headDim}`,
       flops: 3 * ROWS * (heads + kvHeads) * headDim,
       bytes: 8 * ROWS * (heads + kvHeads) * headDim,
-      run: () => kernels.rope(qkv, rotations, positions, ROWS, qkvWidth, heads + kvHeads, headDim, false),
+      run: () => kernels.rope(qkv, rotations, positions, ROWS, { heads, kvHeads, headDim }, false),
     },
     {
       name: 'swiglu',

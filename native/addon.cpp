@@ -126,45 +126,53 @@ void rmsNormBackward(Arguments& a) {
   if (a.ok()) k.table->rmsNormBackward(*k.pool, dx, dGain, dOut, x, gain, inverse, rows, width);
 }
 
-/// Floats up to the end of the last row's heads: a matrix may begin in the middle of its rows.
-double strided(long rows, long stride, long width) { return rows > 0 ? double(rows - 1) * stride + width : 0; }
+/// One more than the largest of the first `count` indices.
+double rowsIndexed(const Arguments& a, const int32_t* indices, long count) {
+  long most = 0;
+  for (long r = 0; a.ok() && r < count; r++) most = std::max(most, long{indices[r]} + 1);
+  return double(most);
+}
 
 void headNorm(Arguments& a) {
-  const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
-  const double epsilon = a.number(7);
+  const long rows = a.size(5);
+  const Heads h = a.heads(6);
+  const double epsilon = a.number(9);
   const Instance& k = a.instance();
-  float* x = a.floats(0, strided(rows, stride, heads * headDim));
-  float* inverse = a.floats(1, double(rows) * heads);
-  const float* gain = a.floats(2, double(headDim));
-  if (a.ok() && heads * headDim <= stride)
-    k.table->headNorm(*k.pool, x, inverse, gain, rows, stride, static_cast<int>(heads), static_cast<int>(headDim),
-                      static_cast<float>(epsilon));
+  float* qkv = a.floats(0, double(rows) * h.stride());
+  float* queryInverse = a.floats(1, double(rows) * h.heads);
+  float* keyInverse = a.floats(2, double(rows) * h.kvHeads);
+  const float* queryGain = a.floats(3, h.headDim);
+  const float* keyGain = a.floats(4, h.headDim);
+  if (a.ok())
+    k.table->headNorm(*k.pool, qkv, queryInverse, keyInverse, queryGain, keyGain, rows, h, static_cast<float>(epsilon));
 }
 
 void headNormBackward(Arguments& a) {
-  const long rows = a.size(5), stride = a.size(6), heads = a.size(7), headDim = a.size(8);
+  const long rows = a.size(8);
+  const Heads h = a.heads(9);
   const Instance& k = a.instance();
-  float* d = a.floats(0, strided(rows, stride, heads * headDim));
-  float* dGain = a.floats(1, double(headDim));
-  const float* x = a.floats(2, strided(rows, stride, heads * headDim));
-  const float* gain = a.floats(3, double(headDim));
-  const float* inverse = a.floats(4, double(rows) * heads);
-  if (a.ok() && heads * headDim <= stride)
-    k.table->headNormBackward(*k.pool, d, dGain, x, gain, inverse, rows, stride, static_cast<int>(heads),
-                              static_cast<int>(headDim));
+  float* dQkv = a.floats(0, double(rows) * h.stride());
+  float* dQueryGain = a.floats(1, h.headDim);
+  float* dKeyGain = a.floats(2, h.headDim);
+  const float* qkv = a.floats(3, double(rows) * h.stride());
+  const float* queryGain = a.floats(4, h.headDim);
+  const float* keyGain = a.floats(5, h.headDim);
+  const float* queryInverse = a.floats(6, double(rows) * h.heads);
+  const float* keyInverse = a.floats(7, double(rows) * h.kvHeads);
+  if (a.ok())
+    k.table->headNormBackward(*k.pool, dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse,
+                              rows, h);
 }
 
 void rope(Arguments& a) {
-  const long rows = a.size(3), stride = a.size(4), heads = a.size(5), headDim = a.size(6);
+  const long rows = a.size(3);
+  const Heads h = a.heads(4);
   const bool inverse = a.flag(7);
   const Instance& k = a.instance();
-  float* x = a.floats(0, double(rows) * stride);
-  const float* table = a.floats(1, 0);
-  const int32_t* positions = a.integers(2, double(rows));
-  for (long r = 0; a.ok() && r < rows; r++) a.floats(1, (double(positions[r]) + 1) * headDim);
-  a.indices(2, rows, 2147483647.0);
-  if (a.ok() && heads * headDim <= stride)
-    k.table->rope(*k.pool, x, table, positions, rows, stride, static_cast<int>(heads), static_cast<int>(headDim), inverse);
+  float* qkv = a.floats(0, double(rows) * h.stride());
+  const int32_t* positions = a.indices(2, rows);
+  const float* table = a.floats(1, rowsIndexed(a, positions, rows) * h.headDim);
+  if (a.ok()) k.table->rope(*k.pool, qkv, table, positions, rows, h, inverse);
 }
 
 void attention(Arguments& a) {
@@ -194,24 +202,16 @@ void attentionBackward(Arguments& a) {
 }
 
 double cacheSlotSize(Arguments& a) {
-  const long capacity = a.size(0), kvHeads = a.size(1), headDim = a.size(2);
-  if (!a.ok()) return 0;
-  return static_cast<double>(
-      a.instance().table->cacheSlotSize(capacity, static_cast<int>(kvHeads), static_cast<int>(headDim)));
-}
-
-/// One more than the largest of the first `count` indices.
-double rowsIndexed(const Arguments& a, const int32_t* indices, long count) {
-  long most = 0;
-  for (long r = 0; a.ok() && r < count; r++) most = std::max(most, long{indices[r]} + 1);
-  return double(most);
+  const long capacity = a.size(0);
+  const Heads h = a.heads(1);
+  return a.ok() ? static_cast<double>(a.instance().table->cacheSlotSize(capacity, h)) : 0;
 }
 
 void attentionCached(Arguments& a) {
   const long rows = a.size(6), capacity = a.size(7);
   const Heads h = a.heads(8);
   const Instance& k = a.instance();
-  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, h.kvHeads, h.headDim)) : 0;
+  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, h)) : 0;
   float* out = a.floats(0, double(rows) * h.heads * h.headDim);
   const float* qkv = a.floats(3, double(rows) * h.stride());
   const int32_t* slots = a.indices(4, rows);
@@ -224,15 +224,15 @@ void attentionCached(Arguments& a) {
 
 void cacheCopy(Arguments& a) {
   const long from = a.size(2), to = a.size(3), length = a.size(4), capacity = a.size(5);
-  const int kvHeads = static_cast<int>(a.size(6)), headDim = static_cast<int>(a.size(7));
+  const Heads h = a.heads(6);
   const Instance& k = a.instance();
   const long last = from > to ? from : to;
-  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, kvHeads, headDim)) : 0;
+  const double slot = a.ok() ? static_cast<double>(k.table->cacheSlotSize(capacity, h)) : 0;
   // A length beyond the slot is refused by asking for a buffer that cannot exist.
   const double needed = length > capacity ? 1e300 : (double(last) + 1) * slot;
   float* keys = a.floats(0, needed);
   float* values = a.floats(1, needed);
-  if (a.ok()) k.table->cacheCopy(*k.pool, keys, values, from, to, length, capacity, kvHeads, headDim);
+  if (a.ok()) k.table->cacheCopy(*k.pool, keys, values, from, to, length, capacity, h);
 }
 
 void swiglu(Arguments& a) {

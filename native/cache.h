@@ -139,15 +139,15 @@ inline void attendRows(float* const* out, const float* const* q, const long* cou
 }
 
 /// Keys of a slot: [kvHead][block][headDim][16]; values: [kvHead][position][headDim]. Both are padded to whole blocks.
-inline size_t cacheSlotSize(long capacity, int kvHeads, int headDim) {
-  return static_cast<size_t>(blocksOf(capacity)) * kLanes * kvHeads * headDim;
+inline size_t cacheSlotSize(long capacity, Heads h) {
+  return static_cast<size_t>(blocksOf(capacity)) * kLanes * h.kvHeads * h.headDim;
 }
 
 inline void attentionCached(Pool& pool, float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
                             const int32_t* positions, long rows, long capacity, Heads h) {
   const float scale = 1.f / std::sqrt(static_cast<float>(h.headDim));
   const long stride = h.stride(), outStride = static_cast<long>(h.heads) * h.headDim;
-  const long slotSize = static_cast<long>(cacheSlotSize(capacity, h.kvHeads, h.headDim));
+  const long slotSize = static_cast<long>(cacheSlotSize(capacity, h));
   const long headSize = slotSize / h.kvHeads;
   constexpr long kRowsTogether = 8;
   const long tasks = (rows + kRowsTogether - 1) / kRowsTogether;
@@ -225,13 +225,12 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
   });
 }
 
-inline void cacheCopy(Pool&, float* keys, float* values, long from, long to, long length, long capacity, int kvHeads,
-                      int headDim) {
-  const long slotSize = static_cast<long>(cacheSlotSize(capacity, kvHeads, headDim)), headSize = slotSize / kvHeads;
-  for (int k = 0; k < kvHeads; k++) {
+inline void cacheCopy(Pool&, float* keys, float* values, long from, long to, long length, long capacity, Heads h) {
+  const long slotSize = static_cast<long>(cacheSlotSize(capacity, h)), headSize = slotSize / h.kvHeads;
+  for (int k = 0; k < h.kvHeads; k++) {
     const long source = from * slotSize + k * headSize, target = to * slotSize + k * headSize;
-    std::copy_n(keys + source, blocksOf(length) * kLanes * headDim, keys + target);
-    std::copy_n(values + source, length * headDim, values + target);
+    std::copy_n(keys + source, blocksOf(length) * kLanes * h.headDim, keys + target);
+    std::copy_n(values + source, length * h.headDim, values + target);
   }
 }
 

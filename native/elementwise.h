@@ -9,10 +9,10 @@
 namespace drmas {
 namespace DRMAS_ISA {
 
-/// (a, b) of each half-split pair becomes (a cos − b sin, b cos + a sin); `inverse` negates sin.
-inline void rope(Pool& pool, float* x, const float* table, const int32_t* positions, long rows, long stride, int heads,
-                 int headDim, bool inverse) {
-  const int half = headDim / 2;
+/// (a, b) of each half-split pair of a query or key becomes (a cos − b sin, b cos + a sin); `inverse` negates sin.
+inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* positions, long rows, Heads h, bool inverse) {
+  const int headDim = h.headDim, half = headDim / 2, turned = h.heads + h.kvHeads;
+  const long stride = h.stride();
   const F16 sign = broadcast(inverse ? -1.f : 1.f);
   forRows(pool, rows, [&](long r) {
     const float* cosines = table + static_cast<long>(positions[r]) * headDim;
@@ -25,8 +25,8 @@ inline void rope(Pool& pool, float* x, const float* table, const int32_t* positi
         both[1][i] = -sines[i];
       }
       const F16 c = load(both[0]), s = load(both[1]) * sign;
-      float* head = x + r * stride;
-      for (int h = 0; h < heads; h++, head += headDim) {
+      float* head = qkv + r * stride;
+      for (int k = 0; k < turned; k++, head += headDim) {
         const F16 pair = load(head);
         store(head, pair * c + swapHalves(pair) * s);
       }
@@ -35,12 +35,12 @@ inline void rope(Pool& pool, float* x, const float* table, const int32_t* positi
     for (int i = 0; i < half; i += kLanes) {
       const int n = half - i;
       const F16 c = loadUpTo(cosines + i, n), s = loadUpTo(sines + i, n) * sign;
-      float* a = x + r * stride + i;
+      float* a = qkv + r * stride + i;
       F16 x1 = loadUpTo(a, n), x2 = loadUpTo(a + half, n);
-      for (int h = 0; h < heads; h++, a += headDim) {
+      for (int k = 0; k < turned; k++, a += headDim) {
         const F16 y1 = x1 * c - x2 * s, y2 = x2 * c + x1 * s;
         // Before this head is stored: a partial store reaches into the next head, and a load from there would wait for it.
-        if (h + 1 < heads) x1 = loadUpTo(a + headDim, n), x2 = loadUpTo(a + headDim + half, n);
+        if (k + 1 < turned) x1 = loadUpTo(a + headDim, n), x2 = loadUpTo(a + headDim + half, n);
         storeUpTo(a, y1, n);
         storeUpTo(a + half, y2, n);
       }

@@ -91,36 +91,47 @@ inline void rmsNormBackward(Pool& pool, float* dx, float* dGain, const float* dO
   });
 }
 
-/// rmsNorm of the first heads of rows of `stride` floats, in place; each head is summed as a row of its own would be.
-inline void headNorm(Pool& pool, float* x, float* inverse, const float* gain, long rows, long stride, int heads,
-                     int headDim, float epsilon) {
+/// rmsNorm of every query and key of every row, in place; a head is summed as a row that stands alone would be.
+inline void headNorm(Pool& pool, float* qkv, float* queryInverse, float* keyInverse, const float* queryGain,
+                     const float* keyGain, long rows, Heads h, float epsilon) {
   forRows(pool, rows, [&](long r) {
-    for (int h = 0; h < heads; h++) {
-      float* at = x + r * stride + h * headDim;
-      inverse[r * heads + h] = normRow(at, at, gain, headDim, epsilon);
-    }
+    const auto normHeads = [&](float* at, float* inverse, const float* gain, int count) {
+      for (int k = 0; k < count; k++, at += h.headDim) inverse[k] = normRow(at, at, gain, h.headDim, epsilon);
+    };
+    float* row = qkv + r * h.stride();
+    normHeads(row, queryInverse + r * h.heads, queryGain, h.heads);
+    normHeads(row + h.keysAt(), keyInverse + r * h.kvHeads, keyGain, h.kvHeads);
   });
 }
 
-/// d becomes dx; dGain[c] += Σ_r Σ_h d · x · inv, rows in order and in each its heads, taken before d is written over.
-inline void headNormBackward(Pool& pool, float* d, float* dGain, const float* x, const float* gain,
-                             const float* inverse, long rows, long stride, int heads, int headDim) {
-  pool.run((headDim + kLanes - 1) / kLanes, [&](long column) {
+/// dQkv becomes the gradient of what headNorm read. Before that, dGain[c] += Σ_r Σ_h dQkv · qkv · inverse: rows in order, and
+/// in each row its heads.
+inline void headNormBackward(Pool& pool, float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv,
+                             const float* queryGain, const float* keyGain, const float* queryInverse,
+                             const float* keyInverse, long rows, Heads h) {
+  const long stride = h.stride();
+  pool.run((h.headDim + kLanes - 1) / kLanes, [&](long column) {
     const int c = static_cast<int>(column) * kLanes;
-    const int rest = headDim - c;
-    F16 sum = zero();
-    for (long r = 0; r < rows; r++)
-      for (int h = 0; h < heads; h++) {
-        const long at = r * stride + h * headDim + c;
-        sum = fma(loadUpTo(d + at, rest) * loadUpTo(x + at, rest), broadcast(inverse[r * heads + h]), sum);
-      }
-    storeUpTo(dGain + c, loadUpTo(dGain + c, rest) + sum, rest);
+    const int rest = h.headDim - c;
+    const auto addGain = [&](float* dGain, long first, const float* inverse, int count) {
+      F16 sum = zero();
+      for (long r = 0; r < rows; r++)
+        for (int k = 0; k < count; k++) {
+          const long at = r * stride + first + k * h.headDim + c;
+          sum = fma(loadUpTo(dQkv + at, rest) * loadUpTo(qkv + at, rest), broadcast(inverse[r * count + k]), sum);
+        }
+      storeUpTo(dGain + c, loadUpTo(dGain + c, rest) + sum, rest);
+    };
+    addGain(dQueryGain, 0, queryInverse, h.heads);
+    addGain(dKeyGain, h.keysAt(), keyInverse, h.kvHeads);
   });
   forRows(pool, rows, [&](long r) {
-    for (int h = 0; h < heads; h++) {
-      const long at = r * stride + h * headDim;
-      normRowBackward<false>(d + at, d + at, x + at, gain, inverse[r * heads + h], headDim);
-    }
+    const auto unnormHeads = [&](long at, const float* inverse, const float* gain, int count) {
+      for (int k = 0; k < count; k++, at += h.headDim)
+        normRowBackward<false>(dQkv + at, dQkv + at, qkv + at, gain, inverse[k], h.headDim);
+    };
+    unnormHeads(r * stride, queryInverse + r * h.heads, queryGain, h.heads);
+    unnormHeads(r * stride + h.keysAt(), keyInverse + r * h.kvHeads, keyGain, h.kvHeads);
   });
 }
 

@@ -15,10 +15,12 @@ struct AdamW {
   double learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale;
 };
 
+/// The heads of an attention layer. A row of qkv holds its queries, keys and values, head after head.
 struct Heads {
   int heads, kvHeads, headDim;
-  int stride() const { return (heads + 2 * kvHeads) * headDim; }  // of a row of qkv
-  int group() const { return heads / kvHeads; }
+  int stride() const { return (heads + 2 * kvHeads) * headDim; }  // floats of a row of qkv
+  int keysAt() const { return heads * headDim; }                  // where a row's keys begin, after its queries
+  int group() const { return heads / kvHeads; }                   // query heads that share a key-value head
 };
 
 struct KernelTable {
@@ -36,20 +38,19 @@ struct KernelTable {
                   float epsilon);
   void (*rmsNormBackward)(Pool&, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,
                           const float* inverse, long rows, long width);
-  void (*headNorm)(Pool&, float* x, float* inverse, const float* gain, long rows, long stride, int heads, int headDim,
-                   float epsilon);
-  void (*headNormBackward)(Pool&, float* d, float* dGain, const float* x, const float* gain, const float* inverse,
-                           long rows, long stride, int heads, int headDim);
-  void (*rope)(Pool&, float* x, const float* table, const int32_t* positions, long rows, long stride, int heads,
-               int headDim, bool inverse);
+  void (*headNorm)(Pool&, float* qkv, float* queryInverse, float* keyInverse, const float* queryGain,
+                   const float* keyGain, long rows, Heads, float epsilon);
+  void (*headNormBackward)(Pool&, float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv,
+                           const float* queryGain, const float* keyGain, const float* queryInverse,
+                           const float* keyInverse, long rows, Heads);
+  void (*rope)(Pool&, float* qkv, const float* table, const int32_t* positions, long rows, Heads, bool inverse);
   void (*attention)(Pool&, float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences, Heads);
   void (*attentionBackward)(Pool&, float* dQkv, const float* dOut, const float* out, const float* logSumExp,
                             const float* qkv, const int32_t* starts, long sequences, Heads);
-  size_t (*cacheSlotSize)(long capacity, int kvHeads, int headDim);
+  size_t (*cacheSlotSize)(long capacity, Heads);
   void (*attentionCached)(Pool&, float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
                           const int32_t* positions, long rows, long capacity, Heads);
-  void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, int kvHeads,
-                    int headDim);
+  void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, Heads);
   void (*swiglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
   void (*swigluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
   void (*embed)(Pool&, float* out, const float* table, const int32_t* tokens, long rows, long width);

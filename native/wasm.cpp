@@ -64,21 +64,23 @@ void rmsNormBackward(float* dx, float* dGain, const float* dOut, const float* x,
 }
 
 DRMAS_EXPORT(headNorm)
-void headNorm(float* x, float* inverse, const float* gain, long rows, long stride, int heads, int headDim,
-              float epsilon) {
-  kernels::headNorm(pool, x, inverse, gain, rows, stride, heads, headDim, epsilon);
+void headNorm(float* qkv, float* queryInverse, float* keyInverse, const float* queryGain, const float* keyGain,
+              long rows, int heads, int kvHeads, int headDim, float epsilon) {
+  kernels::headNorm(pool, qkv, queryInverse, keyInverse, queryGain, keyGain, rows, {heads, kvHeads, headDim}, epsilon);
 }
 
 DRMAS_EXPORT(headNormBackward)
-void headNormBackward(float* d, float* dGain, const float* x, const float* gain, const float* inverse, long rows,
-                      long stride, int heads, int headDim) {
-  kernels::headNormBackward(pool, d, dGain, x, gain, inverse, rows, stride, heads, headDim);
+void headNormBackward(float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv, const float* queryGain,
+                      const float* keyGain, const float* queryInverse, const float* keyInverse, long rows, int heads,
+                      int kvHeads, int headDim) {
+  kernels::headNormBackward(pool, dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse, rows,
+                            {heads, kvHeads, headDim});
 }
 
 DRMAS_EXPORT(rope)
-void rope(float* x, const float* table, const int32_t* positions, long rows, long stride, int heads, int headDim,
+void rope(float* qkv, const float* table, const int32_t* positions, long rows, int heads, int kvHeads, int headDim,
           bool inverse) {
-  kernels::rope(pool, x, table, positions, rows, stride, heads, headDim, inverse);
+  kernels::rope(pool, qkv, table, positions, rows, {heads, kvHeads, headDim}, inverse);
 }
 
 DRMAS_EXPORT(attention)
@@ -93,8 +95,8 @@ void attentionBackward(float* dQkv, const float* dOut, const float* out, const f
   kernels::attentionBackward(pool, dQkv, dOut, out, logSumExp, qkv, starts, sequences, {heads, kvHeads, headDim});
 }
 
-DRMAS_EXPORT(cacheSlotSize) size_t cacheSlotSize(long capacity, int kvHeads, int headDim) {
-  return kernels::cacheSlotSize(capacity, kvHeads, headDim);
+DRMAS_EXPORT(cacheSlotSize) size_t cacheSlotSize(long capacity, int heads, int kvHeads, int headDim) {
+  return kernels::cacheSlotSize(capacity, {heads, kvHeads, headDim});
 }
 
 DRMAS_EXPORT(attentionCached)
@@ -104,8 +106,9 @@ void attentionCached(float* out, float* keys, float* values, const float* qkv, c
 }
 
 DRMAS_EXPORT(cacheCopy)
-void cacheCopy(float* keys, float* values, long from, long to, long length, long capacity, int kvHeads, int headDim) {
-  kernels::cacheCopy(pool, keys, values, from, to, length, capacity, kvHeads, headDim);
+void cacheCopy(float* keys, float* values, long from, long to, long length, long capacity, int heads, int kvHeads,
+               int headDim) {
+  kernels::cacheCopy(pool, keys, values, from, to, length, capacity, {heads, kvHeads, headDim});
 }
 
 DRMAS_EXPORT(swiglu) void swiglu(float* out, const float* gateUp, long rows, long feedForward) {

@@ -4,6 +4,15 @@
  */
 export type WeightArray = Float32Array | Uint16Array;
 
+/** The heads of an attention layer. Each key-value head serves heads / kvHeads neighbouring query heads. */
+export interface Heads {
+  /** Query heads, a multiple of `kvHeads`. */
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** Floats of one query, key or value: even. */
+  readonly headDim: number;
+}
+
 /**
  * The engine's operations on float32 buffers: one contract, several implementations (plain TypeScript, native C++, later
  * WebAssembly and GPUs), one contract suite (test/contracts/kernels.ts).
@@ -87,51 +96,51 @@ export interface Kernels {
   ): void;
 
   /**
-   * The same over heads that lie inside wider rows: normalises, in place, the first `heads` heads of each row of
-   * x [rows, stride], all by one gain [headDim]; `inverse` [rows, heads] is for the backward pass.
+   * The same over single heads: normalises, in place, every query and every key of qkv [rows, (heads + 2 kvHeads) headDim],
+   * queries by `queryGain` [headDim], keys by `keyGain` [headDim]. queryInverse [rows, heads] and keyInverse
+   * [rows, kvHeads] are for the backward pass.
    */
   headNorm(
-    x: Float32Array,
-    inverse: Float32Array,
-    gain: Float32Array,
+    qkv: Float32Array,
+    queryInverse: Float32Array,
+    keyInverse: Float32Array,
+    queryGain: Float32Array,
+    keyGain: Float32Array,
     rows: number,
-    stride: number,
-    heads: number,
-    headDim: number,
+    heads: Heads,
     epsilon: number,
   ): void;
   /**
-   * In place: in the first `heads` heads of each row of d [rows, stride] the gradient of what `headNorm` wrote becomes that
-   * of x, its values before. dGain [headDim] is added to: the sum over rows, and in each over its heads, in order.
+   * In place: in the queries and keys of each row of dQkv the gradient of what `headNorm` wrote becomes that of qkv, its
+   * values before. dQueryGain and dKeyGain [headDim] are added to: the sum over rows, and in each over its heads, in order.
    */
   headNormBackward(
-    d: Float32Array,
-    dGain: Float32Array,
-    x: Float32Array,
-    gain: Float32Array,
-    inverse: Float32Array,
+    dQkv: Float32Array,
+    dQueryGain: Float32Array,
+    dKeyGain: Float32Array,
+    qkv: Float32Array,
+    queryGain: Float32Array,
+    keyGain: Float32Array,
+    queryInverse: Float32Array,
+    keyInverse: Float32Array,
     rows: number,
-    stride: number,
-    heads: number,
-    headDim: number,
+    heads: Heads,
   ): void;
 
   // ---- rotary position embedding (Su et al. 2021), half-split layout ---------------------------------------------------
 
   /**
-   * Rotates, in place, the first `heads` heads of each row of x [rows, stride]. For head h and i < headDim / 2 the pair
-   * (a, b) = (x[h·headDim + i], x[h·headDim + i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), where cos and sin are
+   * Rotates, in place, every query and every key of qkv [rows, (heads + 2 kvHeads) headDim]. For i < headDim / 2 the pair
+   * (a, b) = (head[i], head[i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), where cos and sin are
    * table[position, i] and table[position, headDim/2 + i] (`table` is [context, headDim]). `inverse` rotates back, which is
    * the backward pass.
    */
   rope(
-    x: Float32Array,
+    qkv: Float32Array,
     table: Float32Array,
-    positions: Int32Array,
+    positions: Int32Array, // [rows]
     rows: number,
-    stride: number,
-    heads: number,
-    headDim: number,
+    heads: Heads,
     inverse: boolean,
   ): void;
 
@@ -148,9 +157,7 @@ export interface Kernels {
     qkv: Float32Array,
     starts: Int32Array, // [sequences + 1]
     sequences: number,
-    heads: number,
-    kvHeads: number,
-    headDim: number,
+    heads: Heads,
   ): void;
   /** dQkv, laid out as qkv, is overwritten. */
   attentionBackward(
@@ -161,13 +168,11 @@ export interface Kernels {
     qkv: Float32Array,
     starts: Int32Array,
     sequences: number,
-    heads: number,
-    kvHeads: number,
-    headDim: number,
+    heads: Heads,
   ): void;
 
   /** Floats that the keys (and, separately, the values) of one slot with room for `capacity` positions take. */
-  cacheSlotSize(capacity: number, kvHeads: number, headDim: number): number;
+  cacheSlotSize(capacity: number, heads: Heads): number;
   /**
    * The same attention through a cache: first every row's key and value is stored at (slots[r], positions[r]), then row r
    * attends to positions 0..positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot)
@@ -182,9 +187,7 @@ export interface Kernels {
     positions: Int32Array, // [rows]
     rows: number,
     capacity: number,
-    heads: number,
-    kvHeads: number,
-    headDim: number,
+    heads: Heads,
   ): void;
   /** Copies positions 0..length - 1 of one slot to another (siblings share their prompt's prefill). */
   cacheCopy(
@@ -194,8 +197,7 @@ export interface Kernels {
     to: number,
     length: number,
     capacity: number,
-    kvHeads: number,
-    headDim: number,
+    heads: Heads,
   ): void;
 
   // ---- feed-forward gate (SwiGLU, Shazeer 2020) -------------------------------------------------------------------------

@@ -215,7 +215,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         generate(sampler, [{ ...request, key: randomKey('memory') }], [1]);
       };
       use(); // packs the base
-      const cache = 256 * kernels.cacheSlotSize(large.context, large.kvHeads, large.headDim);
+      const cache = 256 * kernels.cacheSlotSize(large.context, large);
       const sizes = counted.during(use).filter((size) => size !== cache);
       expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(parameterCount(large));
     });

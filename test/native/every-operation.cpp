@@ -105,13 +105,14 @@ void run(const KernelTable& k, Pool& pool, const Sizes& s) {
 
   const Heads heads{s.heads, s.kvHeads, s.headDim};
   const long stride = heads.stride(), outWidth = long(s.heads) * s.headDim;
-  Floats qkv = noise(rows * stride, 2.f), dHeads = noise(rows * stride), headInverse = zeros(rows * s.heads);
-  const Floats headGain = noise(s.headDim), before = qkv;
-  Floats dHeadGain = noise(s.headDim);
-  k.headNorm(pool, qkv.data(), headInverse.data(), headGain.data(), rows, stride, s.heads, s.headDim, 1e-5f);
-  k.headNormBackward(pool, dHeads.data(), dHeadGain.data(), before.data(), headGain.data(), headInverse.data(), rows, stride,
-                     s.heads, s.headDim);
-  for (const Floats& each : {qkv, headInverse, dHeads, dHeadGain}) keep("headNorm", each);
+  Floats qkv = noise(rows * stride, 2.f), dHeads = noise(rows * stride);
+  Floats queryInverse = zeros(rows * s.heads), keyInverse = zeros(rows * s.kvHeads);
+  const Floats queryGain = noise(s.headDim), keyGain = noise(s.headDim), before = qkv;
+  Floats dQueryGain = noise(s.headDim), dKeyGain = noise(s.headDim);
+  k.headNorm(pool, qkv.data(), queryInverse.data(), keyInverse.data(), queryGain.data(), keyGain.data(), rows, heads, 1e-5f);
+  k.headNormBackward(pool, dHeads.data(), dQueryGain.data(), dKeyGain.data(), before.data(), queryGain.data(),
+                     keyGain.data(), queryInverse.data(), keyInverse.data(), rows, heads);
+  for (const Floats& each : {qkv, queryInverse, keyInverse, dHeads, dQueryGain, dKeyGain}) keep("headNorm", each);
 
   // Two sequences, the first of a third of the rows.
   const Integers starts{0, static_cast<int32_t>(rows / 3), static_cast<int32_t>(rows)};
@@ -121,20 +122,20 @@ void run(const KernelTable& k, Pool& pool, const Sizes& s) {
     positions.push_back(static_cast<int32_t>(r < starts[1] ? r : r - starts[1]));
   }
   const Floats table = noise(rows * s.headDim);
-  k.rope(pool, qkv.data(), table.data(), positions.data(), rows, stride, s.heads + s.kvHeads, s.headDim, false);
+  k.rope(pool, qkv.data(), table.data(), positions.data(), rows, heads, false);
   keep("rope", qkv);
   Floats attended = zeros(rows * outWidth), logSumExp = zeros(rows * s.heads), dQkv = zeros(rows * stride);
   k.attention(pool, attended.data(), logSumExp.data(), qkv.data(), starts.data(), 2, heads);
   k.attentionBackward(pool, dQkv.data(), noise(rows * outWidth).data(), attended.data(), logSumExp.data(), qkv.data(),
                       starts.data(), 2, heads);
   for (const Floats& each : {attended, logSumExp, dQkv}) keep("attention", each);
-  const long slot = static_cast<long>(k.cacheSlotSize(rows, s.kvHeads, s.headDim));
+  const long slot = static_cast<long>(k.cacheSlotSize(rows, heads));
   Floats keys = zeros(3 * slot), values = zeros(3 * slot), cached = zeros(rows * outWidth);
   k.attentionCached(pool, cached.data(), keys.data(), values.data(), qkv.data(), slots.data(), positions.data(), rows, rows,
                     heads);
   keep("attentionCached", cached);
   if (cached != attended) std::printf("%s/attentionCached differs from attention\n", at.c_str());
-  k.cacheCopy(pool, keys.data(), values.data(), 1, 2, rows - starts[1], rows, s.kvHeads, s.headDim);
+  k.cacheCopy(pool, keys.data(), values.data(), 1, 2, rows - starts[1], rows, heads);
   const int32_t copied = 2, last = static_cast<int32_t>(rows - starts[1] - 1);
   k.attentionCached(pool, cached.data(), keys.data(), values.data(), qkv.data(), &copied, &last, 1, rows, heads);
   keep("cacheCopy", cached);

@@ -262,9 +262,8 @@ export class Decoder {
   }
 
   #attend({ starts, sequences }: PackedBatch): Parameters<typeof forwardLayer>[5] {
-    const { heads, kvHeads, headDim } = this.config;
     return (_, { attended, logSumExp, qkv }) =>
-      this.#kernels.attention(attended, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim);
+      this.#kernels.attention(attended, logSumExp, qkv, starts, sequences, this.config);
   }
 
   #hiddenPass(batch: PackedBatch, keep: Keep): HiddenPass {

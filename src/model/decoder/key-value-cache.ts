@@ -60,8 +60,8 @@ export class KeyValueCache {
    * held is lost where the slots change, so none may be busy.
    */
   fit(lengths: readonly number[]): void {
-    const { kvHeads, headDim, layers } = this.#config;
-    const floatsOf = (capacity: number) => this.#kernels.cacheSlotSize(capacity, kvHeads, headDim);
+    const { layers } = this.#config;
+    const floatsOf = (capacity: number) => this.#kernels.cacheSlotSize(capacity, this.#config);
     const { capacity: wanted, slots: count } = cacheShape(this.#config, Math.max(...lengths), floatsOf);
     const tooFew = this.#slots.count < Math.min(lengths.length, MAX_SLOTS);
     if (wanted <= this.#capacity && !(wanted < this.#capacity && tooFew)) return;
@@ -78,9 +78,8 @@ export class KeyValueCache {
 
   /** Copies the first positions of one slot to another. */
   copy(from: number, to: number, length: number): void {
-    const { kvHeads, headDim } = this.#config;
     this.#keys.forEach((keys, layer) => {
-      this.#kernels.cacheCopy(keys, this.values(layer), from, to, length, this.#capacity, kvHeads, headDim);
+      this.#kernels.cacheCopy(keys, this.values(layer), from, to, length, this.#capacity, this.#config);
     });
   }
 }

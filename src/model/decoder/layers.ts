@@ -107,11 +107,10 @@ export function forwardLayer(
   attend: (layer: number, buffers: LayerBuffers) => void,
 ): void {
   const { kernels, config, rope, tensors } = stack;
-  const { width, heads, kvHeads, headDim, feedForward, normEpsilon } = config;
+  const { width, heads, headDim, feedForward, normEpsilon } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
   const { input, normed, inverse, qkv, attended, keptInput, keptAttended, narrowed } = buffers;
   const { middle, middleNormed, middleInverse, gateUp, activated } = buffers;
-  const stride = qkvWidth(config);
   const biased = config.attentionBias !== undefined;
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
@@ -120,11 +119,10 @@ export function forwardLayer(
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = buffers;
     if (projected.length > 0) projected.set(qkv);
-    const keys = qkv.subarray(heads * headDim);
-    kernels.headNorm(qkv, queryInverse, weights.queryNorm, rows, stride, heads, headDim, normEpsilon);
-    kernels.headNorm(keys, keyInverse, weights.keyNorm, rows, stride, kvHeads, headDim, normEpsilon);
+    const { queryNorm, keyNorm } = weights;
+    kernels.headNorm(qkv, queryInverse, keyInverse, queryNorm, keyNorm, rows, config, normEpsilon);
   }
-  kernels.rope(qkv, rope, positions, rows, stride, heads + kvHeads, headDim, false);
+  kernels.rope(qkv, rope, positions, rows, config, false);
   attend(layer, buffers);
 
   const count = keptCount({ rows, kept });
@@ -226,11 +224,10 @@ export function backwardLayer(
   const { kernels, config, rope, tensors } = stack;
   const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain } = buffers;
   const { narrowed } = saved;
-  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const { width, heads, headDim, feedForward } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
   // Of an adapter's base nothing is trained: its gains get no gradient, its matrices and biases none either.
   const grads = gradient.decoder?.layers[layer];
-  const stride = qkvWidth(config);
   const count = keptCount({ rows, kept });
 
   const fedForward = { x: saved.activated, narrowed: narrowed.down };
@@ -261,30 +258,26 @@ export function backwardLayer(
   }
   const leadsOn = layer > 0 || grads !== undefined;
   if (!leadsOn && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
-  kernels.attentionBackward(
-    dQkv,
-    dAttended,
-    saved.attended,
-    saved.logSumExp,
-    saved.qkv,
-    starts,
-    sequences,
-    heads,
-    kvHeads,
-    headDim,
-  );
-  kernels.rope(dQkv, rope, positions, rows, stride, heads + kvHeads, headDim, true);
+  kernels.attentionBackward(dQkv, dAttended, saved.attended, saved.logSumExp, saved.qkv, starts, sequences, config);
+  kernels.rope(dQkv, rope, positions, rows, config, true);
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = saved;
     const { queryNorm, keyNorm } = weights;
-    const keys = heads * headDim; // where they begin in a row
-    const [dKeys, projectedKeys] = [dQkv.subarray(keys), projected.subarray(keys)];
-    const [dQueryNorm, dKeyNorm] = [grads?.queryNorm ?? dGain, grads?.keyNorm ?? dGain];
-    kernels.headNormBackward(dQkv, dQueryNorm, projected, queryNorm, queryInverse, rows, stride, heads, headDim);
-    kernels.headNormBackward(dKeys, dKeyNorm, projectedKeys, keyNorm, keyInverse, rows, stride, kvHeads, headDim);
+    kernels.headNormBackward(
+      dQkv,
+      grads?.queryNorm ?? dGain,
+      grads?.keyNorm ?? dGain,
+      projected,
+      queryNorm,
+      keyNorm,
+      queryInverse,
+      keyInverse,
+      rows,
+      config,
+    );
   }
   if (config.attentionBias !== undefined && grads !== undefined)
-    kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, stride);
+    kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, qkvWidth(config));
   const attending = { x: saved.normed, narrowed: narrowed.qkv };
   multiplyBackward(stack, gradient, layer, 'qkv', leadsOn ? dNormed : undefined, dQkv, attending, buffers, rows);
   if (!leadsOn) return;

@@ -228,7 +228,7 @@ export class Sampler {
    */
   #forward(rows: readonly Row[], purpose: 'prefill' | 'decode'): Float32Array {
     const kernels = this.#kernels;
-    const { width, layers, heads, kvHeads, headDim } = this.#config;
+    const { width, layers } = this.#config;
     const count = rows.length;
     this.#arena.reset();
     const tokens = this.#rowTokens.subarray(0, count);
@@ -264,9 +264,7 @@ export class Sampler {
           positions,
           count,
           this.#cache.capacity,
-          heads,
-          kvHeads,
-          headDim,
+          this.#config,
         ),
       );
     }

@@ -1,4 +1,4 @@
-import type { Kernels } from '../kernels.js';
+import type { Heads, Kernels } from '../kernels.js';
 
 /** Where one head's keys or values lie: position t begins at `at + t · stride`. */
 interface Lane {
@@ -56,14 +56,15 @@ function attendRow(
   return max + Math.log(sum);
 }
 
-export const attention: Kernels['attention'] = (out, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim) => {
+export const attention: Kernels['attention'] = (out, logSumExp, qkv, starts, sequences, shape) => {
+  const { heads, kvHeads, headDim } = shape;
   const stride = (heads + 2 * kvHeads) * headDim;
   const scores = new Float64Array(longest(starts, sequences));
   for (let s = 0; s < sequences; s++) {
     const start = starts[s] as number;
     const end = starts[s + 1] as number;
     for (let head = 0; head < heads; head++) {
-      const key = start * stride + (heads + kvHeadOf(head, heads, kvHeads)) * headDim;
+      const key = start * stride + (heads + kvHeadOf(head, shape)) * headDim;
       const keys = { data: qkv, at: key, stride };
       const values = { data: qkv, at: key + kvHeads * headDim, stride };
       for (let row = start; row < end; row++) {
@@ -83,7 +84,7 @@ function longest(starts: Int32Array, sequences: number): number {
 }
 
 /** Neighbouring query heads share a key-value head. */
-const kvHeadOf = (head: number, heads: number, kvHeads: number) => Math.floor((head * kvHeads) / heads);
+const kvHeadOf = (head: number, { heads, kvHeads }: Heads) => Math.floor((head * kvHeads) / heads);
 
 /**
  * Per query q at row t and key j <= t, with P = exp(score − logSumExp): dV_j += P dO; dS = P (dO·V_j − dO·O) scale;
@@ -97,10 +98,9 @@ export const attentionBackward: Kernels['attentionBackward'] = (
   qkv,
   starts,
   sequences,
-  heads,
-  kvHeads,
-  headDim,
+  shape,
 ) => {
+  const { heads, kvHeads, headDim } = shape;
   const stride = (heads + 2 * kvHeads) * headDim;
   const scale = 1 / Math.sqrt(headDim);
   const capacity = longest(starts, sequences) * headDim;
@@ -116,7 +116,7 @@ export const attentionBackward: Kernels['attentionBackward'] = (
       dKeys.fill(0);
       dValues.fill(0);
       for (let head = 0; head < heads; head++) {
-        if (kvHeadOf(head, heads, kvHeads) !== kvHead) continue;
+        if (kvHeadOf(head, shape) !== kvHead) continue;
         for (let t = 0; t < length; t++) {
           const query = (start + t) * stride + head * headDim;
           const row = (start + t) * heads + head;
@@ -149,7 +149,7 @@ export const attentionBackward: Kernels['attentionBackward'] = (
 
 // ---- the cache: a slot is [capacity, kvHeads, headDim] -------------------------------------------------------------------
 
-export const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, kvHeads, headDim) => capacity * kvHeads * headDim;
+export const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, { kvHeads, headDim }) => capacity * kvHeads * headDim;
 
 export const attentionCached: Kernels['attentionCached'] = (
   out,
@@ -160,14 +160,13 @@ export const attentionCached: Kernels['attentionCached'] = (
   positions,
   rows,
   capacity,
-  heads,
-  kvHeads,
-  headDim,
+  shape,
 ) => {
+  const { heads, kvHeads, headDim } = shape;
   const queryWidth = heads * headDim;
   const keyWidth = kvHeads * headDim;
   const stride = queryWidth + 2 * keyWidth;
-  const slotSize = cacheSlotSize(capacity, kvHeads, headDim);
+  const slotSize = cacheSlotSize(capacity, shape);
   let furthest = 0;
   for (let row = 0; row < rows; row++) {
     const position = positions[row] as number;
@@ -183,7 +182,7 @@ export const attentionCached: Kernels['attentionCached'] = (
   for (let row = 0; row < rows; row++) {
     const length = (positions[row] as number) + 1;
     for (let head = 0; head < heads; head++) {
-      const at = (slots[row] as number) * slotSize + kvHeadOf(head, heads, kvHeads) * headDim;
+      const at = (slots[row] as number) * slotSize + kvHeadOf(head, shape) * headDim;
       const keyLane = { data: keys, at, stride: keyWidth };
       const valueLane = { data: values, at, stride: keyWidth };
       const from = row * stride + head * headDim;
@@ -193,9 +192,9 @@ export const attentionCached: Kernels['attentionCached'] = (
   }
 };
 
-export const cacheCopy: Kernels['cacheCopy'] = (keys, values, from, to, length, capacity, kvHeads, headDim) => {
-  const slotSize = cacheSlotSize(capacity, kvHeads, headDim);
-  const end = from * slotSize + length * kvHeads * headDim;
+export const cacheCopy: Kernels['cacheCopy'] = (keys, values, from, to, length, capacity, heads) => {
+  const slotSize = cacheSlotSize(capacity, heads);
+  const end = from * slotSize + length * heads.kvHeads * heads.headDim;
   keys.copyWithin(to * slotSize, from * slotSize, end);
   values.copyWithin(to * slotSize, from * slotSize, end);
 };

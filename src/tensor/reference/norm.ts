@@ -1,4 +1,4 @@
-import type { Kernels } from '../kernels.js';
+import type { Heads, Kernels } from '../kernels.js';
 
 export const rmsNorm: Kernels['rmsNorm'] = (out, inverse, x, gain, rows, width, epsilon) => {
   for (let row = 0; row < rows; row++) {
@@ -34,43 +34,78 @@ export const rmsNormBackward: Kernels['rmsNormBackward'] = (dx, dGain, dOut, x, 
   for (let i = 0; i < width; i++) dGain[i] = (dGain[i] as number) + (gainSums[i] as number);
 };
 
-export const headNorm: Kernels['headNorm'] = (x, inverse, gain, rows, stride, heads, headDim, epsilon) => {
-  for (let row = 0; row < rows; row++) {
-    for (let head = 0; head < heads; head++) {
-      const values = x.subarray(row * stride + head * headDim, row * stride + (head + 1) * headDim);
-      rmsNorm(values, inverse.subarray(row * heads + head), values, gain, 1, headDim, epsilon);
+/** The queries and the keys of rows of qkv: how many of them a row has, and where they begin in it. */
+const lanesOf = ({ heads, kvHeads, headDim }: Heads) =>
+  [
+    { count: heads, first: 0 },
+    { count: kvHeads, first: heads * headDim },
+  ] as const;
+
+const strideOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
+
+export const headNorm: Kernels['headNorm'] = (
+  qkv,
+  queryInverse,
+  keyInverse,
+  queryGain,
+  keyGain,
+  rows,
+  heads,
+  epsilon,
+) => {
+  const { headDim } = heads;
+  const [queries, keys] = lanesOf(heads);
+  for (const [{ count, first }, inverse, gain] of [
+    [queries, queryInverse, queryGain],
+    [keys, keyInverse, keyGain],
+  ] as const) {
+    for (let row = 0; row < rows; row++) {
+      for (let head = 0; head < count; head++) {
+        const at = row * strideOf(heads) + first + head * headDim;
+        const values = qkv.subarray(at, at + headDim);
+        rmsNorm(values, inverse.subarray(row * count + head), values, gain, 1, headDim, epsilon);
+      }
     }
   }
 };
 
 /** The formula of `rmsNormBackward`, written over the gradient that it reads. */
 export const headNormBackward: Kernels['headNormBackward'] = (
-  d,
-  dGain,
-  x,
-  gain,
-  inverse,
+  dQkv,
+  dQueryGain,
+  dKeyGain,
+  qkv,
+  queryGain,
+  keyGain,
+  queryInverse,
+  keyInverse,
   rows,
-  stride,
   heads,
-  headDim,
 ) => {
-  const gainSums = new Float64Array(headDim);
-  for (let row = 0; row < rows; row++) {
-    for (let head = 0; head < heads; head++) {
-      const at = row * stride + head * headDim;
-      const scale = inverse[row * heads + head] as number;
-      let dot = 0;
-      for (let i = 0; i < headDim; i++) {
-        const change = (d[at + i] as number) * (x[at + i] as number);
-        dot += change * (gain[i] as number);
-        gainSums[i] = (gainSums[i] as number) + change * scale;
-      }
-      const along = (dot / headDim) * scale * scale * scale;
-      for (let i = 0; i < headDim; i++) {
-        d[at + i] = (d[at + i] as number) * (gain[i] as number) * scale - (x[at + i] as number) * along;
+  const { headDim } = heads;
+  const [queries, keys] = lanesOf(heads);
+  for (const [{ count, first }, dGain, gain, inverse] of [
+    [queries, dQueryGain, queryGain, queryInverse],
+    [keys, dKeyGain, keyGain, keyInverse],
+  ] as const) {
+    const gainSums = new Float64Array(headDim);
+    for (let row = 0; row < rows; row++) {
+      for (let head = 0; head < count; head++) {
+        const at = row * strideOf(heads) + first + head * headDim;
+        const scale = inverse[row * count + head] as number;
+        let dot = 0;
+        for (let i = 0; i < headDim; i++) {
+          const change = (dQkv[at + i] as number) * (qkv[at + i] as number);
+          dot += change * (gain[i] as number);
+          gainSums[i] = (gainSums[i] as number) + change * scale;
+        }
+        const along = (dot / headDim) * scale * scale * scale;
+        for (let i = 0; i < headDim; i++) {
+          const direct = (dQkv[at + i] as number) * (gain[i] as number) * scale;
+          dQkv[at + i] = direct - (qkv[at + i] as number) * along;
+        }
       }
     }
+    for (let i = 0; i < headDim; i++) dGain[i] = (dGain[i] as number) + (gainSums[i] as number);
   }
-  for (let i = 0; i < headDim; i++) dGain[i] = (dGain[i] as number) + (gainSums[i] as number);
 };

@@ -1,4 +1,4 @@
-import type { WeightArray } from '../kernels.js';
+import type { Heads, WeightArray } from '../kernels.js';
 import type { LinearMemory } from './memory.js';
 
 /**
@@ -64,17 +64,13 @@ export class Arguments {
     return last;
   }
 
-  heads(i: number, heads: number, kvHeads: number, headDim: number): void {
-    for (const [k, value] of [heads, kvHeads, headDim].entries()) this.size(i + k, value);
+  /** The three numbers of a layer's heads, as kernels take them. */
+  heads(i: number, { heads, kvHeads, headDim }: Heads): readonly [heads: number, kvHeads: number, headDim: number] {
+    for (const value of [heads, kvHeads, headDim]) this.size(i, value);
     if (heads < 1 || kvHeads < 1 || headDim < 1 || heads % kvHeads !== 0) {
       throw wrong(i, 'heads must be a multiple of kvHeads, all at least 1');
     }
-  }
-
-  /** Heads side by side in rows of `stride` floats. */
-  headsInRows(i: number, stride: number, heads: number, headDim: number): void {
-    for (const [k, value] of [stride, heads, headDim].entries()) this.size(i + k, value);
-    if (heads * headDim > stride) throw wrong(i, 'the heads are wider than their rows');
+    return [heads, kvHeads, headDim];
   }
 
   #address(i: number, view: WeightArray | Int32Array, least: number): number {

@@ -72,15 +72,18 @@ describe('WebAssembly kernels', () => {
     expect(() => kernels.embed(out, table, tokens, 2, 5)).toThrow(RangeError);
     tokens[0] = -1;
     expect(() => kernels.embedBackward(table, out, tokens, 2, 5)).toThrow(/index is out of range/);
+    const one = { heads: 1, kvHeads: 1, headDim: 1 };
     const starts = kernels.allocateIntegers(3);
     starts.set([0, 2, 1]);
     const [qkv, lse] = [kernels.allocate(6), kernels.allocate(2)];
-    expect(() => kernels.attention(out, lse, qkv, starts, 2, 1, 1, 1)).toThrow(/offsets must not fall/);
-    expect(() => kernels.attention(out, lse, qkv, starts, 1, 3, 2, 1)).toThrow(/multiple of kvHeads/);
+    expect(() => kernels.attention(out, lse, qkv, starts, 2, one)).toThrow(/offsets must not fall/);
+    expect(() => kernels.attention(out, lse, qkv, starts, 1, { heads: 3, kvHeads: 2, headDim: 1 })).toThrow(
+      /multiple of kvHeads/,
+    );
     const positions = kernels.allocateIntegers(1).fill(4);
     const slots = kernels.allocateIntegers(1);
-    expect(() => kernels.attentionCached(out, table, table, qkv, slots, positions, 1, 4, 1, 1, 1)).toThrow(RangeError);
-    expect(() => kernels.cacheCopy(table, table, 0, 0, 5, 4, 1, 1)).toThrow(RangeError);
+    expect(() => kernels.attentionCached(out, table, table, qkv, slots, positions, 1, 4, one)).toThrow(RangeError);
+    expect(() => kernels.cacheCopy(table, table, 0, 0, 5, 4, one)).toThrow(RangeError);
   });
 
   it('take nothing after they were disposed of', () => {
@@ -103,7 +106,7 @@ describe('threads of the WebAssembly kernels', () => {
     const starts = kernels.allocateIntegers(sequences + 1);
     for (let s = 0; s <= sequences; s++) starts[s] = s * length;
     return () => {
-      kernels.attention(out.fill(0), logSumExp, own, starts, sequences, heads, heads, headDim);
+      kernels.attention(out.fill(0), logSumExp, own, starts, sequences, { heads, kvHeads: heads, headDim });
       return out;
     };
   }

@@ -1,5 +1,5 @@
 import { isBfloat16 } from '../bfloat16.js';
-import type { Kernels } from '../kernels.js';
+import type { Heads, Kernels } from '../kernels.js';
 import { Arguments, rowsIndexed } from './arguments.js';
 import { type Exports, instantiate, type Kernel, type WasmKernel } from './instance.js';
 import { LinearMemory } from './memory.js';
@@ -42,9 +42,10 @@ export function createWasmKernels(bytes: Uint8Array, { threads, start }: WasmThr
     a.size(1, a.size(0, inputs) * (a.size(1, outputs) + LANES));
     return wasm.packedSize(inputs, outputs);
   };
-  const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, kvHeads, headDim) => {
-    a.size(0, (a.size(0, capacity) + LANES) * a.size(1, kvHeads) * a.size(2, headDim));
-    return wasm.cacheSlotSize(capacity, kvHeads, headDim);
+  const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, heads) => {
+    const shape = a.heads(1, heads);
+    a.size(0, (a.size(0, capacity) + LANES) * heads.kvHeads * heads.headDim);
+    return wasm.cacheSlotSize(capacity, ...shape);
   };
 
   return {
@@ -93,59 +94,66 @@ export function createWasmKernels(bytes: Uint8Array, { threads, start }: WasmThr
       const [upstream, from, by] = [a.floats(2, dOut, size), a.floats(3, x, size), a.floats(4, gain, width)];
       wasm.rmsNormBackward(to, toGain, upstream, from, by, a.floats(5, inverse, rows), rows, width);
     },
-    headNorm: (x, inverse, gain, rows, stride, heads, headDim, epsilon) => {
-      a.headsInRows(4, stride, heads, headDim);
-      const at = a.floats(0, x, strided(a.size(3, rows), stride, heads * headDim));
-      const [scale, by] = [a.floats(1, inverse, rows * heads), a.floats(2, gain, headDim)];
-      wasm.headNorm(at, scale, by, rows, stride, heads, headDim, epsilon);
+    headNorm: (qkv, queryInverse, keyInverse, queryGain, keyGain, rows, heads, epsilon) => {
+      const shape = a.heads(6, heads);
+      const { heads: queries, kvHeads, headDim } = heads;
+      const at = a.floats(0, qkv, a.size(5, rows) * strideOf(heads));
+      const [query, key] = [a.floats(1, queryInverse, rows * queries), a.floats(2, keyInverse, rows * kvHeads)];
+      const [byQuery, byKey] = [a.floats(3, queryGain, headDim), a.floats(4, keyGain, headDim)];
+      wasm.headNorm(at, query, key, byQuery, byKey, rows, ...shape, epsilon);
     },
-    headNormBackward: (d, dGain, x, gain, inverse, rows, stride, heads, headDim) => {
-      a.headsInRows(6, stride, heads, headDim);
-      const size = strided(a.size(5, rows), stride, heads * headDim);
-      const [at, toGain, from] = [a.floats(0, d, size), a.floats(1, dGain, headDim), a.floats(2, x, size)];
-      const [by, scale] = [a.floats(3, gain, headDim), a.floats(4, inverse, rows * heads)];
-      wasm.headNormBackward(at, toGain, from, by, scale, rows, stride, heads, headDim);
+    headNormBackward: (dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse, rows, heads) => {
+      const shape = a.heads(9, heads);
+      const { heads: queries, kvHeads, headDim } = heads;
+      const size = a.size(8, rows) * strideOf(heads);
+      const [at, from] = [a.floats(0, dQkv, size), a.floats(3, qkv, size)];
+      const [toQuery, toKey] = [a.floats(1, dQueryGain, headDim), a.floats(2, dKeyGain, headDim)];
+      const [byQuery, byKey] = [a.floats(4, queryGain, headDim), a.floats(5, keyGain, headDim)];
+      const [query, key] = [a.floats(6, queryInverse, rows * queries), a.floats(7, keyInverse, rows * kvHeads)];
+      wasm.headNormBackward(at, toQuery, toKey, from, byQuery, byKey, query, key, rows, ...shape);
     },
-    rope: (x, table, positions, rows, stride, heads, headDim, inverse) => {
-      a.headsInRows(4, stride, heads, headDim);
-      const at = a.floats(0, x, a.size(3, rows) * stride);
+    rope: (qkv, table, positions, rows, heads, inverse) => {
+      const shape = a.heads(4, heads);
+      const at = a.floats(0, qkv, a.size(3, rows) * strideOf(heads));
       const places = a.indices(2, positions, rows);
-      const angles = a.floats(1, table, rowsIndexed(positions, rows) * headDim);
-      wasm.rope(at, angles, places, rows, stride, heads, headDim, inverse);
+      const angles = a.floats(1, table, rowsIndexed(positions, rows) * heads.headDim);
+      wasm.rope(at, angles, places, rows, ...shape, inverse);
     },
 
-    attention: (out, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim) => {
-      a.heads(5, heads, kvHeads, headDim);
+    attention: (out, logSumExp, qkv, starts, sequences, heads) => {
+      const shape = a.heads(5, heads);
       const rows = a.rowsOf(3, starts, a.size(4, sequences));
-      const [to, lse] = [a.floats(0, out, rows * heads * headDim), a.floats(1, logSumExp, rows * heads)];
-      const from = a.floats(2, qkv, rows * (heads + 2 * kvHeads) * headDim);
-      wasm.attention(to, lse, from, starts.byteOffset, sequences, heads, kvHeads, headDim);
+      const to = a.floats(0, out, rows * heads.heads * heads.headDim);
+      const lse = a.floats(1, logSumExp, rows * heads.heads);
+      const from = a.floats(2, qkv, rows * strideOf(heads));
+      wasm.attention(to, lse, from, starts.byteOffset, sequences, ...shape);
     },
-    attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads, kvHeads, headDim) => {
-      a.heads(7, heads, kvHeads, headDim);
+    attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads) => {
+      const shape = a.heads(7, heads);
       const rows = a.rowsOf(5, starts, a.size(6, sequences));
-      const [inner, outer] = [rows * (heads + 2 * kvHeads) * headDim, rows * heads * headDim];
+      const [inner, outer] = [rows * strideOf(heads), rows * heads.heads * heads.headDim];
       const [to, upstream, result] = [a.floats(0, dQkv, inner), a.floats(1, dOut, outer), a.floats(2, out, outer)];
-      const [lse, from] = [a.floats(3, logSumExp, rows * heads), a.floats(4, qkv, inner)];
-      wasm.attentionBackward(to, upstream, result, lse, from, starts.byteOffset, sequences, heads, kvHeads, headDim);
+      const [lse, from] = [a.floats(3, logSumExp, rows * heads.heads), a.floats(4, qkv, inner)];
+      wasm.attentionBackward(to, upstream, result, lse, from, starts.byteOffset, sequences, ...shape);
     },
     cacheSlotSize,
-    attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, heads, kvHeads, headDim) => {
-      a.heads(8, heads, kvHeads, headDim);
-      const to = a.floats(0, out, a.size(6, rows) * heads * headDim);
-      const from = a.floats(3, qkv, rows * (heads + 2 * kvHeads) * headDim);
+    attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, heads) => {
+      const shape = a.heads(8, heads);
+      const to = a.floats(0, out, a.size(6, rows) * heads.heads * heads.headDim);
+      const from = a.floats(3, qkv, rows * strideOf(heads));
       const owners = a.indices(4, slots, rows);
       const places = a.indices(5, positions, rows, capacity);
-      const room = rowsIndexed(slots, rows) * cacheSlotSize(capacity, kvHeads, headDim);
+      const room = rowsIndexed(slots, rows) * cacheSlotSize(capacity, heads);
       const [k, v] = [a.floats(1, keys, room), a.floats(2, values, room)];
-      wasm.attentionCached(to, k, v, from, owners, places, rows, capacity, heads, kvHeads, headDim);
+      wasm.attentionCached(to, k, v, from, owners, places, rows, capacity, ...shape);
     },
-    cacheCopy: (keys, values, from, to, length, capacity, kvHeads, headDim) => {
+    cacheCopy: (keys, values, from, to, length, capacity, heads) => {
+      const shape = a.heads(6, heads);
       const slots = Math.max(a.size(2, from), a.size(3, to)) + 1;
       // A length beyond the slot is refused by asking for a buffer that cannot exist.
-      const room = a.size(4, length) > capacity ? Infinity : slots * cacheSlotSize(capacity, kvHeads, headDim);
+      const room = a.size(4, length) > capacity ? Infinity : slots * cacheSlotSize(capacity, heads);
       const [k, v] = [a.floats(0, keys, room), a.floats(1, values, room)];
-      wasm.cacheCopy(k, v, from, to, length, capacity, kvHeads, headDim);
+      wasm.cacheCopy(k, v, from, to, length, capacity, ...shape);
     },
 
     swiglu: (out, gateUp, rows, feedForward) => {
@@ -230,5 +238,5 @@ function guarded(exports: Exports, pool: Pool): Readonly<Record<WasmKernel, Kern
 /** Of a vector (native/simd.h). */
 const LANES = 16;
 
-/** Floats up to the end of the last row's heads: a matrix may begin in the middle of its rows. */
-const strided = (rows: number, stride: number, width: number) => (rows > 0 ? (rows - 1) * stride + width : 0);
+/** Floats of a row of qkv. */
+const strideOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;

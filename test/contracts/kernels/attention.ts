@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { Heads, Kernels } from '../../../src/tensor/kernels.js';
 import {
   blank,
   body,
@@ -14,12 +14,6 @@ import {
   type Subject,
   sameBits,
 } from './support.js';
-
-interface Heads {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
-}
 
 const widthOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
 
@@ -82,13 +76,14 @@ function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Head
   return { out, logSumExp };
 }
 
-function run(kernels: Kernels, qkv: Float32Array, lengths: readonly number[], { heads, kvHeads, headDim }: Heads) {
+function run(kernels: Kernels, qkv: Float32Array, lengths: readonly number[], shape: Heads) {
+  const { heads, headDim } = shape;
   const starts = startsOf(lengths);
   const rows = starts.at(-1) ?? 0;
   const out = blank(kernels, rows * heads * headDim);
   const logSumExp = blank(kernels, rows * heads);
   const packed = integers(kernels, starts);
-  kernels.attention(out, logSumExp, floats(kernels, qkv), packed, lengths.length, heads, kvHeads, headDim);
+  kernels.attention(out, logSumExp, floats(kernels, qkv), packed, lengths.length, shape);
   return { out, logSumExp, starts: packed };
 }
 
@@ -98,7 +93,6 @@ const noisyRows = (lengths: readonly number[], shape: Heads, spread = 2) =>
 function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengths: readonly number[], shape: Heads) {
   const { out, logSumExp, starts } = run(kernels, qkv, lengths, shape);
   const dQkv = blank(kernels, qkv.length);
-  const { heads, kvHeads, headDim } = shape;
   kernels.attentionBackward(
     dQkv,
     floats(kernels, dOut),
@@ -107,9 +101,7 @@ function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengt
     floats(kernels, qkv),
     starts,
     lengths.length,
-    heads,
-    kvHeads,
-    headDim,
+    shape,
   );
   return dQkv;
 }
@@ -256,7 +248,7 @@ class Cache {
     this.#kernels = kernels;
     this.#shape = shape;
     this.#qkv = qkv;
-    const size = kernels.cacheSlotSize(CAPACITY, shape.kvHeads, shape.headDim) * SLOTS;
+    const size = kernels.cacheSlotSize(CAPACITY, shape) * SLOTS;
     this.#keys = blank(kernels, size);
     this.#values = blank(kernels, size);
     this.out = new Float32Array((qkv.length / widthOf(shape)) * shape.heads * shape.headDim).fill(Number.NaN);
@@ -264,7 +256,7 @@ class Cache {
 
   feed(steps: readonly Step[]): void {
     if (steps.length === 0) return;
-    const { heads, kvHeads, headDim } = this.#shape;
+    const { heads, headDim } = this.#shape;
     const out = blank(this.#kernels, steps.length * heads * headDim);
     this.#kernels.attentionCached(
       out,
@@ -288,17 +280,14 @@ class Cache {
       ),
       steps.length,
       CAPACITY,
-      heads,
-      kvHeads,
-      headDim,
+      this.#shape,
     );
     const width = heads * headDim;
     for (const [i, { row }] of steps.entries()) this.out.set(out.subarray(i * width, (i + 1) * width), row * width);
   }
 
   copy(from: number, to: number, length: number): void {
-    const { kvHeads, headDim } = this.#shape;
-    this.#kernels.cacheCopy(this.#keys, this.#values, from, to, length, CAPACITY, kvHeads, headDim);
+    this.#kernels.cacheCopy(this.#keys, this.#values, from, to, length, CAPACITY, this.#shape);
   }
 }
 

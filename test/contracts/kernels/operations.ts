@@ -22,7 +22,9 @@ export function everyOperation(kernels: Kernels): Map<string, Float32Array | Int
 
   const rows = 257;
   const [width, feedForward, vocabSize] = [64, 172, 139];
-  const [heads, kvHeads, headDim, capacity] = [4, 2, 16, 130];
+  const shape = { heads: 4, kvHeads: 2, headDim: 16 };
+  const { heads, kvHeads, headDim } = shape;
+  const capacity = 130;
   const x = random(rows * width, 'x');
 
   const packed = zeros(kernels.packedSize(width, feedForward));
@@ -53,30 +55,32 @@ export function everyOperation(kernels: Kernels): Map<string, Float32Array | Int
 
   const stride = (heads + 2 * kvHeads) * headDim;
   const qkv = random(rows * stride, 'qkv', 2);
-  const headGain = random(headDim, 'head gain');
-  const [headInverse, dHeadGain] = [zeros(rows * heads), random(headDim, 'dHeadGain')];
+  const [queryGain, keyGain] = [random(headDim, 'query gain'), random(headDim, 'key gain')];
+  const [queryInverse, keyInverse] = [zeros(rows * heads), zeros(rows * kvHeads)];
+  const [dQueryGain, dKeyGain] = [random(headDim, 'dQueryGain'), random(headDim, 'dKeyGain')];
   const [normedHeads, dHeads] = [random(rows * stride, 'heads', 2), random(rows * stride, 'dHeads')];
-  kernels.headNorm(normedHeads, headInverse, headGain, rows, stride, heads, headDim, 1e-5);
-  kernels.headNormBackward(dHeads, dHeadGain, qkv, headGain, headInverse, rows, stride, heads, headDim);
-  keep('heads', normedHeads, headInverse, dHeads, dHeadGain);
+  kernels.headNorm(normedHeads, queryInverse, keyInverse, queryGain, keyGain, rows, shape, 1e-5);
+  const inverses = [queryInverse, keyInverse] as const;
+  kernels.headNormBackward(dHeads, dQueryGain, dKeyGain, qkv, queryGain, keyGain, ...inverses, rows, shape);
+  keep('heads', normedHeads, ...inverses, dHeads, dQueryGain, dKeyGain);
   const table = random(capacity * headDim, 'table');
   const lengths = [1, 130, 96, 30];
   const starts = integers([0, 1, 131, 227, 257]);
   const positions = integers(lengths.flatMap((length) => Array.from({ length }, (_, t) => t)));
   const slots = integers(lengths.flatMap((length, s) => new Array<number>(length).fill(s)));
-  kernels.rope(qkv, table, positions, rows, stride, heads + kvHeads, headDim, false);
+  kernels.rope(qkv, table, positions, rows, shape, false);
   const [attended, logSumExp] = [zeros(rows * heads * headDim), zeros(rows * heads)];
-  kernels.attention(attended, logSumExp, qkv, starts, lengths.length, heads, kvHeads, headDim);
+  kernels.attention(attended, logSumExp, qkv, starts, lengths.length, shape);
   const dQkv = zeros(rows * stride);
   const dAttended = random(rows * heads * headDim, 'dAttended');
-  kernels.attentionBackward(dQkv, dAttended, attended, logSumExp, qkv, starts, lengths.length, heads, kvHeads, headDim);
-  const slotSize = kernels.cacheSlotSize(capacity, kvHeads, headDim) * 6;
+  kernels.attentionBackward(dQkv, dAttended, attended, logSumExp, qkv, starts, lengths.length, shape);
+  const slotSize = kernels.cacheSlotSize(capacity, shape) * 6;
   const [keys, values, cached] = [zeros(slotSize), zeros(slotSize), zeros(rows * heads * headDim)];
-  kernels.attentionCached(cached, keys, values, qkv, slots, positions, rows, capacity, heads, kvHeads, headDim);
-  kernels.cacheCopy(keys, values, 1, 5, 100, capacity, kvHeads, headDim);
+  kernels.attentionCached(cached, keys, values, qkv, slots, positions, rows, capacity, shape);
+  kernels.cacheCopy(keys, values, 1, 5, 100, capacity, shape);
   const decoded = zeros(heads * headDim);
   const [slot, position] = [integers([5]), integers([100])];
-  kernels.attentionCached(decoded, keys, values, qkv, slot, position, 1, capacity, heads, kvHeads, headDim);
+  kernels.attentionCached(decoded, keys, values, qkv, slot, position, 1, capacity, shape);
   keep('attention', qkv, attended, logSumExp, dQkv, cached, decoded);
 
   const gateUp = random(rows * 2 * feedForward, 'gateUp', 5);

@@ -105,73 +105,75 @@ export function normContract(subject: Subject): void {
 export function headNormContract(subject: Subject): void {
   describe('headNorm', () => {
     const shapes = [
-      { rows: 1, heads: 1, headDim: 2, before: 0, after: 0 },
-      { rows: 3, heads: 2, headDim: 12, before: 5, after: 7 },
-      { rows: 17, heads: 3, headDim: 16, before: 16, after: 0 },
-      { rows: 66, heads: 2, headDim: 64, before: 0, after: 64 },
-      { rows: 5, heads: 7, headDim: 97, before: 1, after: 1 },
+      { rows: 1, heads: 1, kvHeads: 1, headDim: 2 },
+      { rows: 3, heads: 2, kvHeads: 1, headDim: 12 },
+      { rows: 17, heads: 3, kvHeads: 3, headDim: 16 },
+      { rows: 66, heads: 4, kvHeads: 2, headDim: 64 },
+      { rows: 5, heads: 7, kvHeads: 1, headDim: 97 },
     ];
-    /** The matrix whose heads begin `before` floats into each row. */
-    const within = (kernels: ReturnType<Subject>, x: Float32Array, before: number) => {
-      const whole = floats(kernels, x);
-      return { whole, heads: whole.subarray(before) };
+    type Shape = (typeof shapes)[number];
+
+    /** Of every query and key: where it begins, and which element of which inverse belongs to it. */
+    const places = ({ rows, heads, kvHeads, headDim }: Shape) =>
+      Array.from({ length: rows * (heads + kvHeads) }, (_, i) => {
+        const [row, head] = [Math.floor(i / (heads + kvHeads)), i % (heads + kvHeads)];
+        const at = (row * (heads + 2 * kvHeads) + head) * headDim;
+        return head < heads
+          ? { at, kind: 'query' as const, index: row * heads + head }
+          : { at, kind: 'key' as const, index: row * kvHeads + head - heads };
+      });
+
+    /** Rows of queries, keys and values, two gains, and what `headNorm` makes of them. */
+    const normed = (shape: Shape, spread: number) => {
+      const { rows, heads, kvHeads, headDim } = shape;
+      const x = noise(rows * (heads + 2 * kvHeads) * headDim, 'x', spread);
+      const gains = { query: noise(headDim, 'query gain'), key: noise(headDim, 'key gain') };
+      const given = { query: floats(subject(), gains.query), key: floats(subject(), gains.key) };
+      const inverse = { query: blank(subject(), rows * heads), key: blank(subject(), rows * kvHeads) };
+      const qkv = floats(subject(), x);
+      subject().headNorm(qkv, inverse.query, inverse.key, given.query, given.key, rows, shape, EPSILON);
+      return { x, gains, given, inverse, qkv };
     };
 
-    it.each(shapes)('is rmsNorm of each head, bit for bit, and touches nothing else: %j', (shape) => {
-      const { rows, heads, headDim, before, after } = shape;
-      const stride = before + heads * headDim + after;
-      const x = noise(rows * stride, 'x', 3);
-      const gain = floats(subject(), noise(headDim, 'gain'));
-      const matrix = within(subject(), x, before);
-      const inverse = blank(subject(), rows * heads);
-      subject().headNorm(matrix.heads, inverse, gain, rows, stride, heads, headDim, EPSILON);
+    it.each(shapes)('is rmsNorm of each query and key, bit for bit, and touches nothing else: %j', (shape) => {
+      const { headDim } = shape;
+      const { x, given, inverse, qkv } = normed(shape, 3);
       const expected = x.slice();
-      for (let row = 0; row < rows; row++) {
-        for (let head = 0; head < heads; head++) {
-          const at = row * stride + before + head * headDim;
-          const [out, scale] = [blank(subject(), headDim), blank(subject(), 1)];
-          const own = floats(subject(), x.subarray(at, at + headDim));
-          subject().rmsNorm(out, scale, own, gain, 1, headDim, EPSILON);
-          expected.set(body(out), at);
-          sameBits(inverse.slice(row * heads + head, row * heads + head + 1), body(scale), 'inverse');
-        }
+      for (const { at, kind, index } of places(shape)) {
+        const [out, scale] = [blank(subject(), headDim), blank(subject(), 1)];
+        const head = floats(subject(), x.subarray(at, at + headDim));
+        subject().rmsNorm(out, scale, head, given[kind], 1, headDim, EPSILON);
+        expected.set(body(out), at);
+        sameBits(inverse[kind].slice(index, index + 1), body(scale), 'inverse');
       }
-      sameBits(body(matrix.whole), expected, 'headNorm');
-      expect(tailIsIntact(matrix.whole) && tailIsIntact(inverse)).toBe(true);
+      sameBits(body(qkv), expected, 'headNorm');
+      expect(tailIsIntact(qkv) && tailIsIntact(inverse.query) && tailIsIntact(inverse.key)).toBe(true);
     });
 
     it.each(shapes)('turns the gradient of its result into that of its input: %j', (shape) => {
-      const { rows, heads, headDim, before, after } = shape;
-      const stride = before + heads * headDim + after;
-      const x = noise(rows * stride, 'x', 2);
-      const change = noise(rows * stride, 'd');
-      const gain = noise(headDim, 'gain');
-      const inverse = blank(subject(), rows * heads);
-      const ours = floats(subject(), gain);
-      subject().headNorm(within(subject(), x, before).heads, inverse, ours, rows, stride, heads, headDim, EPSILON);
-      const d = within(subject(), change, before);
-      const beforeGain = noise(headDim, 'before gain');
-      const dGain = floats(subject(), beforeGain);
-      const saved = within(subject(), x, before).heads;
-      subject().headNormBackward(d.heads, dGain, saved, ours, inverse, rows, stride, heads, headDim);
+      const { rows, headDim } = shape;
+      const { x, gains, given, inverse } = normed(shape, 2);
+      const change = noise(x.length, 'd');
+      const d = floats(subject(), change);
+      const gainsBefore = { query: noise(headDim, 'before query'), key: noise(headDim, 'before key') };
+      const dGain = { query: floats(subject(), gainsBefore.query), key: floats(subject(), gainsBefore.key) };
+      const read = [floats(subject(), x), given.query, given.key, inverse.query, inverse.key] as const;
+      subject().headNormBackward(d, dGain.query, dGain.key, ...read, rows, shape);
       const expected = Float64Array.from(change);
-      const expectedGain = Float64Array.from(beforeGain);
-      for (let row = 0; row < rows; row++) {
-        for (let head = 0; head < heads; head++) {
-          const at = row * stride + before + head * headDim;
-          const [values, upstream] = [x.subarray(at, at + headDim), change.subarray(at, at + headDim)];
-          expected.set(
-            differences((moved) => dot(upstream, normalised(moved, gain)), values),
-            at,
-          );
-          normalised(values, new Float32Array(headDim).fill(1)).forEach((value, i) => {
-            expectedGain[i] = get(expectedGain, i) + value * get(upstream, i);
-          });
-        }
+      const expectedGain = { query: Float64Array.from(gainsBefore.query), key: Float64Array.from(gainsBefore.key) };
+      for (const { at, kind } of places(shape)) {
+        const [values, upstream] = [x.subarray(at, at + headDim), change.subarray(at, at + headDim)];
+        expected.set(
+          differences((moved) => dot(upstream, normalised(moved, gains[kind])), values),
+          at,
+        );
+        normalised(values, new Float32Array(headDim).fill(1)).forEach((value, i) => {
+          expectedGain[kind][i] = get(expectedGain[kind], i) + value * get(upstream, i);
+        });
       }
-      close(body(d.whole), expected, 1e-5, 'dx');
-      close(body(dGain), expectedGain, 1e-5, 'dGain');
-      expect(tailIsIntact(d.whole) && tailIsIntact(dGain)).toBe(true);
+      close(body(d), expected, 1e-5, 'dx');
+      for (const kind of ['query', 'key'] as const) close(body(dGain[kind]), expectedGain[kind], 1e-5, `${kind} dGain`);
+      expect(tailIsIntact(d) && tailIsIntact(dGain.query) && tailIsIntact(dGain.key)).toBe(true);
     });
   });
 }
@@ -179,9 +181,10 @@ export function headNormContract(subject: Subject): void {
 export function ropeContract(subject: Subject): void {
   describe('rope', () => {
     for (const headDim of [2, 8, 16, 64, 80]) {
-      it(`turns pairs of a head of ${headDim}, back again, and nothing else`, () => {
-        const [rows, heads, context, half] = [17, 3, 40, headDim / 2];
-        const stride = (heads + 2) * headDim;
+      it(`turns pairs of queries and keys of ${headDim}, back again, and no values`, () => {
+        const shape = { heads: 2, kvHeads: 1, headDim };
+        const [rows, turning, context, half] = [17, 3, 40, headDim / 2];
+        const stride = 4 * headDim;
         const angle = (position: number, i: number) => position * 10000 ** (-i / half);
         const table = new Float32Array(context * headDim);
         for (let position = 0; position < context; position++) {
@@ -194,7 +197,7 @@ export function ropeContract(subject: Subject): void {
         const x = noise(rows * stride, 'x');
         const expected = Float64Array.from(x);
         for (let row = 0; row < rows; row++) {
-          for (let head = 0; head < heads; head++) {
+          for (let head = 0; head < turning; head++) {
             for (let i = 0; i < half; i++) {
               const first = row * stride + head * headDim + i;
               const turn = angle(get(positions, row), i);
@@ -207,19 +210,19 @@ export function ropeContract(subject: Subject): void {
         const turned = floats(subject(), x);
         const where = integers(subject(), positions);
         const cosSin = floats(subject(), table);
-        subject().rope(turned, cosSin, where, rows, stride, heads, headDim, false);
+        subject().rope(turned, cosSin, where, rows, shape, false);
         close(turned, expected, 1e-6, 'rope');
         for (let row = 0; row < rows; row++) {
-          const rest = [row * stride + heads * headDim, (row + 1) * stride] as const;
-          sameBits(turned.subarray(...rest), x.subarray(...rest), 'keys and values beyond the heads');
+          const values = [row * stride + turning * headDim, (row + 1) * stride] as const;
+          sameBits(turned.subarray(...values), x.subarray(...values), 'values');
         }
 
         const row = rows - 1;
         const alone = floats(subject(), pickRows(x, [row], stride));
-        subject().rope(alone, cosSin, where.subarray(row), 1, stride, heads, headDim, false);
+        subject().rope(alone, cosSin, where.subarray(row), 1, shape, false);
         sameBits(body(alone), pickRows(turned, [row], stride), 'last row alone');
 
-        subject().rope(turned, cosSin, where, rows, stride, heads, headDim, true);
+        subject().rope(turned, cosSin, where, rows, shape, true);
         close(turned, x, 1e-6, 'there and back');
       });
     }
