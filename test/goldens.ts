@@ -1,11 +1,11 @@
-/** The oracle numbers beside the repository (../shared/goldens). Suites that need them are skipped where they are absent. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+/** The golden numbers of test/goldens: what the originals compute, as its README.md explains. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const directory = fileURLToPath(new URL('../../shared/goldens/', import.meta.url));
+const directory = fileURLToPath(new URL('./goldens/', import.meta.url));
 
-/** For `describe.skipIf`. Read the files inside `it`: the body of a skipped suite still runs. */
-export const goldensMissing = !existsSync(directory);
+/** The checkpoints of test/goldens/models. */
+export const goldenModels = ['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'] as const;
 
 /** The absolute path of what lies at `path` below the goldens. */
 export const goldenPath = (path: string): string => directory + path;

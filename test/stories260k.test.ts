@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 
-const data = fileURLToPath(new URL('../../shared/data/stories260k', import.meta.url));
+const data = fileURLToPath(new URL('./fixtures/stories260k', import.meta.url));
 
-describe.skipIf(!existsSync(data))('examples/convert-llama2c.ts (needs ../shared/data)', () => {
+describe('examples/convert-llama2c.ts', () => {
   it('writes a model that tells the story which transformers tells with it', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'drmas-stories-'));
     const log = vi.spyOn(console, 'log').mockImplementation(() => {});

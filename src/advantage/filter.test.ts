@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../test/goldens.js';
+import { golden } from '../../test/goldens.js';
 import { filterGroups, keptGroups } from './filter.js';
 
 describe('filterGroups', () => {
@@ -19,7 +19,7 @@ describe('filterGroups', () => {
     expect(filterGroups([0.1 + 0.2, 0.3], { groupSize: 2 })).toEqual([]);
   });
 
-  it.skipIf(goldensMissing)('agrees with the original (needs ../shared/goldens)', () => {
+  it('agrees with the original', () => {
     type Case = { params: { groupSize: number; lastTry: boolean }; rewards: number[]; keptIndices: number[] };
     for (const { params, rewards, keptIndices } of golden<{ cases: Case[] }>('advantages/filter_groups.json').cases) {
       expect(filterGroups(rewards, params)).toEqual(keptIndices);

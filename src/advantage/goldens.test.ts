@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { golden, goldenFiles, goldensMissing } from '../../test/goldens.js';
+import { golden, goldenFiles } from '../../test/goldens.js';
 import type { TurnRecord } from '../core/advantage.js';
 import { estimateAdvantages, estimateReturns } from './estimate.js';
 import type { Estimator } from './estimator.js';
@@ -73,7 +73,7 @@ function turnsOf({ turns, params }: Case): TurnRecord[] {
   }));
 }
 
-describe.skipIf(goldensMissing)('advantages agree with the originals (needs ../shared/goldens)', () => {
+describe('advantages agree with the originals', () => {
   it('every file is used: here, by the filter, and by the KL term', () => {
     const others = ['grpo_passk', 'filter_groups', 'kl_in_reward'];
     expect(goldenFiles('advantages')).toEqual([...Object.keys(files), ...others].map((name) => `${name}.json`).sort());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../test/goldens.js';
+import { golden } from '../../test/goldens.js';
 import type { TrainingSample } from '../core/sample.js';
 import { createReferenceKernels } from '../tensor/reference/reference.js';
 import { aggregateLoss, aggregationWeights, normalizerOfRows } from './aggregate.js';
@@ -58,7 +58,7 @@ function check(golden: PolicyCase, spec: LossSpec) {
   }
 }
 
-describe.skipIf(goldensMissing)('losses agree with the originals (needs ../shared/goldens)', () => {
+describe('losses agree with the originals', () => {
   it('PPO clip, dual clip, every aggregation', () => {
     for (const one of cases<PolicyCase>('policy')) check(one, specOf(one.params));
   });
@@ -148,15 +148,15 @@ describe.skipIf(goldensMissing)('losses agree with the originals (needs ../share
       const { entropyCoef, klCoef, klKind, temperature } = one.params;
       const loss = specOf(one.params);
       // A prompt of one token that nothing predicts; entry t of a row then belongs to token t + 1.
-      const after = (row: readonly number[]) => Float32Array.from([0, ...row]);
+      const shifted = (row: readonly number[]) => Float32Array.from([0, ...row]);
       const samples = one.mask.map((mask, r): TrainingSample => {
         const labels = one.labels[r] ?? [];
         return {
           tokens: Int32Array.from([0, ...labels]),
           mask: Uint8Array.from([0, ...mask]),
-          behaviourLogprobs: after(one.oldLogprobs[r] ?? []),
-          referenceLogprobs: after(one.refLogprobs[r] ?? []),
-          advantages: after(one.advantages[r] ?? []),
+          behaviourLogprobs: shifted(one.oldLogprobs[r] ?? []),
+          referenceLogprobs: shifted(one.refLogprobs[r] ?? []),
+          advantages: shifted(one.advantages[r] ?? []),
           temperature,
           policyVersion: 0,
           agent: `row ${r}`,
@@ -181,8 +181,8 @@ describe.skipIf(goldensMissing)('losses agree with the originals (needs ../share
         const targets = sample.tokens.slice(1);
         const inverse = new Float32Array(count).fill(1 / temperature);
         kernels.tokenLogprobs(logprobs, normaliser, entropy, logits, targets, inverse, count, vocabSize);
-        const dLogprobs = objective.gradient(i, after([...logprobs])).slice(1);
-        const dEntropy = objective.entropyGradient?.(i, after([...entropy])).slice(1) ?? new Float32Array(count);
+        const dLogprobs = objective.gradient(i, shifted([...logprobs])).slice(1);
+        const dEntropy = objective.entropyGradient?.(i, shifted([...entropy])).slice(1) ?? new Float32Array(count);
         kernels.tokenEntropyBackward(
           logits,
           dLogprobs,

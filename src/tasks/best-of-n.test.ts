@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../test/goldens.js';
+import { golden } from '../../test/goldens.js';
 import { bestOfN, majorityOfN, worstOfN } from './best-of-n.js';
 import { majorityAtK } from './metrics.js';
 
@@ -59,7 +59,7 @@ it('refuses what it cannot answer', () => {
   expect(() => majorityOfN(['a'], 'a', 1.5)).toThrow('got 1.5');
 });
 
-it.skipIf(goldensMissing)('agree with the exact figures (needs ../shared/goldens)', () => {
+it('agree with the exact figures', () => {
   type At = { bestExact: number; worstExact: number; majorityExact: number };
   type Case = { scores: number[]; predictions: string[]; reference: string; at: Record<string, At> };
   for (const one of golden<{ cases: Case[] }>('estimators/best_of.json').cases)

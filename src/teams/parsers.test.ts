@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { golden } from '../../test/goldens.js';
 import { boxed, integer, oneOf, tagged } from './parsers.js';
 
 describe('oneOf', () => {
@@ -56,6 +57,12 @@ describe('tagged', () => {
       '<find>b</find>',
     ])
       expect(query(text), text).toBeUndefined();
+  });
+
+  it('agrees with the original', () => {
+    type Case = { text: string; answer: string | null };
+    const { extraction } = golden<{ extraction: Case[] }>('grading/qa.json');
+    for (const { text, answer } of extraction) expect(tagged('answer')(text), text).toBe(answer ?? undefined);
   });
 
   it('refuses a name that could not stand in a tag', () => {

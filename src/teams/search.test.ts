@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
@@ -184,9 +183,9 @@ describe('the search team', () => {
   });
 });
 
-const hotpot = join(import.meta.dirname, '../../../shared/data/hotpotqa-mini');
+const hotpot = join(import.meta.dirname, '../../test/fixtures/hotpotqa');
 
-describe.skipIf(!existsSync(hotpot))('HotpotQA-mini (skipped where ../shared is missing)', () => {
+describe('HotpotQA', () => {
   it('is played from its files: searched by the question, answered from what was found', async () => {
     const passages = (await readCorpus(join(hotpot, 'corpus.jsonl'))).slice(0, 500);
     const team = searchTeam({ retriever: bm25Retriever(passages), onEmptyQuery: 'question', topk: 5 });

@@ -11,7 +11,7 @@ import { takeTensor } from '../../src/model/formats/place.js';
 import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
-import { golden, goldenPath, goldensMissing } from '../goldens.js';
+import { golden, goldenModels, goldenPath } from '../goldens.js';
 
 interface GoldenModel {
   readonly logits: readonly { readonly ids: number[]; readonly tensor: string; readonly argmax: number[] }[];
@@ -66,93 +66,90 @@ async function load(kernels: Kernels, name: string) {
   };
 }
 
-/** What every kernel set must make of the checkpoints beside the repository. */
+/** What every set of kernels must make of the checkpoints among the goldens. */
 export function checkpointContract(name: string, create: () => Kernels): void {
-  describe.skipIf(goldensMissing).each(['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'])(
-    `%s on ${name} kernels (needs ../shared/goldens)`,
-    (checkpoint) => {
-      const ready = goldensMissing ? undefined : load(create(), checkpoint);
-      const subject = () => ready as NonNullable<typeof ready>;
+  describe.each(goldenModels)(`%s on ${name} kernels`, (checkpoint) => {
+    const loaded = load(create(), checkpoint);
+    const subject = () => loaded;
 
-      it('has the logits', async () => {
-        const { policy, expected, tensor } = await subject();
-        for (const { ids, tensor: key } of expected.logits) {
-          expect(furthest(policy.logits(Int32Array.from(ids)), tensor(key))).toBeLessThan(1e-4);
-        }
+    it('has the logits', async () => {
+      const { policy, expected, tensor } = await subject();
+      for (const { ids, tensor: key } of expected.logits) {
+        expect(furthest(policy.logits(Int32Array.from(ids)), tensor(key))).toBeLessThan(1e-4);
+      }
+    });
+
+    it('continues greedily in the same words', async () => {
+      const { policy, config, expected } = await subject();
+      const { prompt, generated } = expected.greedy;
+      const kernels = create();
+      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      sampler.load('policy', policy.trained, 0);
+      const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
+      sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
+      let results = sampler.step();
+      while (results.length === 0) results = sampler.step();
+      expect(results[0]?.tokens).toEqual(generated);
+    });
+
+    it('gives a continuation its log-probs and entropies', async () => {
+      const { policy, expected } = await subject();
+      const { prompt, continuation, logprobs, entropies, logprobsAtTemperature } = expected.continuation;
+      const tokens = Int32Array.from([...prompt, ...continuation]);
+      const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
+      const score = (temperature: number) => policy.score([{ tokens, mask, temperature }]);
+      const { logprobs: rows, entropySum } = score(1);
+      expect(furthest((rows[0] as Float32Array).subarray(prompt.length), logprobs)).toBeLessThan(1e-4);
+      expect(Math.abs(entropySum - entropies.reduce((a, b) => a + b))).toBeLessThan(1e-3);
+      for (const [temperature, row] of Object.entries(logprobsAtTemperature)) {
+        const scores = score(Number(temperature)).logprobs[0] as Float32Array;
+        expect(furthest(scores.subarray(prompt.length), row), temperature).toBeLessThan(2e-4);
+      }
+    });
+
+    it('has the cross-entropy, the gradient of every parameter, and the AdamW steps of torch', async () => {
+      const { policy, expected, tensor, named } = await subject();
+      const { batch, loss, targetTokens, globalGradNorm } = expected.crossEntropy;
+      const sequences = batch.map(({ ids, lossMask }): Sequence => {
+        // Nothing predicts the first token, whatever its mask says.
+        const mask = Uint8Array.from(lossMask, (written, t) => (t === 0 ? 0 : written));
+        return { tokens: Int32Array.from(ids), mask, temperature: 1 };
       });
+      const step = () => {
+        const { logprobs, predicted } = policy.accumulate(sequences, (indices) =>
+          indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(-1 / targetTokens)),
+        );
+        expect(predicted).toBe(targetTokens);
+        return -logprobs.reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0) / targetTokens;
+      };
+      expect(Math.abs(step() - loss) / loss).toBeLessThan(1e-5);
+      for (const { name: parameter, data } of named(policy.gradient)) {
+        const theirs = tensor(`grad.${parameter}`);
+        const difference = norm(data.map((x, i) => x - (theirs[i] as number)));
+        expect(difference / norm(theirs), parameter).toBeLessThan(1e-4);
+        expect(furthest(data, theirs), parameter).toBeLessThan(1e-4 * Math.max(...theirs.map(Math.abs)));
+      }
+      expect(Math.abs(norm(policy.gradient) / globalGradNorm - 1)).toBeLessThan(1e-4);
 
-      it('continues greedily in the same words', async () => {
-        const { policy, config, expected } = await subject();
-        const { prompt, generated } = expected.greedy;
-        const kernels = create();
-        const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
-        sampler.load('policy', policy.trained, 0);
-        const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
-        sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
-        let results = sampler.step();
-        while (results.length === 0) results = sampler.step();
-        expect(results[0]?.tokens).toEqual(generated);
-      });
-
-      it('gives a continuation its log-probs and entropies', async () => {
-        const { policy, expected } = await subject();
-        const { prompt, continuation, logprobs, entropies, logprobsAtTemperature } = expected.continuation;
-        const tokens = Int32Array.from([...prompt, ...continuation]);
-        const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
-        const score = (temperature: number) => policy.score([{ tokens, mask, temperature }]);
-        const { logprobs: rows, entropySum } = score(1);
-        expect(furthest((rows[0] as Float32Array).subarray(prompt.length), logprobs)).toBeLessThan(1e-4);
-        expect(Math.abs(entropySum - entropies.reduce((a, b) => a + b))).toBeLessThan(1e-3);
-        for (const [temperature, row] of Object.entries(logprobsAtTemperature)) {
-          const own = score(Number(temperature)).logprobs[0] as Float32Array;
-          expect(furthest(own.subarray(prompt.length), row), temperature).toBeLessThan(2e-4);
-        }
-      });
-
-      it('has the cross-entropy, the gradient of every parameter, and the AdamW steps of torch', async () => {
-        const { policy, expected, tensor, named } = await subject();
-        const { batch, loss, targetTokens, globalGradNorm } = expected.crossEntropy;
-        const sequences = batch.map(({ ids, lossMask }): Sequence => {
-          // Nothing predicts the first token, whatever its mask says.
-          const mask = Uint8Array.from(lossMask, (written, t) => (t === 0 ? 0 : written));
-          return { tokens: Int32Array.from(ids), mask, temperature: 1 };
-        });
-        const step = () => {
-          const { logprobs, predicted } = policy.accumulate(sequences, (indices) =>
-            indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(-1 / targetTokens)),
-          );
-          expect(predicted).toBe(targetTokens);
-          return -logprobs.reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0) / targetTokens;
-        };
-        expect(Math.abs(step() - loss) / loss).toBeLessThan(1e-5);
-        for (const { name: parameter, data } of named(policy.gradient)) {
-          const theirs = tensor(`grad.${parameter}`);
-          const difference = norm(data.map((x, i) => x - (theirs[i] as number)));
-          expect(difference / norm(theirs), parameter).toBeLessThan(1e-4);
-          expect(furthest(data, theirs), parameter).toBeLessThan(1e-4 * Math.max(...theirs.map(Math.abs)));
-        }
-        expect(Math.abs(norm(policy.gradient) / globalGradNorm - 1)).toBeLessThan(1e-4);
-
-        const { lr, beta1, beta2, eps, weightDecay, clipGradNorm, losses } = expected.adamw;
-        const optimizer = { type: 'adamw', learningRate: lr, beta1, beta2, epsilon: eps, weightDecay } as const;
-        const settings = { optimizer, clipNorm: clipGradNorm ?? 0 };
-        // The originals' norms are those of the weights that give the last loss.
-        const measured = [loss];
-        while (measured.length < losses.length) {
-          expect(policy.optimStep(settings).applied).toBe(true);
-          measured.push(step());
-        }
-        for (const [i, value] of losses.entries())
-          expect(Math.abs((measured[i] as number) / value - 1)).toBeLessThan(1e-5);
-        for (const { name: parameter, data } of named(policy.trained)) {
-          const length = expected.adamw.parameterNormsAfter[parameter] as number;
-          const sum = expected.adamw.parameterSumsAfter[parameter] as number;
-          expect(Math.abs(norm(data) / length - 1), parameter).toBeLessThan(5e-5);
-          expect(Math.abs(data.reduce((a, b) => a + b, 0) - sum), parameter).toBeLessThan(
-            5e-5 * length * Math.sqrt(data.length),
-          );
-        }
-      });
-    },
-  );
+      const { lr, beta1, beta2, eps, weightDecay, clipGradNorm, losses } = expected.adamw;
+      const optimizer = { type: 'adamw', learningRate: lr, beta1, beta2, epsilon: eps, weightDecay } as const;
+      const settings = { optimizer, clipNorm: clipGradNorm ?? 0 };
+      // The originals' norms are those of the weights that give the last loss.
+      const measured = [loss];
+      while (measured.length < losses.length) {
+        expect(policy.optimStep(settings).applied).toBe(true);
+        measured.push(step());
+      }
+      for (const [i, value] of losses.entries())
+        expect(Math.abs((measured[i] as number) / value - 1)).toBeLessThan(1e-5);
+      for (const { name: parameter, data } of named(policy.trained)) {
+        const length = expected.adamw.parameterNormsAfter[parameter] as number;
+        const sum = expected.adamw.parameterSumsAfter[parameter] as number;
+        expect(Math.abs(norm(data) / length - 1), parameter).toBeLessThan(5e-5);
+        expect(Math.abs(data.reduce((a, b) => a + b, 0) - sum), parameter).toBeLessThan(
+          5e-5 * length * Math.sqrt(data.length),
+        );
+      }
+    });
+  });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { goldenFiles, goldenPath, goldensMissing } from '../goldens.js';
+import { goldenFiles, goldenPath } from '../goldens.js';
 
 const remote = inject('remote');
 const parity = (name: string) => fileURLToPath(new URL(`../parity/${name}`, import.meta.url));
@@ -28,7 +28,7 @@ describe.skipIf('unavailable' in remote)('saved files', () => {
     console.log(stdout.trim());
   };
 
-  const families = goldensMissing ? [] : goldenFiles('models').map((name) => goldenPath(`models/${name}`));
+  const families = goldenFiles('models').map((name) => goldenPath(`models/${name}`));
   const directories = [model, ...families];
   it.each(directories)('of a model are loaded by transformers: %s', async (directory) => {
     const to = join(root, `model-${directories.indexOf(directory)}`);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { golden, goldenPath, goldensMissing } from '../../../test/goldens.js';
+import { golden, goldenModels, goldenPath } from '../../../test/goldens.js';
 import { bfloat16Header } from '../../../test/support/bfloat16-checkpoint.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, BackendError, CheckpointError } from '../../core/errors.js';
@@ -167,8 +167,8 @@ describe('loadTokenizer', () => {
   });
 });
 
-describe.skipIf(goldensMissing)('checkpoints of Hugging Face (needs ../shared/goldens)', () => {
-  it.each(['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'])('%s continues as there, also when saved', async (name) => {
+describe('checkpoints of Hugging Face', () => {
+  it.each(goldenModels)('%s continues as there, also when saved', async (name) => {
     const policy = await loadPolicy(goldenPath(`models/${name}`));
     const { greedy, continuation } = golden<{
       readonly greedy: { readonly prompt: number[]; readonly generated: number[] };
@@ -212,7 +212,7 @@ const large = { ...config, vocabSize: 32_768, width: 512, layers: 12, headDim: 1
 describe.skipIf(process.platform !== 'linux')('loading a model (measured in /proc)', () => {
   it('takes the memory of its weights and of a few pieces of its file; saving it, of one copy more', async () => {
     const path = await writeZeros(join(directory, 'large'), large);
-    const script = fileURLToPath(new URL('../../test/support/load-memory.ts', import.meta.url));
+    const script = fileURLToPath(new URL('../../../test/support/load-memory.ts', import.meta.url));
     const { stdout } = await promisify(execFile)('node', ['--import', 'tsx', script, path, `${path}-copy`]);
     const { before, loaded, saved } = JSON.parse(stdout) as Record<'before' | 'loaded' | 'saved', number>;
     const weights = 2 * parameterCount(large); // they stay in bfloat16

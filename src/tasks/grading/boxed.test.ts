@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../../test/goldens.js';
+import { golden } from '../../../test/goldens.js';
 import { extractBoxed } from './boxed.js';
 
 describe('extractBoxed', () => {
@@ -21,7 +21,7 @@ describe('extractBoxed', () => {
     expect(performance.now() - started).toBeLessThan(1000);
   });
 
-  it.skipIf(goldensMissing)('agrees with the original (needs ../shared/goldens)', () => {
+  it('agrees with the original', () => {
     type Case = { text: string; answer: string | null };
     for (const { text, answer } of golden<{ cases: Case[] }>('grading/boxed.json').cases) {
       expect(extractBoxed(text), text).toBe(answer);

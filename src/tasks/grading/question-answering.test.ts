@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../../test/goldens.js';
+import { golden } from '../../../test/goldens.js';
 import { exactMatch, normalizeAnswer, tokenF1 } from './question-answering.js';
 
 describe('question answering', () => {
@@ -25,11 +25,11 @@ describe('question answering', () => {
     expect(tokenF1('', 'x')).toBe(0);
   });
 
-  it.skipIf(goldensMissing)('agrees with SQuAD and Search-R1 (needs ../shared/goldens)', () => {
-    type Pair = { prediction: string; golds: string[]; normalized: string; squadExact: number; squadF1: number };
+  it('agrees with SQuAD and Search-R1', () => {
+    type Pair = { prediction: string; golds: string[]; normalized: string; exactMatch: number; squadF1: number };
     for (const pair of golden<{ pairs: Pair[] }>('grading/qa.json').pairs) {
       expect(normalizeAnswer(pair.prediction)).toBe(pair.normalized);
-      expect(Number(exactMatch(pair.prediction, pair.golds)), pair.prediction).toBe(pair.squadExact);
+      expect(Number(exactMatch(pair.prediction, pair.golds)), pair.prediction).toBe(pair.exactMatch);
       expect(tokenF1(pair.prediction, pair.golds), pair.prediction).toBeCloseTo(pair.squadF1, 12);
     }
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { golden, goldensMissing } from '../../../test/goldens.js';
+import { golden } from '../../../test/goldens.js';
 import { tinyRecipe } from '../../../test/support/tiny-run.js';
 import { adapted, KlCoefficients, meanKl, tokenKl } from './kl-penalty.js';
 
@@ -21,7 +21,7 @@ interface Case {
 
 const kinds = { kl: 'k1', abs: 'abs', mse: 'k2', low_var_kl: 'k3' } as const;
 
-describe.skipIf(goldensMissing)('the KL in the reward, as the paper has it', () => {
+describe('the KL in the reward, as the paper has it', () => {
   it('prices tokens, averages and moves its coefficient alike', () => {
     const { cases } = golden<{ cases: Case[] }>('advantages/kl_in_reward.json');
     for (const { id, params, turns, tokenRewards, meanKl: expected, coefAfter } of cases) {
