@@ -1,11 +1,12 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { EXPORT_FORMATS } from '../backends/backend-declaration.js';
 import { DrmasError, messageOf } from '../core/errors.js';
 import { packageVersion } from '../platform/package-version.js';
 import type { CommandContext } from './command-context.js';
 import { type AblateFlags, ablateCommand } from './commands/ablate-command.js';
 import { doctorCommand } from './commands/doctor-command.js';
 import { type EvaluateFlags, evaluateCommand } from './commands/evaluate-command.js';
-import { type ExportFlags, exportCommand, exportFormats } from './commands/export-command.js';
+import { type ExportFlags, exportCommand } from './commands/export-command.js';
 import { initCommand } from './commands/init-command.js';
 import { type InspectFlags, inspectCommand } from './commands/inspect-command.js';
 import { type ProbeFlags, probeCommand } from './commands/probe-command.js';
@@ -167,7 +168,7 @@ function commands(context: CommandContext, settle: (command: Promise<number>) =>
     .option('--step <n>', 'checkpoint of this step (default: the last)', atLeast(0))
     .addOption(
       new Option('--format <format>', 'hf: a whole model, an adapter merged into its base; peft: the adapter')
-        .choices(exportFormats)
+        .choices(EXPORT_FORMATS)
         .default('hf'),
     )
     .addHelpText(

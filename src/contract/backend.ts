@@ -1,5 +1,5 @@
 /**
- * The contract between the training loop and whatever holds the models. Shaped like the Tinker training protocol: the loss
+ * The contract between the training loop and whatever holds the models. Shaped like a training protocol over a network: the loss
  * is named, token advantages and behaviour log-probs come from the client, every call is submitted and awaited separately.
  */
 import type { TrainingSample, ValueSample } from '../core/sample.js';

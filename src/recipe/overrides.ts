@@ -1,4 +1,5 @@
 /** `--set a.b.c=value`: changes to single leaves of a recipe. */
+import { backendKeyVariables } from '../backends/registry.js';
 import { RecipeError } from '../core/errors.js';
 import { shown } from './explain.js';
 
@@ -24,7 +25,7 @@ export function parseOverride(text: string): Override {
   const value = parseValue(text.slice(at + 1));
   if (path.at(-1) === 'apiKey' || (isPlain(value) && 'apiKey' in value))
     throw new RecipeError(
-      `overrides are kept in recipe.json; set ${first === 'backend' ? 'TINKER_API_KEY' : 'OPENAI_API_KEY'} in the environment instead`,
+      `overrides are kept in recipe.json; set ${first === 'backend' ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
       path.join('.'),
     );
   return { path: [first, ...rest], value };

@@ -1,8 +1,6 @@
 /** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
 import { z } from 'zod';
-import type { BackendSpec } from '../backends/spec.js';
-import { PROFILE_NAMES } from '../backends/tinker/server-profile.js';
-import { Secret } from '../core/secret.js';
+import { backendSchema } from '../backends/registry.js';
 import { completeModel } from '../model/model-spec.js';
 import { estimatorSchema, filterSchema, lossSchema, modelSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
@@ -123,34 +121,6 @@ const evaluationSchema = z.strictObject({
     })
     .optional(),
 });
-
-const backendSchema = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('embedded'),
-    /** Training keeps only each layer's input and computes the rest again: less memory, more time, the same gradients. */
-    recompute: z.boolean().default(false),
-  }),
-  z.strictObject({
-    type: z.literal('tinker'),
-    url: z.url({ protocol: /^https?$/, error: 'expected the URL of a server, such as http://127.0.0.1:8000' }),
-    /** Becomes a value that JSON does not show. */
-    apiKey: z
-      .string()
-      .min(1)
-      .transform((text) => new Secret(text))
-      .optional(),
-    /** Measured at the start, or that of a known server. */
-    profile: z.enum(['auto', ...PROFILE_NAMES]).default('auto'),
-    /** The server's names of models by their path in the recipe. */
-    models: z.record(z.string(), z.string().min(1)).default({}),
-    /** Sampling requests in flight. */
-    concurrency: count.default(64),
-    /** Updates between savings on the server, from which a lost model is made again. */
-    saveEvery: count.default(10),
-    /** A result that takes longer has failed. */
-    deadlineSeconds: positive.default(1800),
-  }),
-]) satisfies z.ZodType<BackendSpec>;
 
 /** The member of each union that is taken when a recipe names none. */
 export const defaultChoices = {

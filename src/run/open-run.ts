@@ -1,6 +1,6 @@
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
-import { capabilitiesOf, openBackend } from '../backends/open.js';
+import { backendOf } from '../backends/registry.js';
 import type { BaseSpec, PolicySpec } from '../contract/weights.js';
 import type { Clock } from '../core/clock.js';
 import { RecipeError } from '../core/errors.js';
@@ -28,7 +28,7 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
   ]);
   for (const [split, set] of Object.entries({ train, test }))
     if (set.size < 1) throw new RecipeError(`there are no tasks`, `tasks.${split}`);
-  requireCapabilities(recipe, capabilitiesOf(recipe.backend), purpose);
+  requireCapabilities(recipe, backendOf(recipe.backend).capabilities, purpose);
   checkModels(recipe);
   checkEstimator(recipe);
   checkReferences(recipe);
@@ -70,7 +70,7 @@ export async function openStage(asked: Recipe, tasks: Tasks, options: StageOptio
   const { threads, files, clock, signal, onNotice, onWarning, purpose } = options;
   const { recipe, commits } = await withModels(asked, options);
   const specs = policySpecs(recipe, asked);
-  const backend = await openBackend(recipe.backend, {
+  const backend = await backendOf(recipe.backend).open(recipe.backend, {
     threads,
     files,
     policies: Object.values(specs),
@@ -127,7 +127,7 @@ async function withModels(
   { signal, onNotice, commits: wanted }: StageOptions,
 ): Promise<{ readonly recipe: Recipe; readonly commits: Commits }> {
   const { policies, assign, backend } = recipe;
-  const files = capabilitiesOf(backend).localWeights ? 'all' : 'tokenizer';
+  const files = backendOf(backend).capabilities.localWeights ? 'all' : 'tokenizer';
   const options = { files, signal, onProgress: onNotice, commits: wanted } as const;
   const { settings, commits } = await withLocalModels({ policies, assign }, options);
   return { recipe: { ...recipe, ...settings }, commits };

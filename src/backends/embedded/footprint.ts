@@ -1,4 +1,4 @@
-/** How much memory the engine takes for a policy, from its sizes alone. */
+/** The memory that the engine takes, from the sizes of models alone. */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import type { OptimizerSettings } from '../../contract/optimizer.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/adapter.js';
@@ -6,18 +6,9 @@ import { DEFAULT_BATCH_ROWS, logitRows } from '../../model/decoder/decoder.js';
 import { cacheShape } from '../../model/decoder/key-value-cache.js';
 import type { MatrixKind } from '../../model/decoder/packed.js';
 import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/parameters.js';
+import type { Footprint, MemoryPlan, PlannedPolicy } from '../backend-declaration.js';
 
 const FLOAT = 4;
-
-/** Bytes, all but the odd block. */
-export interface Footprint {
-  /** What is trained: the weights, the copies that passes read, that the sampler has, that were published last. */
-  readonly weights: number;
-  readonly gradients: number;
-  readonly optimizer: number;
-  /** Of one batch through forward and backward pass, and of prompts that are played. */
-  readonly activations: number;
-}
 
 export interface FootprintRequest {
   readonly config: DecoderConfig;
@@ -29,6 +20,31 @@ export interface FootprintRequest {
   readonly longest: number;
   /** Layers are computed again in the backward pass; only their inputs are kept. */
   readonly recompute: boolean;
+}
+
+/** Memory of a run: bases are held once for all adapters on them, and so is the cache that plays them. */
+export function memoryPlan(
+  { recompute }: { readonly recompute: boolean },
+  planned: readonly PlannedPolicy[],
+  longest: number,
+): MemoryPlan {
+  const policies: Record<string, Footprint> = {};
+  const bases = new Map<string, { readonly config: DecoderConfig; readonly kept: MatrixKind }>();
+  let [cache, trained] = [0, 0];
+  for (const { name, config, adapter, optimizer, agents } of planned) {
+    if (config === undefined) continue;
+    const request = { config, adapter: adapter?.settings, optimizer, agents, longest, recompute };
+    const footprint = policyFootprint(request);
+    policies[name] = footprint;
+    trained += Object.values(footprint).reduce((sum, bytes) => sum + bytes, 0);
+    if (adapter === undefined) cache += cacheFootprint(config, longest);
+    else bases.set(adapter.base, { config, kept: adapter.kept });
+  }
+  if (planned.some(({ config }) => config === undefined)) return { policies };
+  const shared = [...bases.values()];
+  const baseBytes = shared.reduce((sum, { config, kept }) => sum + baseFootprint(config, kept), 0);
+  cache += shared.reduce((sum, { config }) => sum + cacheFootprint(config, longest), 0);
+  return { policies, total: { bases: baseBytes, cache, total: trained + baseBytes + cache } };
 }
 
 export function policyFootprint({ config, adapter, optimizer, agents, ...batch }: FootprintRequest): Footprint {

@@ -1,25 +1,20 @@
-import { cp } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { loadPolicy } from '../../backends/embedded/load-policy.js';
-import { holdsAdapter, locateBase, openAdapter, openPolicy } from '../../backends/embedded/state-files.js';
+import type { ExportFormat } from '../../backends/backend-declaration.js';
+import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
-import { readAdapterDescription } from '../../model/formats/peft.js';
 import { nodeFiles } from '../../platform/node-files.js';
-import { suggestion } from '../../recipe/explain.js';
+import { shown, suggestion } from '../../recipe/explain.js';
+import { isPlain } from '../../recipe/overrides.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { writeDirectory } from '../../store/write-directory.js';
 import type { CommandContext } from '../command-context.js';
-import { isRemote, writeRemoteAdapter } from './remote-adapter.js';
-
-/** `hf`: a whole model; `peft`: an adapter. */
-export const exportFormats = ['hf', 'peft'] as const;
 
 export interface ExportFlags {
   readonly agent: string;
   readonly to: string;
   readonly step?: number;
-  readonly format: (typeof exportFormats)[number];
+  readonly format: ExportFormat;
 }
 
 /** `drmas export <run> --agent NAME --to DIR`: an agent's policy as a directory of its own, without the optimiser. */
@@ -29,30 +24,33 @@ export async function exportCommand(context: CommandContext, path: string, flags
   const policy = policyOf(record.resolved.assign, agent);
   const checkpoint = await checkpointOf(path, step);
   const from = join(checkpoint.directory, policy);
-  const remote = await isRemote(from);
-  if (remote && format !== 'peft')
-    throw new RunError(`policy '${policy}' is an adapter that a server keeps, its base is not here: --format peft`);
-  const adapter = remote || (await holdsAdapter(nodeFiles, from));
-  if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
-  if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
-  await create(to, async (directory) => {
-    if (remote) await writeRemoteAdapter(from, directory, { policy, resolved: record.resolved }, context.environment);
-    else if (adapter && format === 'hf') await merged(from, directory);
-    else await copied(from, directory, adapter);
+  const prepared = await backendOfRun(record.resolved).prepareExport({
+    policy,
+    from,
+    format,
+    settings: entryOf(record.resolved.policies, policy),
+    environment: context.environment,
   });
+  await create(to, (directory) => prepared.write(directory));
   const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
   const names = await nodeFiles.list(to);
   const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
-  if (format === 'peft') lines.push(...howToAdapt(to, await baseOf(to, remote), agent));
+  if (format === 'peft') lines.push(...howToAdapt(to, await prepared.baseOf(to), agent));
   else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
   for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
   return 0;
 }
 
-/** The base's directory, or what the server's side calls it. */
-async function baseOf(to: string, remote: boolean): Promise<string> {
-  if (!remote) return locateBase(nodeFiles, to);
-  return (await readAdapterDescription(nodeFiles, to)).base ?? '';
+/** The backend that trained a run, by what the run recorded. @throws RunError */
+function backendOfRun({ backend }: Readonly<Record<string, unknown>>) {
+  const type = entryOf(backend, 'type');
+  const row = typeof type === 'string' ? backendNamed(type) : undefined;
+  if (row === undefined) throw new RunError(`the run was trained on a backend that there is not: ${shown(type)}`);
+  return row;
+}
+
+function entryOf(section: unknown, key: string): unknown {
+  return isPlain(section) ? section[key] : undefined;
 }
 
 /** @throws RunError naming the agents that there are */
@@ -86,24 +84,6 @@ async function create(to: string, fill: (directory: string) => Promise<void>): P
   } catch (error) {
     if (error instanceof DrmasError) throw error;
     throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
-  }
-}
-
-/** The same files, once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
-async function copied(from: string, directory: string, adapter: boolean): Promise<void> {
-  const whole = adapter ? await locateBase(nodeFiles, from) : from;
-  const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });
-  if (adapter) await openAdapter(nodeFiles, from, config, { optimizer: false });
-  await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
-}
-
-/** The adapter folded into its base. */
-async function merged(from: string, directory: string): Promise<void> {
-  const policy = await loadPolicy(from, { threads: 1 });
-  try {
-    await policy.save(directory, { merge: true });
-  } finally {
-    await policy.dispose();
   }
 }
 

@@ -6,7 +6,7 @@ import { labelled } from './start-printer.js';
 import { byteText, grouped, short, table, wrap } from './text-layout.js';
 
 export function planLines(plan: RunPlan, width: number): string[] {
-  const { recipe, backend, steps, tokens, agents, memory, notes } = plan;
+  const { recipe, backend, steps, tokens, agents, memory, memoryElsewhere, notes } = plan;
   const { episodes } = tokens;
   const head = [
     ['recipe', `${recipe}, on the backend '${backend}'; nothing is started`],
@@ -40,7 +40,7 @@ export function planLines(plan: RunPlan, width: number): string[] {
     ...table(policyRows(plan)),
     ...wrap('a step; written: where every answer has all of its maxTokens', width),
     '',
-    ...(backend === 'embedded' ? table(memoryRows(plan)) : wrap(remoteText(plan), width)),
+    ...(memoryElsewhere === undefined ? table(memoryRows(plan)) : wrap(memoryElsewhere, width)),
     '',
     ...notes.flatMap((note) => wrap(note, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))),
   ];
@@ -66,13 +66,4 @@ function memoryRows({ policies }: RunPlan): string[][] {
     return [[policy, ...[weights, gradients, optimizer, activations].map(byteText)]];
   });
   return rows.length === 0 ? [] : [['memory', 'weights', 'gradients', 'optimizer', 'activations'], ...rows];
-}
-
-/** Of a server only what every one needs is known here. */
-function remoteText({ policies }: RunPlan): string {
-  const known = Object.values(policies).filter((policy) => policy !== undefined);
-  const trained = known.reduce((sum, policy) => sum + policy.trained, 0);
-  const largest = Math.max(0, ...known.map(({ whole }) => whole));
-  if (known.length === 0) return "memory is the server's";
-  return `on the server: a base of ${byteText(2 * largest)} in 16 bits, ${byteText(16 * trained)} for adapters, gradients and AdamW in 32 bits, and what it computes with`;
 }

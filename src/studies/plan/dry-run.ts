@@ -1,19 +1,15 @@
 /** What a run will take, before anything of it exists: no file is written, no backend started, no model asked. */
-import { baseFootprint, cacheFootprint, type Footprint, policyFootprint } from '../../backends/embedded/footprint.js';
+import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
-import { readBase } from '../../backends/tinker/remote-base.js';
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import { backendOf } from '../../backends/registry.js';
+import type { AdapterSettings } from '../../contract/architecture.js';
 import type { Generation, SampleBackend } from '../../contract/sampling.js';
 import type { Episode } from '../../core/episode.js';
 import { HubError } from '../../core/errors.js';
 import { mean } from '../../core/statistics.js';
-import type { Tokenizer } from '../../core/tokenizer.js';
 import { adapterParameterCount } from '../../model/decoder/adapter.js';
-import type { MatrixKind } from '../../model/decoder/packed.js';
 import { parameterCount } from '../../model/decoder/parameters.js';
-import { readConfig } from '../../model/formats/config.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
-import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
 import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/model-spec.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../platform/node-files.js';
@@ -34,7 +30,7 @@ export interface PolicyPlan {
   /** Trained ones, and those of the model that is trained or adapted. */
   readonly trained: number;
   readonly whole: number;
-  /** In this process, with the embedded backend. */
+  /** Missing where a server computes. */
   readonly memory?: Footprint;
 }
 
@@ -46,19 +42,16 @@ export interface RunPlan {
   readonly tokens: TokenBudget & { readonly warmStart: number };
   /** Undefined where the model's sizes are not known here. */
   readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
-  /** Bytes in this process with the embedded backend: bases that adapters share, keys and values, and all together. */
-  readonly memory?: { readonly bases: number; readonly cache: number; readonly total: number };
+  /** Bytes in this process: bases that adapters share, keys and values, and all together. Missing where a server computes. */
+  readonly memory?: MemoryPlan['total'];
+  /** A sentence about the memory of a server that computes. */
+  readonly memoryElsewhere?: string;
   /** What the figures rest on, and what is missing. */
   readonly notes: readonly string[];
 }
 
 /** A model as far as it can be known without a download. */
-interface KnownModel {
-  readonly tokenizer: Tokenizer;
-  readonly context: number;
-  readonly config: DecoderConfig | undefined;
-  /** What its matrices are kept in where nothing trains them, as far as its config.json says. */
-  readonly kept?: MatrixKind;
+interface KnownModel extends SizedModel {
   /** What is not known of it, and why. */
   readonly unknown?: string | undefined;
   /** Where it is an adapter on that. */
@@ -79,10 +72,13 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
   const use = agentUse(recipe, episodes);
   const lengths = episodes.flatMap(({ turns }) => turns.map(({ prompt, response }) => prompt.length + response.length));
   const longest = Math.max(0, ...lengths);
+  const row = backendOf(recipe.backend);
+  const memory = row.plan.memory(recipe.backend, plannedPolicies(recipe, models), longest);
   const policies = Object.fromEntries(
-    Object.keys(recipe.policies).map((policy) => [policy, policyPlan(recipe, policy, models, longest)]),
+    Object.keys(recipe.policies).map((policy) => [policy, policyPlan(policy, models, memory)]),
   );
-  const memory = totalMemory(recipe, models, policies, longest);
+  const sized = Object.values(policies).filter((policy) => policy !== undefined);
+  const memoryElsewhere = row.plan.memoryElsewhere(sized);
   return {
     recipe: recipe.name,
     backend: recipe.backend.type,
@@ -90,7 +86,8 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     agents: use,
     tokens: { ...tokenBudget(recipe, use), warmStart: warmStartTokens(recipe, models) },
     policies,
-    ...(memory === undefined ? {} : { memory }),
+    ...(memory?.total === undefined ? {} : { memory: memory.total }),
+    ...(memoryElsewhere === undefined ? {} : { memoryElsewhere }),
     notes: notes(recipe, episodes, models),
   };
 }
@@ -109,25 +106,16 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
   try {
     const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
     const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
-    if (backend.type === 'tinker') return await servedModel(directory, known.directory);
-    const file = `${directory}/config.json`;
-    const { config, dtype } = readConfig(await readJson(nodeFiles, file), file);
-    const kept = dtype === 'bfloat16' ? dtype : 'float32';
-    return { tokenizer: await readTokenizer(nodeFiles, directory), config, kept, context: config.context };
+    const model = await backendOf(backend).plan.readModel(nodeFiles, directory);
+    if (model.config !== undefined) return model;
+    const unknown = `${known.directory} is of a family whose layers are not known here, and so its sizes`;
+    return { ...model, unknown };
   } catch (error) {
     if (!(error instanceof HubError)) throw error;
     return elsewhere(
       `${known.directory} is not on this machine: its sizes are not known, and its prompts are counted in bytes`,
     );
   }
-}
-
-/** Servers have models of more families than the engine. */
-async function servedModel(directory: string, name: string): Promise<KnownModel> {
-  const { tokenizer, context, config } = await readBase(nodeFiles, directory);
-  const unknown =
-    config === undefined ? `${name} is of a family whose layers are not known here, and so its sizes` : undefined;
-  return { tokenizer, context, config, unknown };
 }
 
 /** A model that is not here: no more tokens than bytes. */
@@ -168,46 +156,31 @@ function rehearsalSampler(): SampleBackend {
 }
 
 function policyPlan(
-  recipe: Recipe,
   policy: string,
   models: ReadonlyMap<string, KnownModel>,
-  longest: number,
+  plan: MemoryPlan | undefined,
 ): PolicyPlan | undefined {
-  const { optimizer } = recipe.policies[policy] as Recipe['policies'][string];
   const { config, adapter } = models.get(policy) as KnownModel;
   if (config === undefined) return undefined;
   const whole = parameterCount(config);
-  const agents = Object.values(recipe.assign).filter((assigned) => assigned === policy).length;
+  const memory = plan?.policies[policy];
   return {
     trained: adapter === undefined ? whole : adapterParameterCount(config, adapter),
     whole,
-    ...(recipe.backend.type === 'embedded'
-      ? { memory: policyFootprint({ config, adapter, optimizer, agents, longest, ...recipe.backend }) }
-      : {}),
+    ...(memory === undefined ? {} : { memory }),
   };
 }
 
-/** Bases are held once for all adapters on them, and so is the cache that plays them. */
-function totalMemory(
-  recipe: Recipe,
-  models: ReadonlyMap<string, KnownModel>,
-  policies: RunPlan['policies'],
-  longest: number,
-): RunPlan['memory'] {
-  if (recipe.backend.type !== 'embedded') return undefined;
-  const shared = new Map<string, { readonly config: DecoderConfig; readonly kept: MatrixKind }>();
-  let [cache, own] = [0, 0];
-  for (const [policy, { model }] of Object.entries(recipe.policies)) {
-    const { config, kept = 'float32' } = models.get(policy) as KnownModel;
-    const memory = policies[policy]?.memory;
-    if (config === undefined || memory === undefined) return undefined;
-    own += Object.values(memory).reduce((sum, bytes) => sum + bytes, 0);
-    if (model.type === 'lora') shared.set(JSON.stringify(model.base), { config, kept });
-    else cache += cacheFootprint(config, longest);
-  }
-  const bases = [...shared.values()].reduce((sum, { config, kept }) => sum + baseFootprint(config, kept), 0);
-  cache += [...shared.values()].reduce((sum, { config }) => sum + cacheFootprint(config, longest), 0);
-  return { bases, cache, total: own + bases + cache };
+function plannedPolicies(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): PlannedPolicy[] {
+  return Object.entries(recipe.policies).map(([name, { model, optimizer }]) => {
+    const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
+    const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
+    const adapter =
+      model.type === 'lora' && settings !== undefined
+        ? { settings, base: JSON.stringify(model.base), kept }
+        : undefined;
+    return { name, config, adapter, optimizer, agents };
+  });
 }
 
 /** At most: a loss target ends it earlier, and one in the cache costs nothing. */

@@ -1,0 +1,122 @@
+/** The declaration of a backend: everything that the rest of the program asks of one, in one row. */
+import type { z } from 'zod';
+import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
+import type { TrainBackend } from '../contract/backend.js';
+import type { Capabilities, Hardware } from '../contract/capabilities.js';
+import type { OptimizerSettings } from '../contract/optimizer.js';
+import type { SampleBackend } from '../contract/sampling.js';
+import type { PolicySpec } from '../contract/weights.js';
+import type { Files } from '../core/files.js';
+import type { Tokenizer } from '../core/tokenizer.js';
+import type { MatrixKind } from '../model/decoder/packed.js';
+
+export interface OpenOptions {
+  /** Threads of the kernels, where they run in this process. */
+  readonly threads: number;
+  readonly files: Files;
+  /** The policies that will be created. */
+  readonly policies: readonly PolicySpec[];
+  /** Receives what takes long at the start, and what a person should know. */
+  readonly onProgress: (message: string) => void;
+  /** Receives what went wrong and was put right, for the event log. */
+  readonly onWarning: (code: string, message: string) => void;
+}
+
+export interface OpenBackend extends TrainBackend, SampleBackend {
+  readonly hardware: Hardware;
+}
+
+/** A model as far as its directory tells without its weights. */
+export interface SizedModel {
+  readonly tokenizer: Tokenizer;
+  /** Longest sequence in tokens. */
+  readonly context: number;
+  /** Undefined where the layers of its family are not known here. */
+  readonly config: DecoderConfig | undefined;
+  /** Numbers in which the matrices are kept where nothing trains them. */
+  readonly kept?: MatrixKind;
+}
+
+/** A policy of a run that is planned. */
+export interface PlannedPolicy {
+  readonly name: string;
+  /** Undefined where the model's sizes are not known. */
+  readonly config: DecoderConfig | undefined;
+  /** Settings of its adapter, where it is one, and what names the base: adapters with equal names share one. */
+  readonly adapter?:
+    | { readonly settings: AdapterSettings; readonly base: string; readonly kept: MatrixKind }
+    | undefined;
+  readonly optimizer: OptimizerSettings;
+  /** Number of agents that the policy speaks for. */
+  readonly agents: number;
+}
+
+/** Memory of one policy in bytes, up to the odd block. */
+export interface Footprint {
+  /** What is trained: the weights, the copies that passes read, the sampler's copy and the one last published. */
+  readonly weights: number;
+  readonly gradients: number;
+  readonly optimizer: number;
+  /** Activations of one batch through forward and backward pass, and of prompts that are played. */
+  readonly activations: number;
+}
+
+/** Memory of a whole run in bytes. */
+export interface MemoryPlan {
+  /** By policy; a policy whose sizes are not known is missing. */
+  readonly policies: Readonly<Record<string, Footprint>>;
+  /** Bases that adapters share, keys and values, and all together; missing where the sizes of a policy are not known. */
+  readonly total?: { readonly bases: number; readonly cache: number; readonly total: number };
+}
+
+/** What a dry run asks. `Spec` is the backend as a recipe describes it. */
+export interface BackendPlan<Spec> {
+  /** Reads a model's directory. @throws CheckpointError, TokenizerError */
+  readModel(files: Files, directory: string): Promise<SizedModel>;
+  /**
+   * The memory of this process; undefined where a server computes.
+   * @param longest Tokens of the longest sequence
+   */
+  memory(spec: Spec, policies: readonly PlannedPolicy[], longest: number): MemoryPlan | undefined;
+  /**
+   * A sentence about memory elsewhere, from the parameters of each policy whose sizes are known; undefined where this process
+   * computes.
+   */
+  memoryElsewhere(policies: readonly { readonly trained: number; readonly whole: number }[]): string | undefined;
+}
+
+/** `hf`: a whole model in the Hugging Face layout; `peft`: an adapter in PEFT's. */
+export const EXPORT_FORMATS = ['hf', 'peft'] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+export interface ExportRequest {
+  readonly policy: string;
+  /** The policy's directory in a checkpoint. */
+  readonly from: string;
+  readonly format: ExportFormat;
+  /** The recipe's settings of the policy, as the run recorded them. */
+  readonly settings: unknown;
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+/** An export that was found to be possible. */
+export interface PreparedExport {
+  /** Fills an empty directory. @throws CheckpointError, BackendError */
+  write(directory: string): Promise<void>;
+  /** The name or directory of the model that the adapter in `directory` adapts. Only for `peft`. */
+  baseOf(directory: string): Promise<string>;
+}
+
+export interface BackendDeclaration<Schema extends z.ZodType = z.ZodType> {
+  /** The recipe's section `backend`; it tells backends apart by `type`. */
+  readonly schema: Schema;
+  /** The most that a backend of this type can do; an open one says what it can. */
+  readonly capabilities: Capabilities;
+  /** The environment variable that holds a key which no recipe.json may keep. */
+  readonly keyVariable?: string;
+  /** Starts the backend or connects to it. The caller disposes of it. @throws BackendError */
+  open(spec: z.output<Schema>, options: OpenOptions): Promise<OpenBackend>;
+  readonly plan: BackendPlan<z.output<Schema>>;
+  /** Looks at a policy of a checkpoint. @throws RunError when it cannot be exported in this format */
+  prepareExport(request: ExportRequest): Promise<PreparedExport>;
+}

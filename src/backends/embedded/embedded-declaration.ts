@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { readConfig } from '../../model/formats/config.js';
+import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
+import type { BackendDeclaration } from '../backend-declaration.js';
+import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded-backend.js';
+import { prepareExport } from './export-policy.js';
+import { memoryPlan } from './footprint.js';
+
+const schema = z.strictObject({
+  type: z.literal('embedded'),
+  /** Training keeps only each layer's input and computes the rest again: less memory, more time, the same gradients. */
+  recompute: z.boolean().default(false),
+});
+
+/** The engine of this package, in a worker thread of this process. */
+export const embedded: BackendDeclaration<typeof schema> = {
+  schema,
+  capabilities: EMBEDDED_CAPABILITIES,
+  open: ({ recompute }, options) => EmbeddedBackend.start({ ...options, recompute }),
+  plan: {
+    async readModel(files, directory) {
+      const file = `${directory}/config.json`;
+      const { config, dtype } = readConfig(await readJson(files, file), file);
+      const kept = dtype === 'bfloat16' ? dtype : 'float32';
+      return { tokenizer: await readTokenizer(files, directory), context: config.context, config, kept };
+    },
+    memory: memoryPlan,
+    memoryElsewhere: () => undefined,
+  },
+  prepareExport,
+};
