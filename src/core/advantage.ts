@@ -1,24 +1,28 @@
-/** A turn as the estimators see it. `reward` is the episode's reward for this agent plus the turn's own, minus its penalties. */
+/** A turn as the estimators see it. */
 export interface TurnRecord {
   readonly task: string;
   readonly episode: string;
   readonly agent: string;
   readonly turn: number;
+  /** The episode's reward for this agent, plus the reward of this turn alone, minus its penalties. */
   readonly reward: number;
-  /** The episode's reward without penalties, for `episodeScore: 'outcome'`. */
+  /** The episode's reward without penalties; `episodeScore: 'outcome'` reads it. */
   readonly outcome?: number;
-  /** Response tokens. */
+  /** The number of response tokens. */
   readonly length?: number;
-  /** One a response token, added to `reward`, which falls on the last token. */
-  readonly tokenRewards?: readonly number[];
+  /** The reward of each response token; `reward` itself falls on the last token and is added to it. */
+  readonly tokenRewards?: readonly number[]; // [length]
   /** A critic's estimate of the return from each response token on. */
-  readonly values?: readonly number[];
-  /** What a greedy episode of the task earned this agent. */
+  readonly values?: readonly number[]; // [length]
+  /** The reward of a greedy episode of the task for this agent (ReMax). */
   readonly baseline?: number;
-  /** What the agent saw; equal observations can be compared. */
+  /** The state that the agent saw; turns with equal observations can be compared. */
   readonly observation?: string;
-  /** What this step of the environment earned: the turn's own reward minus its penalties, the outcome with the last step. */
+  /**
+   * The reward of this step of the environment: that of the turn alone minus its penalties; the last step adds the
+   * outcome.
+   */
   readonly stepReward?: number;
-  /** Position of the step in the episode where turns share steps; by default each turn is one. */
+  /** The position of the step in the episode where several turns share one step; by default each turn is one step. */
   readonly envStep?: number;
 }

@@ -1,8 +1,8 @@
-/** Time as the loop sees it, so that tests can replace it. */
+/** The source of time for runs; tests replace it. */
 export interface Clock {
   /** Seconds since an arbitrary start; never runs backwards. */
   seconds(): number;
-  /** Wall-clock time. */
+  /** The wall-clock time. */
   now(): Date;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Every error that drmas raises on purpose. The class says which boundary was crossed, `exitCode` what the command line
- * answers (2: the request was wrong and nothing was started; 1: the run failed).
+ * The base class of every error that drmas raises on purpose. The subclass names the boundary that was crossed;
+ * `exitCode` is the exit code of the command line (2: the request was wrong and nothing was started; 1: the run
+ * failed).
  */
 export abstract class DrmasError extends Error {
   abstract readonly exitCode: 1 | 2;
@@ -9,7 +10,10 @@ export abstract class DrmasError extends Error {
   }
 }
 
-/** A recipe, an override or a flag is wrong. `path` is the dotted path of the value, empty when none applies. */
+/**
+ * Raised when a recipe, an override or a flag is wrong. `path` is the dotted path of the value, empty when none
+ * applies.
+ */
 export class RecipeError extends DrmasError {
   readonly exitCode = 2;
   readonly path: string;
@@ -19,24 +23,25 @@ export class RecipeError extends DrmasError {
   }
 }
 
+/** A place in a file: a line, or a row of a file that has no lines (Parquet). Both count from 1. */
 interface FilePlace {
   readonly file?: string;
   readonly line?: number;
   readonly row?: number;
 }
 
-/** `file:line`, or of a file without lines `file: row n`. */
+/** The place as text: `file:line`, or `file: row n` for a file without lines. */
 export function filePlace({ file = '', line, row }: FilePlace): string {
   if (line !== undefined) return `${file}:${line}`;
   return row === undefined ? file : `${file}: row ${row}`;
 }
 
-/** Something is wrong at a place in a file from outside; the message begins with the place. */
+/** Raised when something is wrong at a place in a user's file; the message begins with that place. */
 abstract class FileError extends DrmasError {
   readonly exitCode = 2;
   readonly file: string | undefined;
   readonly line: number | undefined;
-  /** Of a file without lines. */
+  /** The row, for a file without lines. */
   readonly row: number | undefined;
   constructor(message: string, where: FilePlace = {}) {
     super(where.file === undefined ? message : `${filePlace(where)}: ${message}`);
@@ -46,26 +51,27 @@ abstract class FileError extends DrmasError {
   }
 }
 
-/** A task file is unreadable or malformed. */
+/** Raised when a task file is unreadable or malformed. */
 export class TaskError extends FileError {}
 
-/** A log of rollouts, ours or another trainer's, is unreadable or malformed. */
+/** Raised when a log of rollouts, of drmas or of another trainer, is unreadable or malformed. */
 export class LogError extends FileError {}
 
-/** A run directory cannot be created, read or continued. */
+/** Raised when a run directory cannot be created, read or continued. */
 export class RunError extends DrmasError {
   readonly exitCode = 2;
 }
 
-/** Weights, optimiser state or a model's configuration on disk are missing, damaged or of another shape. */
+/** Raised when weights, optimiser state or a model's configuration on disk are missing, damaged or of another shape. */
 export class CheckpointError extends DrmasError {
   readonly exitCode = 2;
 }
 
 /**
- * A model could not be had from a hub or its cache. `reason`: `denied` (401, 403: gated, private, or a wrong token), `missing`
- * (no such model, revision or file), `offline` (the network is switched off and the cache lacks it), `unreachable` (no answer,
- * or a server's failure), `disk` (the cache cannot be written, or has no room), `damaged` (what came is not what was announced).
+ * Raised when a model cannot be read from a hub or its cache. `reason`: `denied` (401, 403: gated, private, or a wrong
+ * token), `missing` (no such model, revision or file), `offline` (the network is switched off and the cache lacks the
+ * model), `unreachable` (no answer, or the server failed), `disk` (the cache cannot be written or is full), `damaged`
+ * (the received bytes differ from the announced ones).
  */
 export class HubError extends CheckpointError {
   readonly reason: 'denied' | 'missing' | 'offline' | 'unreachable' | 'disk' | 'damaged';
@@ -75,30 +81,35 @@ export class HubError extends CheckpointError {
   }
 }
 
-/** Text that a tokenizer cannot represent, or a vocabulary that does not fit its model. */
+/** Raised for text that a tokenizer cannot represent, and for a vocabulary that does not fit its model. */
 export class TokenizerError extends DrmasError {
   readonly exitCode = 2;
 }
 
-/** A sampling or training backend failed, or was asked for what it cannot do. */
+/** Raised when a sampling or training backend fails, or lacks the capability that a call needs. */
 export class BackendError extends DrmasError {
   readonly exitCode = 1;
 }
 
-/** The endpoint of a frozen agent answers nobody: it refuses us, or is gone. Any other failure of it is an episode's. */
+/**
+ * Raised when the endpoint of a frozen agent answers no request at all, because it refuses the client or is gone. It
+ * ends the run; any other failure of an endpoint ends one episode only.
+ */
 export class EndpointError extends BackendError {}
 
-/** Training cannot go on (for instance three steps in a row that are not a number). The last checkpoint is intact. */
+/**
+ * Raised when training cannot go on, for instance after three steps in a row with NaN. The last checkpoint is intact.
+ */
 export class TrainingError extends DrmasError {
   readonly exitCode = 1;
 }
 
-/** The call itself was wrong: sizes that do not match, a number outside its range. */
+/** Raised when a function is called with wrong arguments: sizes that do not match, a number outside its range. */
 export class ArgumentError extends DrmasError {
   readonly exitCode = 2;
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,13 +1,13 @@
 /**
- * The event log's vocabulary. One JSON object a line; readers ignore types and fields they do not know.
- * The log is the truth about a run: terminal, report and dashboard are derived from it.
+ * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
+ * the only record of a run: terminal, report and dashboard are derived from it.
  */
 import type { LossTerms } from './loss-terms.js';
 
 export const EVENT_VERSION = 1;
 
 interface Base {
-  /** ISO 8601. */
+  /** The wall-clock time in ISO 8601. */
   readonly time: string;
   readonly version: number;
 }
@@ -22,34 +22,41 @@ export interface RunStarted {
     readonly kernels: string;
     readonly isa: string;
   };
-  /** What was found out about the server that holds the models, where one does. */
+  /** The measured facts about the server that holds the models; absent where this process holds them. */
   readonly server?: Readonly<Record<string, unknown>>;
-  /** Trainable numbers of each policy. */
+  /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
 }
 
+/** Progress of the warm start (supervised training on traces) of one policy. */
 export interface Warmup {
   readonly type: 'warmup';
   readonly policy: string;
   readonly step: number;
   readonly steps: number;
-  /** Mean of the training loss since the last event. */
+  /** The mean training loss since the last event. */
   readonly loss: number;
-  /** Loss on traces of tasks that are never trained on, where it was measured. */
+  /** The loss on traces of tasks that are never trained on, where it was measured. */
   readonly heldOutLoss?: number;
-  /** Since the last event, as `seconds`. */
+  /** Trained tokens since the last event. */
   readonly tokens: number;
+  /** Time since the last event. */
   readonly seconds: number;
 }
 
+/** One agent's measurements of a step. */
 export interface AgentStep extends LossTerms {
-  /** It does not train: what is measured of learning is 0, its inflation 1. */
+  /** True for an agent that does not train: its measurements of learning are 0, its inflation is 1. */
   readonly frozen?: true;
   readonly turns: number;
   readonly rewardMean: number;
   readonly rewardStd: number;
-  /** Share of turns whose output was invalid. */
+  /** The share of turns whose output was invalid. */
   readonly invalid: number;
+  /**
+   * The agent's second moment of advantages under the statistics that all agents share, relative to the one under its
+   * own statistics (Dr. MAS, Lemma 4.2): 1 is no inflation. `measured` compares gradient norms.
+   */
   readonly inflation: { readonly predicted: number; readonly measured?: number };
   readonly health: AgentHealth;
   readonly maxAbsAdvantage: number;
@@ -58,55 +65,62 @@ export interface AgentStep extends LossTerms {
   readonly entropy: number;
   readonly clipFraction: number;
   readonly kl: number;
-  /** Largest |ratio - 1|; exactly 0 on the first pass over on-policy samples. */
+  /** The largest |importance ratio - 1|; exactly 0 on the first pass over on-policy samples. */
   readonly maxRatioDeviation: number;
-  /** Mean |log-prob - sampled log-prob| before the step's first update: 0 where sampler and trainer compute the same. */
+  /**
+   * The mean |log-prob - sampled log-prob| before the step's first update: 0 where sampler and trainer agree exactly.
+   */
   readonly logprobGap?: number;
-  /** Mean response tokens a turn. */
+  /** The mean number of response tokens a turn. */
   readonly responseTokens: number;
 }
 
-/** Groups by what their outcomes were. */
+/** Counts of groups by their outcomes. */
 export interface GroupKinds {
   readonly allRight: number;
   readonly allWrong: number;
   readonly mixed: number;
-  /** Of those with equal outcomes: groups whose rewards differ by penalties alone. */
+  /** Groups with equal outcomes whose rewards differ by penalties alone; they are counted above as well. */
   readonly penaltyOnly: number;
 }
 
-/** Beside rewards and norms: whether an agent still has something to learn from, and what it is paid for. */
+/** Signs of an agent that stops learning: too little spread, copies, rewards for invalid outputs. */
 export interface AgentHealth {
-  /** Standard deviation of its rewards within a group, averaged over groups. */
+  /** The standard deviation of the agent's rewards within a group, averaged over groups. */
   readonly groupSpread: number;
-  /** Share of turns that a sibling (same task, same call) answered in the very same words. */
+  /** The share of turns whose text equals that of a sibling (same task, same call). */
   readonly duplicates: number;
-  /** Share of its invalid turns that got a positive advantage. */
+  /** The share of the agent's invalid turns that got a positive advantage. */
   readonly rewardedInvalid: number;
-  /** Its groups, judged by its own reward. */
+  /** The agent's groups by their outcomes, judged by its reward. */
   readonly groups: GroupKinds;
 }
 
+/** One policy's measurements of a step. */
 export interface PolicyStep {
   readonly gradientNorm: number;
   readonly learningRate: number;
-  /** KL to what the policy is held near, over its turns, and the coefficient of this step; absent without one. */
+  /** The KL divergence from the reference policy, over the policy's turns; absent without a KL term. */
   readonly referenceKl?: number;
+  /** The coefficient of the KL term in this step; absent without one. */
   readonly klCoefficient?: number;
   /** The update of the policy's critic; absent without one. */
   readonly critic?: {
     readonly loss: number;
-    /** Share of tokens whose value was stopped at the clip. */
+    /** The share of tokens whose value was clipped. */
     readonly clipFraction: number;
-    /** Before clipping. */
+    /** The norm before clipping. */
     readonly gradientNorm: number;
     readonly learningRate: number;
-    /** Of the returns, by the values before the update: 1 is all of it. */
+    /** The share of the returns' variance that the values before the update explain: 1 is all of it. */
     readonly explainedVariance: number;
   };
 }
 
-/** Rewards, groups and agents are those of everything that was played; norms, losses and advantages of what was learnt from. */
+/**
+ * One step of reinforcement. Rewards, groups and agents are measured over all played episodes; norms, losses and
+ * advantages over the episodes that the update used.
+ */
 export interface Step {
   readonly type: 'step';
   readonly step: number;
@@ -116,19 +130,23 @@ export interface Step {
   readonly reward: { readonly mean: number; readonly std: number };
   readonly agents: Readonly<Record<string, AgentStep>>;
   readonly policies: Readonly<Record<string, PolicyStep>>;
-  /** Judged by the team's reward. */
+  /** The groups by their outcomes, judged by the team's reward. */
   readonly groups: GroupKinds;
-  /** What the filter did, where the recipe has one. */
+  /** The counts of groups in DAPO's filter, where the recipe has one. */
   readonly filter?: {
     readonly rounds: number;
-    /** Groups: played in all rounds, those of them after the first round, without a signal, beyond what the step needed, learnt from. */
+    /** Groups played in all rounds. */
     readonly played: number;
+    /** Groups played after the first round. */
     readonly refilled: number;
+    /** Groups without a signal. */
     readonly dropped: number;
+    /** Groups with a signal beyond what the step needed. */
     readonly surplus: number;
+    /** Groups that the update used. */
     readonly kept: number;
   };
-  /** The greedy episodes that the step was measured against, where the estimator wants them. */
+  /** The greedy episodes that serve as the baseline, where the estimator needs them (ReMax). */
   readonly baseline?: { readonly episodes: number; readonly reward: number; readonly failed: number };
 }
 
@@ -142,8 +160,9 @@ export interface AgentEvaluation {
   readonly callsPerEpisode: number;
   readonly invalid: number;
   readonly responseTokens: number;
-  /** Mean over tasks of the agent's own reward, the team's where it has none of its own, and its interval. */
+  /** The mean over tasks of the agent's reward: its individual one where the team gives one, else the team's. */
   readonly reward?: number;
+  /** The bootstrap interval of `reward`. */
   readonly rewardInterval?: Interval;
 }
 
@@ -153,12 +172,13 @@ export interface EvaluationScores {
   readonly averageAtK: number;
   readonly passAtK: number;
   readonly majorityAtK: number;
-  /** Of averageAtK. */
+  /** The interval of `averageAtK`, and the level of all intervals. */
   readonly interval: Interval & { readonly level: number };
-  /** Of passAtK and majorityAtK, with the same level. */
+  /** The interval of `passAtK`. */
   readonly passInterval?: Interval;
+  /** The interval of `majorityAtK`. */
   readonly majorityInterval?: Interval;
-  /** pass@k for k = 1, 2, 4 ... up to the samples, each without bias from all samples. */
+  /** The unbiased estimates of pass@k from all samples, for k = 1, 2, 4 ... up to their number. */
   readonly passAt?: Readonly<Record<string, number>>;
 }
 
@@ -168,11 +188,12 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly split: 'train' | 'test';
   readonly samples: number;
   readonly agents: Readonly<Record<string, AgentEvaluation>>;
-  /** The same scores of the tasks with each value of a field: by benchmark where there are several, and as `evaluation.by` says. */
+  /** The scores of subsets of the tasks: by benchmark where there are several, and by each field of `evaluation.by`. */
   readonly slices?: Readonly<Record<string, Readonly<Record<string, EvaluationScores>>>>;
   readonly seconds: number;
 }
 
+/** A gradient norm far above the recent median, or an update that was skipped for it. */
 export interface Spike {
   readonly type: 'spike' | 'skipped';
   readonly step: number;
@@ -189,7 +210,7 @@ export interface Spike {
 export interface CheckpointEvent {
   readonly type: 'checkpoint';
   readonly step: number;
-  /** Relative to the run directory. */
+  /** The checkpoint's directory, relative to the run directory. */
   readonly path: string;
 }
 
@@ -207,8 +228,9 @@ export interface Warning {
   readonly type: 'warning';
   readonly code: string;
   readonly message: string;
-  /** Where it is about a step of training, and an agent in it. */
+  /** The step that the warning is about; absent where it is about the whole run. */
   readonly step?: number;
+  /** The agent that the warning is about, where it is about one. */
   readonly agent?: string;
 }
 
@@ -219,7 +241,7 @@ export interface RunFinished {
   readonly seconds: number;
 }
 
-/** An event before the log stamps it. */
+/** An event before the log stamps it with time and version. */
 export type EventBody =
   | RunStarted
   | Warmup
@@ -233,7 +255,7 @@ export type EventBody =
 
 export type RunEvent = EventBody & Base;
 
-/** Receives every event in order: the log, the terminal, other sinks. */
+/** A receiver of every event in order: the log, the terminal, a user's sink. */
 export interface MetricSink {
   write(event: RunEvent): void;
 }

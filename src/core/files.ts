@@ -1,21 +1,21 @@
 /**
- * The file operations that runs and checkpoints need, behind one small interface so that faults can be injected. Paths are
- * strings; errors are those of the implementation (`code` as Node gives it).
+ * The file operations that runs and checkpoints need, behind one small interface so that tests can inject faults. Paths
+ * are strings; errors are those of the implementation, with `code` as in Node.
  */
 export interface Files {
   readText(path: string): Promise<string>;
-  /** Bytes in a file. */
+  /** The size of a file in bytes. */
   size(path: string): Promise<number>;
-  /** `length` bytes from byte `from` on, in a buffer of their own; fewer only where the file ends. */
+  /** Reads `length` bytes from byte `from` on into a new buffer; fewer only where the file ends. */
   readBytes(path: string, from: number, length: number): Promise<Uint8Array>;
-  /** Writes and flushes to disk; what comes in parts is written part by part. */
+  /** Writes the content, one part after another where it comes in parts, and flushes it to disk. */
   write(path: string, content: string | Uint8Array | Iterable<Uint8Array>): Promise<void>;
   append(path: string, content: string): void;
   makeDirectory(path: string): Promise<void>;
-  /** Renames over nothing: the target must not exist. */
+  /** Renames a file or directory. The target must not exist. */
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Names in a directory, sorted; empty when it does not exist. */
+  /** The names in a directory, sorted; empty when the directory does not exist. */
   list(path: string): Promise<string[]>;
   exists(path: string): Promise<boolean>;
   truncate(path: string, bytes: number): Promise<void>;

@@ -1,6 +1,6 @@
-/** Numbers and texts as people read them. */
+/** Numbers and texts in the form in which people read them. */
 
-/** `0.7 s`, `42 s`, `3:05 min`, `2:10 h`. */
+/** A time as `0.7 s`, `42 s`, `3:05 min` or `2:10 h`. */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '-';
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -11,23 +11,23 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3600)}:${pad(Math.floor((whole % 3600) / 60))} h`;
 }
 
-/** A fraction as `62.4 %`. */
-export const percent = (fraction: number): string => `${(100 * fraction).toFixed(1)} %`;
+/** A fraction as `62.4 %`, with `digits` digits behind the point. */
+export const percent = (fraction: number, digits = 1): string => `${(100 * fraction).toFixed(digits)} %`;
 
-/** `150,720`. */
+/** A count as `150,720`. */
 export const grouped = (count: number): string =>
   Math.round(count)
     .toString()
     .replaceAll(/\B(?=(\d{3})+$)/g, ',');
 
-/** `950`, `38k`, `4.1M`. */
+/** A count as `950`, `38k` or `4.1M`. */
 export function short(count: number): string {
   if (count < 1000) return String(Math.round(count));
   if (count < 1e6) return `${(count / 1000).toFixed(count < 1e4 ? 1 : 0)}k`;
   return `${(count / 1e6).toFixed(1)}M`;
 }
 
-/** Three significant digits, without an exponent in the usual range. */
+/** A number with about three significant digits, without an exponent in the usual range. */
 export function significant(value: number | null): string {
   if (value === null || Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
@@ -37,13 +37,19 @@ export function significant(value: number | null): string {
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size >= 0.1 ? 2 : 4);
 }
 
-/** What a model wrote, safe to show: control characters become visible ones. */
+/** A model's text, safe to show in a terminal: a dot stands for each control character other than a line feed. */
 export function visible(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   return text.replaceAll(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/g, '\u00b7');
 }
 
-/** `512 B`, `12.3 MB`, `1.2 GB`. */
+/** The beginning of a text on one line, at most `longest` characters; error messages quote it. */
+export function excerpt(text: string, longest = 80): string {
+  const line = text.trim().replace(/\s+/g, ' ');
+  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
+}
+
+/** A size as `512 B`, `12.3 MB` or `1.2 GB`. */
 export function byteText(bytes: number): string {
   if (bytes < 1e3) return `${Math.round(bytes)} B`;
   const [unit, size] = bytes < 1e6 ? ['kB', 1e3] : bytes < 1e9 ? ['MB', 1e6] : ['GB', 1e9];

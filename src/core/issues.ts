@@ -1,4 +1,4 @@
-/** What a schema found wrong with a value; zod's issues are of this shape. */
+/** A fault that a schema reports in a value; zod's issues have this shape. */
 export interface Issue {
   readonly path: readonly PropertyKey[];
   readonly message: string;

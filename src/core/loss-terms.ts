@@ -1,10 +1,14 @@
-/** Means over the tokens of an update, each where the loss has the term. */
+/** Means over the tokens of an update. Each is absent where the loss lacks the term. */
 export interface LossTerms {
-  /** KL penalty to the reference policy, before its coefficient. Of a step: before the update, the mean over turns. */
+  /**
+   * The KL penalty to the reference policy, without its coefficient. In a step's event it is measured before the update
+   * and averaged over turns.
+   */
   readonly referenceKl?: number;
-  /** Weight of importance correction, and share of tokens whose importance exceeds the cap. */
+  /** The weight of importance correction. */
   readonly importanceWeight?: number;
+  /** The share of tokens whose importance ratio exceeds the cap. */
   readonly importanceBeyond?: number;
-  /** |ratio x advantage| that clipping left out, where the loss is divided by 1 + it. */
+  /** The |ratio x advantage| that clipping removed, where the loss is divided by 1 + this (ST-PPO). */
   readonly clippingBias?: number;
 }

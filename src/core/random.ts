@@ -19,7 +19,7 @@ function multiplyHigh(a: number, b: number): number {
   return (a1 * b1 + Math.floor(middle / 0x10000) + Math.floor(low / 0x10000)) >>> 0;
 }
 
-/** The latest block; written in place, because keys and streams make very many of them. */
+/** The latest block, written in place, because keys and streams produce very many of them. */
 const block = new Uint32Array(4);
 
 /** Writes the four words of one Philox block, from a 128-bit counter and a 64-bit key, to `block`. */
@@ -54,13 +54,13 @@ export function philox(
 /** A 64-bit key as two unsigned 32-bit words. */
 export type RandomKey = readonly [number, number];
 
-/** What a key is made of: names and numbers, in an order that is part of the contract. */
+/** A part of a key: a name or a number. The order of the parts is part of the contract. */
 export type KeyPart = string | number;
 
 /**
- * Derives a key from its parts (for sampling: seed, phase, step, task, episode, agent, ordinal of the agent's call). Every
- * 32-bit word of every part is absorbed by one Philox block, strings length-first, so different lists give different keys
- * up to a 64-bit collision.
+ * Derives a key from its parts (for sampling: seed, phase, step, task, episode, agent, ordinal of the agent's call).
+ * Every 32-bit word of every part is absorbed by one Philox block, strings length-first, so different lists give
+ * different keys up to a 64-bit collision.
  */
 export function randomKey(...parts: readonly KeyPart[]): RandomKey {
   block[0] = 0x243f6a88;
@@ -86,7 +86,9 @@ function float64Words(value: number): [number, number] {
   return [float64.getUint32(0), float64.getUint32(4)];
 }
 
-/** Uniform in [0, 1) with 24 bits, exactly representable in float32: draw number `index` of the stream named by `key`. */
+/**
+ * Draw number `index` of the stream named by `key`: uniform in [0, 1) with 24 bits, exactly representable in float32.
+ */
 export function uniformAt(key: RandomKey, index: number): number {
   writeBlock(index >>> 0, 0, 0, 1, key[0], key[1]);
   return ((block[0] as number) >>> 8) * 2 ** -24;
@@ -103,7 +105,7 @@ export class RandomStream {
     this.#key = randomKey(...parts);
   }
 
-  /** Unsigned 32-bit integer. */
+  /** Draws an unsigned 32-bit integer. */
   word(): number {
     if (this.#left === 0) {
       writeBlock(this.#blocks >>> 0, Math.floor(this.#blocks / 2 ** 32), 0, 2, this.#key[0], this.#key[1]);
@@ -114,27 +116,27 @@ export class RandomStream {
     return this.#words[4 - this.#left--] as number;
   }
 
-  /** Uniform in [0, 1) with 53 bits. */
+  /** Draws a number uniform in [0, 1) with 53 bits. */
   uniform(): number {
     return (this.word() * 2 ** 21 + (this.word() >>> 11)) * 2 ** -53;
   }
 
-  /** Uniform integer in [low, high]. */
+  /** Draws an integer uniform in [low, high]. */
   integer(low: number, high: number): number {
     return low + Math.floor(this.uniform() * (high - low + 1));
   }
 
-  /** One of `items` (at least one). */
+  /** Draws one of `items`. */
   pick<T>(items: readonly [T, ...T[]]): T {
     return items[this.integer(0, items.length - 1)] ?? items[0];
   }
 
-  /** True with probability p. */
+  /** Draws `true` with probability p. */
   chance(p: number): boolean {
     return this.uniform() < p;
   }
 
-  /** Standard normal (Box-Muller). */
+  /** Draws a standard normal number (Box-Muller). */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.uniform()));
     return radius * Math.cos(2 * Math.PI * this.uniform());

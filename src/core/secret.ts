@@ -1,4 +1,4 @@
-/** A text that is used but never shown: not printed, not written to JSON, not copied. */
+/** A text that is used but never shown: printing it, writing it to JSON and copying it give nothing away. */
 export class Secret {
   readonly #text: string;
 

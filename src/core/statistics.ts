@@ -1,6 +1,6 @@
-/** Small statistics that every room may use. Sums run in order, in double precision. */
+/** Small statistics. Sums run in order, in double precision. */
 
-/** Arithmetic mean; 0 for an empty list. */
+/** The arithmetic mean; 0 for an empty list. */
 export function mean(values: ArrayLike<number>): number {
   if (values.length === 0) return 0;
   let sum = 0;
@@ -8,7 +8,7 @@ export function mean(values: ArrayLike<number>): number {
   return sum / values.length;
 }
 
-/** Sample standard deviation, dividing by n - 1; 0 for fewer than two values. */
+/** The sample standard deviation, which divides by n - 1; 0 for fewer than two values. */
 export function standardDeviation(values: ArrayLike<number>): number {
   if (values.length < 2) return 0;
   const centre = mean(values);
@@ -17,7 +17,7 @@ export function standardDeviation(values: ArrayLike<number>): number {
   return Math.sqrt(squares / (values.length - 1));
 }
 
-/** The values that are finite numbers: a step whose gradient was not has no norm to average. */
+/** The values that are finite numbers: averages of gradient norms leave out steps whose norm is NaN or infinite. */
 export function finite(values: readonly number[]): number[] {
   return values.filter(Number.isFinite);
 }

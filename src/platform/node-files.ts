@@ -3,14 +3,16 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node
 import { dirname, join } from 'node:path';
 import type { Files } from '../core/files.js';
 
-/** The file system of this machine. What `write` and `append` return from is on disk, not only in the system's cache. */
+/**
+ * The file system of this machine. When `write` and `append` return, the bytes are on disk, not only in the page cache.
+ */
 export const nodeFiles: Files = {
   readText: (path) => readFile(path, 'utf8'),
   async size(path) {
-    const found = await stat(path);
-    // Opening a pipe waits for somebody who writes into it.
-    if (!found.isFile()) throw new Error(found.isDirectory() ? 'it is a directory' : 'it is no regular file');
-    return found.size;
+    const status = await stat(path);
+    // Opening a pipe would block until another process writes into it.
+    if (!status.isFile()) throw new Error(status.isDirectory() ? 'it is a directory' : 'it is no regular file');
+    return status.size;
   },
   readBytes,
   async write(path, content) {
@@ -44,7 +46,7 @@ export const nodeFiles: Files = {
   truncate: (path, bytes) => truncate(path, bytes),
 };
 
-/** What the system reads at once. */
+/** The most bytes that one read call transfers. */
 const MOST_AT_ONCE = 2 ** 30;
 
 async function readBytes(path: string, from: number, length: number): Promise<Uint8Array> {
@@ -67,7 +69,9 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
 
-/** Not `mkdir`'s own recursion: that never ends below a parent which exists but cannot hold directories, such as /proc. */
+/**
+ * Creates a directory and its parents. The recursion of `mkdir` itself never ends below /proc, which cannot hold any.
+ */
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path);
@@ -99,7 +103,7 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-/** Flushes every file below `path`, whoever wrote it, so that what appears under its final name is complete. */
+/** Flushes every file below `path`, so that a directory is complete when it appears under its final name. */
 async function flushTree(path: string): Promise<void> {
   if ((await stat(path)).isDirectory()) {
     for (const name of await readdir(path)) await flushTree(join(path, name));

@@ -4,6 +4,7 @@ import { register as registerHooks } from 'node:module';
 import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, RecipeError } from '../core/errors.js';
+import { isObject } from '../core/objects.js';
 import { codeHash } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { suggestion } from './explain.js';
@@ -64,8 +65,6 @@ async function importDefinition(file: string): Promise<RecipeDefinition> {
   if (isDefinition(exported)) return exported;
   throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
 }
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 function isDefinition(value: unknown): value is RecipeDefinition {
   return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);

@@ -5,7 +5,7 @@ import type { Spike } from '../core/events.js';
 import { mean } from '../core/statistics.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { StoredEpisode } from '../store/episode-files.js';
-import { numberAt, type Place, type Row, readRows, rowsAt, valueAt } from '../store/log-rows.js';
+import { fieldAt, numberAt, type Place, type Row, readRows, rowsAt } from '../store/log-rows.js';
 
 /** A turn as the page shows it. Texts are positions in the sample's `texts`, so that what siblings share is there once. */
 export interface ShownTurn {
@@ -133,7 +133,7 @@ function checked(row: Row, place: Place): StoredEpisode {
   for (const turn of rowsAt(row, 'turns', place)) numberAt(turn, 'reward', place);
   return {
     ...row,
-    task: { data: undefined, ...(row.task as object), id: String(valueAt(row, 'task.id')) },
+    task: { data: undefined, ...(row.task as object), id: String(fieldAt(row, 'task.id')) },
   } as unknown as StoredEpisode;
 }
 

@@ -9,7 +9,7 @@ import type { Ask, AskOptions, Reply } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { exactIds, withoutStop } from './exact-ids.js';
 import type { OrderedReplies } from './ordered-replies.js';
-import { conversation } from './prompt-messages.js';
+import { promptMessages } from './prompt-messages.js';
 import type {
   AgentSettings,
   EndpointSettings,
@@ -18,17 +18,18 @@ import type {
   RolloutContext,
 } from './rollout-context.js';
 
-/** The episode that calls belong to. */
-export interface Stage {
+/** The state of one episode that all its calls share. */
+export interface EpisodeScope {
   readonly request: EpisodeRequest;
   readonly replies: OrderedReplies;
-  /** Grows by one with every reply that is handed over. */
+  /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[];
   readonly signal: AbortSignal;
-  /** Ends the episode; with what is no EpisodeFailure, the run. */
+  /** Ends the episode with an EpisodeFailure; any other error ends the run. */
   fail(failure: unknown): void;
 }
 
+/** An agent with its settings in this run. */
 interface Role {
   readonly name: string;
   readonly agent: Agent;
@@ -37,7 +38,10 @@ interface Role {
   readonly policy: PolicySettings | EndpointSettings;
 }
 
-/** A call as it was made. Its ordinals were taken then, so they do not depend on what is answered first. */
+/**
+ * A call at the time the team makes it. Its ordinals are counted then, so they do not depend on the order of the
+ * answers.
+ */
 interface Call {
   readonly turn: number;
   readonly call: number;
@@ -46,43 +50,46 @@ interface Call {
   readonly prompt: readonly number[];
 }
 
-/** The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings. */
-export function agentsOf(context: RolloutContext, stage: Stage): Record<string, Ask> {
-  let made = 0;
-  const nextTurn = () => made++;
-  const asks = Object.entries(stage.request.team.agents).map(([name, agent]) => {
+/**
+ * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
+ */
+export function agentsOf(context: RolloutContext, scope: EpisodeScope): Record<string, Ask> {
+  let turns = 0;
+  const nextTurn = () => turns++;
+  const asks = Object.entries(scope.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
     if (settings === undefined || policy === undefined)
       throw new ArgumentError(`agent '${name}' has no ${settings === undefined ? 'settings' : 'policy'}`);
-    const sampling = { ...settings.sampling, ...stage.request.sampling };
-    return [name, askOf(context, stage, { name, agent, settings, sampling, policy }, nextTurn)] as const;
+    const sampling = { ...settings.sampling, ...scope.request.sampling };
+    return [name, askOf(context, scope, { name, agent, settings, sampling, policy }, nextTurn)] as const;
   });
   return Object.fromEntries(asks);
 }
 
-function askOf(context: RolloutContext, stage: Stage, role: Role, nextTurn: () => number): Ask {
+/** The function by which `play` calls one agent. */
+function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTurn: () => number): Ask {
   let calls = 0;
   return (input, options) =>
     new Promise<Reply>((resolve) => {
-      if (stage.signal.aborted) return; // the episode is over: nothing is asked and nothing answered
+      if (scope.signal.aborted) return; // the episode is over: no call is made and no reply arrives
       const attempt = (run: () => void) => {
         try {
           run();
         } catch (error) {
-          const known = error instanceof EpisodeFailure || error instanceof EndpointError;
-          stage.fail(known ? error : new EpisodeFailure('error', `${role.name}: ${messageOf(error)}`));
+          const typed = error instanceof EpisodeFailure || error instanceof EndpointError;
+          scope.fail(typed ? error : new EpisodeFailure('error', `${role.name}: ${messageOf(error)}`));
         }
       };
       attempt(() => {
-        const call = begin(context, stage, role, { turn: nextTurn(), call: calls++ }, input, options);
-        stage.replies.add(generate(context, stage, role, call), (result) =>
+        const call = callOf(context, scope, role, { turn: nextTurn(), call: calls++ }, input, options);
+        scope.replies.add(generate(context, scope, role, call), (result) =>
           attempt(() => {
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value);
-            stage.turns.push(turn);
+            scope.turns.push(turn);
             resolve(replyOf(turn));
           }),
         );
@@ -90,9 +97,12 @@ function askOf(context: RolloutContext, stage: Stage, role: Role, nextTurn: () =
     });
 }
 
-function begin(
+/**
+ * Builds a call from the team's input. @throws EpisodeFailure when there are too many calls or the prompt is too long.
+ */
+function callOf(
   { maxTurns, policies, agents }: RolloutContext,
-  { turns }: Stage,
+  { turns }: EpisodeScope,
   { name, agent, sampling, policy }: Role,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
@@ -101,9 +111,9 @@ function begin(
   if (observation !== undefined && typeof observation !== 'string')
     throw new EpisodeFailure('error', `${name}: the observation is ${String(observation)}, expected a text`);
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
-  const messages = conversation(agent.system, input);
-  const asked = { ...ordinals, messages, ...(observation === undefined ? {} : { observation }) };
-  if ('endpoint' in policy) return { ...asked, prompt: [] };
+  const messages = promptMessages(agent.system, input);
+  const call = { ...ordinals, messages, ...(observation === undefined ? {} : { observation }) };
+  if ('endpoint' in policy) return { ...call, prompt: [] };
   const tokenizerOf = (turn: Turn) => {
     const speaker = policies[agents[turn.agent]?.policy ?? ''];
     return speaker && 'tokenizer' in speaker ? speaker.tokenizer : undefined;
@@ -115,12 +125,12 @@ function begin(
       'overlong',
       `${name}: a prompt of ${prompt.length} tokens and up to ${maxTokens} more exceed the context of ${policy.context}`,
     );
-  return { ...asked, prompt };
+  return { ...call, prompt };
 }
 
 function generate(
   { sampler, seed }: RolloutContext,
-  { request: { phase, step, task, sample }, signal }: Stage,
+  { request: { phase, step, task, sample }, signal }: EpisodeScope,
   { name, settings, sampling, policy }: Role,
   { call, messages, prompt }: Call,
 ): Promise<Generation | Utterance> {
@@ -134,14 +144,14 @@ function generate(
 
 function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
   const { name, agent, settings, sampling } = role;
-  const said = saidIn(role, answer);
-  const value = agent.parse(said.text);
+  const response = responseOf(role, answer);
+  const value = agent.parse(response.text);
   const valid = value !== undefined;
   return {
     ...call,
     agent: name,
     policy: settings.policy,
-    ...said,
+    ...response,
     temperature: sampling.temperature,
     finishReason: answer.finishReason,
     value,
@@ -151,7 +161,8 @@ function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
   };
 }
 
-function saidIn(
+/** The fields of a turn that the answer determines: ids, log-probs and text, or an endpoint's text and counts. */
+function responseOf(
   { policy }: Role,
   answer: Generation | Utterance,
 ): Pick<Turn, 'policyVersion' | 'response' | 'logprobs' | 'text' | 'endpoint'> {
@@ -166,6 +177,6 @@ function saidIn(
 }
 
 function replyOf({ text, finishReason, turn, value }: Turn): Reply {
-  const said = { text, finishReason, turn };
-  return value === undefined ? { ...said, valid: false, value } : { ...said, valid: true, value };
+  const reply = { text, finishReason, turn };
+  return value === undefined ? { ...reply, valid: false, value } : { ...reply, valid: true, value };
 }

@@ -1,6 +1,6 @@
 import type { FailureReason } from '../core/episode.js';
 
-/** Ends an episode early. It is caught where the episode is played and becomes data there: `Episode.failure`. */
+/** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
 export class EpisodeFailure extends Error {
   override readonly name = 'EpisodeFailure';
   readonly reason: FailureReason;

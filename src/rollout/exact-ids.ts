@@ -2,7 +2,7 @@ import type { FinishReason, Turn } from '../core/episode.js';
 import type { Message } from '../core/message.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 
-/** What was said, without the stop token that ended it. */
+/** The response's ids without the stop token at their end. */
 export function withoutStop(
   tokens: readonly number[],
   finishReason: FinishReason,
@@ -14,8 +14,9 @@ export function withoutStop(
 }
 
 /**
- * The sampled ids of an assistant message that repeats an earlier reply of the episode word for word, so that the reply is
- * read as it was written and never tokenised again. The latest such reply counts; ids of another vocabulary do not.
+ * Looks up the sampled ids of an assistant message that repeats an earlier reply of the episode word for word, so that
+ * models read the reply with the ids it was sampled with and it is never tokenised again. The latest such reply of a
+ * policy with an equal tokenizer counts.
  */
 export function exactIds(
   turns: readonly Turn[],

@@ -1,26 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
-import type { Episode } from '../core/episode.js';
+import { EndpointError } from '../core/errors.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam, type Team } from '../teams/team.js';
 import { inProcessExecutor } from './executor.js';
 import { applyFailureRule } from './score.js';
 
-const team = defineTeam({
-  task: z.object({ n: z.number() }),
-  agents: { echo: agent() },
-  async play({ task, agents: { echo } }) {
-    const { text } = await echo(`${task.n}`);
-    if (text === 'bad') throw new Error('bad answer');
-    return text;
-  },
-  reward: ({ outcome }) => outcome === 'right',
-}) as Team;
+/** A team of one agent; `onEnd` receives each episode that comes to its end, as `task/sample`. */
+const teamWith = (onEnd: (episode: string) => void) =>
+  defineTeam({
+    task: z.object({ n: z.number() }),
+    agents: { echo: agent() },
+    async play({ task, agents: { echo } }) {
+      const { text } = await echo(`${task.n}`);
+      if (text === 'bad') throw new Error('bad answer');
+      return text;
+    },
+    reward({ outcome, episode }) {
+      onEnd(`${episode.task.id}/${episode.sample}`);
+      return outcome === 'right';
+    },
+  }) as Team;
+
+const team = teamWith(() => {});
 
 const tasks = [1, 2, 3].map((n) => ({ id: `task ${n}`, data: { n } }));
 
-const play = (script: Script, more: { signal?: AbortSignal; onEpisode?: (episode: Episode) => void } = {}) => {
+const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) => {
   const sampler = scriptedSampler(script);
   const executor = inProcessExecutor(contextFor(team, sampler));
   const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
@@ -42,23 +49,23 @@ describe('the in-process executor', () => {
         return `answer ${index}`;
       },
       {
-        onEpisode: ({ task, sample }) => {
-          ended.push(`${task.id}/${sample}`);
+        team: teamWith((episode) => {
+          ended.push(episode);
           release();
-        },
+        }),
       },
     );
     expect(sampler.asked).toHaveLength(12); // nobody has been answered yet
     const inOrder = (await groups).map(({ task, episodes }) => ({
       task: task.id,
       samples: episodes.map(({ sample }) => sample),
-      said: episodes.map(({ outcome }) => outcome),
+      outcomes: episodes.map(({ outcome }) => outcome),
     }));
     const answers = (from: number) => [0, 1, 2, 3].map((i) => `answer ${from + i}`);
     expect(inOrder).toEqual([
-      { task: 'task 1', samples: [0, 1, 2, 3], said: answers(0) },
-      { task: 'task 2', samples: [0, 1, 2, 3], said: answers(4) },
-      { task: 'task 3', samples: [0, 1, 2, 3], said: answers(8) },
+      { task: 'task 1', samples: [0, 1, 2, 3], outcomes: answers(0) },
+      { task: 'task 2', samples: [0, 1, 2, 3], outcomes: answers(4) },
+      { task: 'task 3', samples: [0, 1, 2, 3], outcomes: answers(8) },
     ]);
     expect(ended).toHaveLength(12);
     expect(ended[0]).toBe('task 1/1');
@@ -86,7 +93,7 @@ describe('the in-process executor', () => {
     ]);
   });
 
-  it('ends every episode when the run is interrupted, or when this process makes a mistake', async () => {
+  it('ends every episode when the run is interrupted, or when an error ends the run', async () => {
     const never: Script = ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', reject));
     const controller = new AbortController();
     const interrupted = play(never, { signal: controller.signal });
@@ -94,14 +101,13 @@ describe('the in-process executor', () => {
     await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
     expect(interrupted.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
 
-    const mistaken = play(({ index, ...asked }) => (index === 3 ? 'right' : never({ index, ...asked })), {
-      onEpisode: () => {
-        throw new Error('disk full');
-      },
+    const refused = play((call) => {
+      if (call.index === 3) throw new EndpointError('no such key');
+      return never(call);
     });
-    await expect(mistaken.groups).rejects.toThrow('disk full');
+    await expect(refused.groups).rejects.toThrow('no such key');
     await wait(1);
-    expect(mistaken.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
+    expect(refused.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
   });
 
   it('refuses a group of none', async () => {

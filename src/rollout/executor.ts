@@ -1,5 +1,5 @@
 import type { Sampling } from '../contract/sampling.js';
-import type { Episode, EpisodeGroup } from '../core/episode.js';
+import type { EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Task } from '../core/task.js';
 import type { Team } from '../teams/team.js';
@@ -7,26 +7,26 @@ import { onAbort } from './on-abort.js';
 import { playEpisode } from './play-episode.js';
 import type { Phase, RolloutContext } from './rollout-context.js';
 
+/** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly tasks: readonly Task<Data>[];
-  /** Episodes a task: G in training, k of avg@k in evaluation. */
+  /** The number of episodes a task: G in training, k of avg@k in evaluation. */
   readonly groupSize: number;
   readonly phase: Phase;
   readonly step: number;
-  /** In place of what the agents' settings say. */
+  /** Sampling settings that override those of the agents. */
   readonly sampling?: Partial<Sampling> | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Hears of every episode as it ends, in whatever order that happens. */
-  readonly onEpisode?: ((episode: Episode<Data>) => void) | undefined;
 }
 
-/** Plays episodes. In this process by default; a queue on a broker can stand behind the same contract. */
+/** A player of episodes: by default this process; a queue on a broker could implement the same interface. */
 export interface RolloutExecutor {
   /**
-   * Groups in the order of the tasks, episodes in the order of their samples. Failed episodes are among them.
+   * Plays the groups and returns them in the order of the tasks, with the episodes in the order of their samples,
+   * failed ones included.
    *
-   * Rejects with the signal's reason when interrupted, with no episode left running.
+   * Rejects with the signal's reason when interrupted; no episode is running then.
    */
   playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
 }
@@ -34,19 +34,15 @@ export interface RolloutExecutor {
 /** Plays all episodes of a request at once: no episode waits for another, only for the sampler. */
 export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
   return {
-    async playGroups({ team, tasks, groupSize, phase, step, sampling, signal: run, onEpisode }) {
+    async playGroups({ team, tasks, groupSize, phase, step, sampling, signal: run }) {
       if (!Number.isInteger(groupSize) || groupSize < 1)
         throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
       run?.throwIfAborted();
-      // One error that is not an episode's own (an interruption, a mistake in this process) ends all the others.
+      // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
       const controller = new AbortController();
-      const forget = run && onAbort(run, () => controller.abort(run.reason));
-      const play = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
-        const { signal } = controller;
-        const episode = await playEpisode(context, { team, task, sample, phase, step, sampling, signal });
-        onEpisode?.(episode);
-        return episode;
-      };
+      const removeListener = run && onAbort(run, () => controller.abort(run.reason));
+      const play = (task: Task<(typeof tasks)[number]['data']>, sample: number) =>
+        playEpisode(context, { team, task, sample, phase, step, sampling, signal: controller.signal });
       try {
         return await Promise.all(
           tasks.map(async (task) => ({
@@ -58,7 +54,7 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
         controller.abort(error);
         throw error;
       } finally {
-        forget?.();
+        removeListener?.();
       }
     },
   };

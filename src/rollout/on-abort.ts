@@ -1,8 +1,9 @@
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `callback` when the signal fires; returns what takes that back. One listener serves all callbacks of a signal,
- * because thousands of episodes may wait for one and Node warns of a leak above ten.
+ * Calls `callback` when the signal fires; returns a function that removes the callback. One listener serves all
+ * callbacks of a signal, because thousands of episodes may wait for one signal and Node warns of a leak above ten
+ * listeners.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   const waiting = callbacks.get(signal) ?? listen(signal);

@@ -1,10 +1,10 @@
 /**
- * Hands over the results of concurrent work in the order in which it was begun, each in a macrotask of its own. Whatever
- * an agent's reply sets off (further calls, say) has been set off before the next reply arrives, so the order of an
- * episode's calls depends on the team's code alone and never on which generation was ready first.
+ * Delivers the results of concurrent work in the order in which the work began, each in a separate macrotask. The
+ * team's code has reacted to one reply (with further calls, for instance) before the next arrives, so the order of an
+ * episode's calls depends on that code alone and never on which generation was ready first.
  */
 export class OrderedReplies {
-  readonly #waiting: { handOver?: () => void }[] = [];
+  readonly #waiting: { deliver?: () => void }[] = [];
   readonly #schedule: (task: () => void) => void;
   #scheduled = false;
   #stopped = false;
@@ -13,13 +13,13 @@ export class OrderedReplies {
     this.#schedule = schedule;
   }
 
-  /** Calls `receive` once `work` has settled and everything added before has been handed over. */
+  /** Calls `receive` once `work` has settled and all results that were added before have been delivered. */
   add<T>(work: Promise<T>, receive: (result: PromiseSettledResult<T>) => void): void {
     if (this.#stopped) return;
-    const entry: { handOver?: () => void } = {};
+    const entry: { deliver?: () => void } = {};
     this.#waiting.push(entry);
     const settle = (result: PromiseSettledResult<T>) => {
-      entry.handOver = () => receive(result);
+      entry.deliver = () => receive(result);
       this.#next();
     };
     work.then(
@@ -28,18 +28,18 @@ export class OrderedReplies {
     );
   }
 
-  /** From now on nothing is handed over. */
+  /** Ends the delivery: no result is delivered any more. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.length = 0;
   }
 
   #next(): void {
-    if (this.#scheduled || this.#waiting[0]?.handOver === undefined) return;
+    if (this.#scheduled || this.#waiting[0]?.deliver === undefined) return;
     this.#scheduled = true;
     this.#schedule(() => {
       this.#scheduled = false;
-      this.#waiting.shift()?.handOver?.();
+      this.#waiting.shift()?.deliver?.();
       this.#next();
     });
   }

@@ -179,13 +179,13 @@ describe('a played episode', () => {
 
   it('asks an endpoint with text, and reads its answer as text again, never as ids that it does not have', async () => {
     const team = teamOf(async ({ agents: { counter, talker } }) => {
-      const said = await talker('how many?');
-      return (await counter([user('?'), assistant(said.text)])).value;
+      const talk = await talker('how many?');
+      return (await counter([user('?'), assistant(talk.text)])).value;
     });
-    const asked: TextRequest[] = [];
+    const requests: TextRequest[] = [];
     const endpoint: TextBackend = {
       complete: async (request) => {
-        asked.push(request);
+        requests.push(request);
         return { text: '12', finishReason: 'length', responseTokens: 1 };
       },
     };
@@ -200,9 +200,9 @@ describe('a played episode', () => {
     });
     expect(episode.failure).toBeUndefined();
     const { sampling } = talker;
-    expect(asked).toEqual([{ ...sampling, messages: [user('how many?')], seed: expect.any(Number) }]);
+    expect(requests).toEqual([{ ...sampling, messages: [user('how many?')], seed: expect.any(Number) }]);
     const key = randomKey(1, 'training', 5, 'seven', 2, 'talker', 0);
-    expect(asked[0]?.seed).toBe(Math.floor((key[0] ?? 0) / 2));
+    expect(requests[0]?.seed).toBe(Math.floor((key[0] ?? 0) / 2));
     expect(episode.turns[0]).toMatchObject({
       agent: 'talker',
       text: '12',
@@ -265,9 +265,9 @@ describe('concurrent calls', () => {
   /** A play that branches: chains of calls that run side by side, each next question made of the last answer. */
   const branching: Playing = async ({ agents: { counter, talker } }) => {
     const chain = async (ask: Ask, name: string, length: number) => {
-      let said = name;
-      for (let i = 0; i < length; i++) said = (await ask(`${said}/`)).text;
-      return said;
+      let text = name;
+      for (let i = 0; i < length; i++) text = (await ask(`${text}/`)).text;
+      return text;
     };
     const first = await Promise.race([chain(counter, 'r', 1), chain(talker, 's', 2)]);
     const all = await Promise.all([
@@ -421,14 +421,14 @@ describe('a failed episode', () => {
   });
 
   it('times out, aborting what it waits for', async () => {
-    let told: AbortSignal | undefined;
+    let playSignal: AbortSignal | undefined;
     const team = teamOf(async ({ signal }) => {
-      told = signal;
+      playSignal = signal;
       await new Promise(() => {});
     });
     const { episode } = await played(team, () => '1', { timeoutMs: 5 });
     expect(episode.failure).toEqual({ reason: 'timeout', message: 'not over after 5 ms' });
-    expect(told?.aborted).toBe(true);
+    expect(playSignal?.aborted).toBe(true);
   });
 
   it.each<[string, () => Reward | Promise<Reward>, string]>([

@@ -9,8 +9,8 @@ import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { noScore, rewardedTurns, scoreOf } from './score.js';
 
 /**
- * Plays one episode and scores it. What goes wrong inside (an error in the team's code, a prompt that does not fit, a
- * sampler that fails) ends the episode and is recorded in it, with the turns that it had.
+ * Plays one episode and scores it. A failure inside (an error in the team's code, a prompt that does not fit, a sampler
+ * that fails) ends the episode and is recorded in it, with the turns so far.
  *
  * Rejects only when the run is interrupted, with the signal's reason.
  */
@@ -29,8 +29,8 @@ export async function playEpisode<Data>(
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
   });
-  failed.catch(() => {}); // the race below takes it, unless the episode is over by then
-  const forget = run && onAbort(run, () => fail(run.reason));
+  failed.catch(() => {}); // the race below handles the rejection, unless the episode is over by then
+  const removeListener = run && onAbort(run, () => fail(run.reason));
   const timeout = setTimeout(
     () => fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
     context.timeoutMs,
@@ -58,12 +58,12 @@ export async function playEpisode<Data>(
   } finally {
     replies.stop();
     clearTimeout(timeout);
-    forget?.();
-    controller.abort(); // calls still in flight are of no use to anybody
+    removeListener?.();
+    controller.abort(); // no one awaits the calls that are still in flight
   }
 }
 
-/** Runs a team's function; whatever it throws is the episode's failure. */
+/** Runs a team's function and turns anything that it throws into the episode's failure. */
 async function attempt<T>(reason: 'error' | 'reward', run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();

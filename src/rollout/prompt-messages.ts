@@ -1,7 +1,9 @@
 import { type Message, system, user } from '../core/message.js';
 
-/** What an agent reads: its system prompt, where it has one, before the conversation. A string is one user message. */
-export function conversation(prompt: string | undefined, input: string | readonly Message[]): Message[] {
-  const given = typeof input === 'string' ? [user(input)] : input;
-  return prompt === undefined ? [...given] : [system(prompt), ...given];
+/**
+ * The messages that an agent reads: its system prompt, where it has one, and the input. A string is one user message.
+ */
+export function promptMessages(prompt: string | undefined, input: string | readonly Message[]): Message[] {
+  const messages = typeof input === 'string' ? [user(input)] : input;
+  return prompt === undefined ? [...messages] : [system(prompt), ...messages];
 }

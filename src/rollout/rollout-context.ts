@@ -4,55 +4,56 @@ import type { Task } from '../core/task.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 import type { Team } from '../teams/team.js';
 
-/** An agent as a run resolved it: which policy speaks for it, and how. */
+/** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
   readonly policy: string;
   readonly sampling: Sampling;
-  /** Subtracted from the reward of a turn whose output is invalid (>= 0). */
+  /** The penalty that is subtracted from the reward of a turn whose output is invalid (>= 0). */
   readonly invalidPenalty: number;
-  /** Its turns are not learnt from. */
+  /** True for an agent that does not train. */
   readonly frozen?: boolean;
 }
 
-/** What playing needs to know of an endpoint in a policy's place. */
+/** An endpoint that answers in place of a policy. */
 export interface EndpointSettings {
   readonly endpoint: TextBackend;
 }
 
-/** What playing needs to know of a policy. */
+/** The facts about a policy that playing needs. */
 export interface PolicySettings {
   readonly tokenizer: Tokenizer;
-  /** Longest prompt + response in tokens. */
+  /** The longest prompt + response in tokens. */
   readonly context: number;
 }
 
-/** Everything that stays the same while a run plays episodes. */
+/** The settings that stay the same while a run plays episodes. */
 export interface RolloutContext {
   readonly sampler: SampleBackend;
-  /** By agent name; one entry for every agent of the team. */
+  /** The settings of every agent of the team, by its name. */
   readonly agents: Readonly<Record<string, AgentSettings>>;
-  /** By the name that agents' settings have as their policy. */
+  /** The policies and endpoints, by the names that the agents' settings use. */
   readonly policies: Readonly<Record<string, PolicySettings | EndpointSettings>>;
-  /** Seed of sampling. */
+  /** The seed of sampling. */
   readonly seed: number;
-  /** Calls of agents that one episode may make. */
+  /** The most calls of agents in one episode. */
   readonly maxTurns: number;
-  /** How long one episode may take, its reward included. */
+  /** The longest time for one episode, its reward included. */
   readonly timeoutMs: number;
 }
 
-/** Phases draw from different random streams; `baseline` is a greedy episode that training is measured against. */
+/** The purpose of an episode. Each phase has its random streams; `baseline` is the greedy episode of ReMax. */
 export type Phase = 'training' | 'evaluation' | 'baseline';
 
+/** One episode to play. */
 export interface EpisodeRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly task: Task<Data>;
-  /** Position among the G episodes of the task. */
+  /** The position among the G episodes of the task. */
   readonly sample: number;
   readonly phase: Phase;
   readonly step: number;
-  /** In place of what the agents' settings say. */
+  /** Sampling settings that override those of the agents. */
   readonly sampling?: Partial<Sampling> | undefined;
-  /** Interrupts the run. */
+  /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
 }

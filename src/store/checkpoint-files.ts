@@ -6,20 +6,20 @@ import { TEMPORARY, writeDirectory } from './write-directory.js';
 
 export interface Checkpoint {
   readonly step: number;
-  /** Absolute or relative as the run's path is. */
+  /** The checkpoint's path, absolute or relative like that of the run. */
   readonly directory: string;
 }
 
 /** A checkpoint's place in the run. */
 export interface CheckpointCursor {
   readonly events: LogCursor;
-  /** Written because the run was interrupted, not because it was due: a run that was never interrupted does not have it. */
+  /** True when an interruption caused the checkpoint; a run that was never interrupted does not have it. */
   readonly interrupted: boolean;
 }
 
 const CURSOR_FILE = 'cursor.json';
 
-/** `step-000050`: sorts like the number. */
+/** The name `step-000050`, which sorts like the number. */
 export function stepName(step: number): string {
   return `step-${String(step).padStart(6, '0')}`;
 }
@@ -34,7 +34,7 @@ export class Checkpoints {
     this.root = root;
   }
 
-  /** All of them, oldest first. */
+  /** Lists all checkpoints, oldest first. */
   async list(): Promise<Checkpoint[]> {
     const names = (await this.#files.list(this.root)).filter((name) => /^step-\d{6,}$/.test(name));
     return names
@@ -47,9 +47,10 @@ export class Checkpoints {
   }
 
   /**
-   * Writes a checkpoint: `fill` puts the state into the directory it is given, the log's position is added. One of the same
-   * step that is already there is kept, for equal steps of one run have equal states; only one that an interruption left in
-   * the middle of a step's work is replaced. Returns undefined where nothing was written.
+   * Writes a checkpoint: `fill` writes the state into the directory that it receives, and the log's position is added.
+   * An existing checkpoint of the same step is kept, since equal steps of one run have equal states; only a checkpoint
+   * that an interruption wrote in the middle of a step's work is replaced. Returns undefined when an existing one is
+   * kept.
    */
   async write(
     step: number,
@@ -57,19 +58,19 @@ export class Checkpoints {
     fill: (directory: string) => Promise<void>,
   ): Promise<Checkpoint | undefined> {
     await this.#files.makeDirectory(this.root);
-    const known = { step, directory: join(this.root, stepName(step)) };
-    if (await this.#files.exists(known.directory)) {
-      if (!(await this.cursor(known)).interrupted || cursor.interrupted) return undefined;
-      await this.#files.remove(known.directory);
+    const checkpoint = { step, directory: join(this.root, stepName(step)) };
+    if (await this.#files.exists(checkpoint.directory)) {
+      if (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted) return undefined;
+      await this.#files.remove(checkpoint.directory);
     }
     await writeDirectory(this.#files, this.root, stepName(step), async (temporary) => {
       await fill(temporary);
       await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ step, ...cursor }));
     });
-    return known;
+    return checkpoint;
   }
 
-  /** Where the event log stood when the checkpoint was written. @throws CheckpointError */
+  /** Reads the position of the event log at the time of the checkpoint. @throws CheckpointError when it is malformed */
   async cursor({ directory }: Checkpoint): Promise<CheckpointCursor> {
     const path = join(directory, CURSOR_FILE);
     try {
@@ -77,12 +78,12 @@ export class Checkpoints {
       if (Number.isSafeInteger(events.bytes) && Number.isSafeInteger(events.lines))
         return { events, interrupted: interrupted === true };
     } catch {
-      // reported below, with the cursors that have no numbers
+      // reported below, together with cursors that lack the numbers
     }
     throw new CheckpointError(`${path}: expected { "events": { "bytes", "lines" } }`);
   }
 
-  /** Removes what a run that was killed in mid-write left behind. */
+  /** Removes the temporary directories of a run that was killed in mid-write. */
   async removeTemporary(): Promise<void> {
     for (const name of await this.#files.list(this.root)) {
       if (name.startsWith(TEMPORARY)) await this.#files.remove(join(this.root, name));

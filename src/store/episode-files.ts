@@ -2,12 +2,12 @@ import { type Episode, type Failure, type Score, type Turn, turnReward } from '.
 import { messageOf, RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 
-/** A turn on disk: all that is needed to grade it again or to learn from it again. */
+/** A turn on disk, complete enough to grade it again or to train on it again. */
 interface StoredTurn extends Omit<Turn, 'value'> {
   readonly value?: unknown;
-  /** The episode's reward for this agent minus the penalty. */
+  /** The turn's reward: the episode's reward for this agent plus that of this turn alone, minus the penalty. */
   readonly reward: number;
-  /** One number for all tokens or one a token; absent in evaluations. */
+  /** The advantage: one number for all tokens or one a token; absent in evaluations. */
   readonly advantage?: number | readonly number[];
 }
 
@@ -21,10 +21,10 @@ export interface StoredEpisode {
   readonly turns: readonly StoredTurn[];
 }
 
-/** What an estimator made of an episode, one entry a turn; undefined for turns that are not learnt from. */
+/** The advantages of an episode, one entry a turn; undefined for turns that no policy learns from. */
 export type Advantages = readonly (number | readonly number[] | undefined)[];
 
-/** An episode as it is stored. */
+/** The stored form of an episode. */
 export function storedEpisode(episode: Episode, advantages?: Advantages): StoredEpisode {
   const { task, sample, score, outcome, failure } = episode;
   const turns = episode.turns.map((turn, index): StoredTurn => {
@@ -43,7 +43,7 @@ function lineOf(episode: StoredEpisode): string | undefined {
   try {
     return stringify(episode);
   } catch {
-    // What a team made of it cannot be read: a getter or a `toJSON` throws. The rest is kept.
+    // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
     const { task, outcome, turns } = episode;
     return stringify({
       ...episode,
@@ -54,7 +54,7 @@ function lineOf(episode: StoredEpisode): string | undefined {
   }
 }
 
-/** JSON of anything that a team returned; of what cannot be read, a text that says why. */
+/** The JSON of a value that a team returned; for a value that cannot be read, a text with the reason. */
 export function jsonText(value: unknown): string | undefined {
   return stringify(readable(value));
 }
@@ -68,7 +68,7 @@ function readable(value: unknown): unknown {
   }
 }
 
-/** What JSON has no word for becomes text: big integers, functions, and references back to what holds them. */
+/** Writes a value as JSON. Big integers, functions, symbols and circular references, which JSON lacks, become text. */
 function stringify(value: unknown): string | undefined {
   const ancestors: unknown[] = [];
   return JSON.stringify(value, function (this: unknown, _key, inner: unknown) {
@@ -81,7 +81,7 @@ function stringify(value: unknown): string | undefined {
   });
 }
 
-/** Reads what `writeEpisodes` wrote; a torn last line is left out. @throws RunError naming file and line */
+/** Reads a file of `writeEpisodes`; a torn last line is left out. @throws RunError naming file and line */
 export async function readEpisodes(files: Files, path: string): Promise<StoredEpisode[]> {
   const lines = (await files.readText(path)).split('\n');
   lines.pop();

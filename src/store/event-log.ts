@@ -3,7 +3,7 @@ import { RunError } from '../core/errors.js';
 import { EVENT_VERSION, type EventBody, type MetricSink, type RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
 
-/** A position in the log: what was written before it belongs to a checkpoint, what comes after does not. */
+/** A position in the log: the events before it belong to a checkpoint, those after it do not. */
 export interface LogCursor {
   readonly bytes: number;
   readonly lines: number;
@@ -11,7 +11,7 @@ export interface LogCursor {
 
 const utf8 = new TextEncoder();
 
-/** The append-only log of a run. Each event is stamped, written, then handed to the sinks in order. */
+/** The append-only log of a run. Each event is stamped, written, and then passed to the sinks in order. */
 export class EventLog implements MetricSink {
   readonly path: string;
   readonly #files: Files;
@@ -44,7 +44,7 @@ export class EventLog implements MetricSink {
     return event;
   }
 
-  /** Writes an event that has its stamp. */
+  /** Writes an event that is stamped already. */
   write(event: RunEvent): void {
     const line = `${JSON.stringify(event)}\n`;
     this.#files.append(this.path, line);
@@ -55,12 +55,13 @@ export class EventLog implements MetricSink {
 }
 
 /**
- * The events of a log, in order, with the numbers that they were emitted with. A last line that was cut off in mid-write is left out.
+ * Reads the events of a log in order, with NaN restored where JSON has null. A last line that was cut off in mid-write
+ * is left out.
  * @throws RunError when a line before the last is not an event
  */
 export async function readEvents(files: Files, path: string): Promise<RunEvent[]> {
   const lines = (await files.readText(path)).split('\n');
-  lines.pop(); // what follows the last newline: nothing, or a torn line
+  lines.pop(); // the text after the last newline: empty, or a torn line
   return lines.map((line, index) => parseEvent(line, `${path}:${index + 1}`));
 }
 
@@ -69,12 +70,12 @@ function parseEvent(line: string, where: string): RunEvent {
     const event: unknown = JSON.parse(line);
     if (typeof event === 'object' && event !== null && 'type' in event) return withNumbers(event as RunEvent);
   } catch {
-    // reported below, with the other lines that are not events
+    // reported below, together with other lines that are not events
   }
   throw new RunError(`${where}: expected an event as one JSON object, got ${JSON.stringify(line.slice(0, 60))}`);
 }
 
-/** JSON has no word for what is not a number and says null: in a step's measurements that is a number again here. */
+/** Restores NaN in a step's measurements, where JSON can only say null. */
 function withNumbers(event: RunEvent): RunEvent {
   if (event.type !== 'step') return event;
   return { ...event, agents: numbersIn(event.agents), policies: numbersIn(event.policies) };

@@ -5,7 +5,7 @@ import { codeOf } from '../platform/node-files.js';
 import { cacheDirectory } from '../tensor/native/cache.js';
 import { writeDirectory } from './write-directory.js';
 
-/** SHA-256 of a value's JSON with sorted keys, so that equal values have equal hashes. 64 hexadecimal digits. */
+/** The SHA-256 of a value's JSON with sorted keys, in 64 hexadecimal digits: equal values have equal hashes. */
 export function contentHash(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex');
 }
@@ -18,7 +18,7 @@ function canonicalJson(value: unknown): string {
   );
 }
 
-/** Directories found again by the hash of what they were made from. */
+/** A cache of directories, each named by the hash of the values that it was computed from. */
 export class DirectoryCache {
   readonly #files: Files;
   readonly #root: string;
@@ -34,7 +34,10 @@ export class DirectoryCache {
     return (await this.#files.exists(directory)) ? directory : undefined;
   }
 
-  /** Stores what `fill` writes. Where another process was faster, its result stays: it was made from the same things. */
+  /**
+   * Stores the files that `fill` writes. Where another process was faster, its result stays: equal hashes, equal
+   * content.
+   */
   async store(hash: string, fill: (directory: string) => Promise<void>): Promise<string> {
     await this.#files.makeDirectory(this.#root);
     try {

@@ -2,15 +2,17 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import { LogError, messageOf } from '../core/errors.js';
+import { excerpt } from '../core/format.js';
+import { isObject } from '../core/objects.js';
 import { jsonRows } from '../tasks/files/json-rows.js';
 
 /** One JSON object of a log. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Where a row stands, for error messages. */
+/** The place of a row, for error messages. */
 export interface Place {
   readonly file: string;
-  /** Counted from 1. */
+  /** The line number, counted from 1. */
   readonly line: number;
 }
 
@@ -18,10 +20,10 @@ const NEWLINE = 10;
 const CHUNK_BYTES = 1 << 20;
 
 /**
- * Hands over the rows of a log one after another, so that no more than one lies in memory: JSON lines (also gzipped, `.gz`),
- * or a whole document (`.json`) that is one row or an array of them. Blank lines are skipped.
+ * Reads the rows of a log one after another, with one of them in memory at a time: JSON lines (also gzipped, `.gz`), or
+ * a whole document (`.json`) that is one row or an array of rows. Blank lines are skipped.
  * @returns Whether a last line that was cut off in mid-write was left out
- * @throws LogError naming file and line of what is not a JSON object, or the file that cannot be read
+ * @throws LogError naming the file, and the line of anything but a JSON object
  */
 export async function readRows(file: string, onRow: (row: Row, place: Place) => void): Promise<boolean> {
   try {
@@ -45,30 +47,30 @@ async function readLines(file: string, onRow: (row: Row, place: Place) => void):
   const stream = file.endsWith('.gz') ? bytes.pipe(createGunzip({ chunkSize: CHUNK_BYTES })) : bytes;
   bytes.once('error', (error) => stream.destroy(error));
   let line = 0;
-  const begun: Buffer[] = [];
-  const take = (text: string) => {
+  const unfinished: Buffer[] = []; // the pieces of a line that spans chunks
+  const pass = (text: string) => {
     line++;
     if (text.trim() !== '') onRow(parseRow(text, { file, line }), { file, line });
   };
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      if (begun.length === 0) take(chunk.toString('utf8', start, end));
+      if (unfinished.length === 0) pass(chunk.toString('utf8', start, end));
       else {
-        begun.push(chunk.subarray(start, end));
-        take(Buffer.concat(begun.splice(0)).toString('utf8'));
+        unfinished.push(chunk.subarray(start, end));
+        pass(Buffer.concat(unfinished.splice(0)).toString('utf8'));
       }
       start = end + 1;
     }
-    if (start < chunk.length) begun.push(chunk.subarray(start));
+    if (start < chunk.length) unfinished.push(chunk.subarray(start));
   }
-  const rest = Buffer.concat(begun).toString('utf8');
+  const rest = Buffer.concat(unfinished).toString('utf8');
   if (line > 0 && isTorn(rest)) return true;
-  take(rest);
+  pass(rest);
   return false;
 }
 
-/** Not JSON, and not closed: what a writer leaves behind that was stopped in the middle of a line. */
+/** True for a line that is neither JSON nor closed, as a writer leaves it that is killed in the middle of a line. */
 function isTorn(rest: string): boolean {
   try {
     JSON.parse(rest);
@@ -84,55 +86,53 @@ function parseRow(text: string, place: Place): Row {
     value = JSON.parse(text);
   } catch (error) {
     const hint = /[[:,]\s*-?(NaN|Infinity)\b/.test(text) ? '; NaN and Infinity are not JSON' : '';
-    throw new LogError(`expected one JSON object, got ${excerpt(text)} (${messageOf(error)}${hint})`, place);
+    throw new LogError(`expected one JSON object, got ${quoted(text)} (${messageOf(error)}${hint})`, place);
   }
   return asRow(value, place);
 }
 
 function asRow(value: unknown, place: Place): Row {
-  if (isRow(value)) return value;
-  throw new LogError(`expected a JSON object, got ${excerpt(JSON.stringify(value))}`, place);
+  if (isObject(value)) return value;
+  throw new LogError(`expected a JSON object, got ${quoted(JSON.stringify(value))}`, place);
 }
 
-export const isRow = (value: unknown): value is Row =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+const LONGEST_QUOTE = 61;
 
-/** The beginning of a text. */
-function excerpt(text: string): string {
-  const flat = text.trim();
-  return JSON.stringify(flat.length > 60 ? `${flat.slice(0, 60)}…` : flat);
-}
+const quoted = (text: string): string => JSON.stringify(excerpt(text, LONGEST_QUOTE));
 
-/** What a row holds at a dotted path; a field with dots in its own name comes first. */
-export function valueAt(row: Row, path: string): unknown {
+/** The value of a row at a dotted path; a field whose name itself has dots comes first. */
+export function fieldAt(row: Row, path: string): unknown {
   if (path in row || !path.includes('.')) return row[path];
-  return path.split('.').reduce<unknown>((value, key) => (isRow(value) ? value[key] : undefined), row);
+  return path.split('.').reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), row);
 }
 
-/** A finite number; truth counts 1. @throws LogError */
+/** The finite number at a path; `true` counts 1, `false` 0. @throws LogError when there is none */
 export function numberAt(row: Row, path: string, place: Place): number {
-  const value = valueAt(row, path);
+  const value = fieldAt(row, path);
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (typeof value === 'boolean') return value ? 1 : 0;
   throw new LogError(`${path}: expected a number, got ${described(value)}`, place);
 }
 
-/** A name: a text, a number, or anything else (a prompt as messages) as JSON. @throws LogError when it is missing */
+/**
+ * The name at a path: a text, a number, or anything else (a prompt as messages) as JSON. @throws LogError when it is
+ * missing
+ */
 export function nameAt(row: Row, path: string, place: Place): string {
-  const value = valueAt(row, path);
+  const value = fieldAt(row, path);
   if (typeof value === 'string') return value;
   if (value === undefined || value === null)
     throw new LogError(`${path}: expected a name, got ${described(value)}`, place);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** @throws LogError */
+/** The list of objects at a path. @throws LogError when there is none */
 export function rowsAt(row: Row, path: string, place: Place): readonly Row[] {
-  const value = valueAt(row, path);
-  if (Array.isArray(value) && value.every(isRow)) return value;
+  const value = fieldAt(row, path);
+  if (Array.isArray(value) && value.every(isObject)) return value;
   throw new LogError(`${path}: expected a list of objects, got ${described(value)}`, place);
 }
 
 function described(value: unknown): string {
-  return value === undefined ? 'nothing' : excerpt(JSON.stringify(value));
+  return value === undefined ? 'nothing' : quoted(JSON.stringify(value));
 }

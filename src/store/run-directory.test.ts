@@ -101,11 +101,11 @@ describe('creating a run', () => {
   });
 
   it('gets a name from recipe and time', async () => {
-    const taken = new Set<string>();
-    const files = { ...nodeFiles, exists: async (path: string) => taken.has(path) };
+    const existing = new Set<string>();
+    const files = { ...nodeFiles, exists: async (path: string) => existing.has(path) };
     const first = await defaultRunPath('my team', { clock, files });
     expect(first).toMatch(/^runs[/\\]my-team-20260102-\d{6}$/);
-    taken.add(first);
+    existing.add(first);
     expect(await defaultRunPath('my team', { clock, files })).toBe(`${first}-2`);
   });
 });

@@ -10,7 +10,8 @@ import { type Advantages, storedEpisode, writeEpisodes } from './episode-files.j
 import { EventLog, readEvents } from './event-log.js';
 import { parseRecord, type RunRecord } from './run-record.js';
 
-export interface RunOptions {
+/** The surroundings of a run directory: receivers of its events, the file system and the clock. */
+export interface RunDirectoryOptions {
   readonly sinks?: readonly MetricSink[];
   readonly files?: Files;
   readonly clock?: Clock;
@@ -21,11 +22,11 @@ export class RunDirectory {
   readonly path: string;
   readonly record: RunRecord;
   readonly #files: Files;
-  readonly #options: RunOptions;
+  readonly #options: RunDirectoryOptions;
   readonly #checkpoints: Checkpoints;
   #log: EventLog;
 
-  private constructor(path: string, record: RunRecord, options: RunOptions) {
+  private constructor(path: string, record: RunRecord, options: RunDirectoryOptions) {
     this.path = path;
     this.record = record;
     this.#options = options;
@@ -40,9 +41,9 @@ export class RunDirectory {
 
   /**
    * Creates the directory of a new run.
-   * @throws RunError when it exists and is not empty, or cannot be written; nothing is overwritten then
+   * @throws RunError when it cannot be written, or exists and is not empty; nothing is overwritten
    */
-  static async create(path: string, record: RunRecord, options: RunOptions = {}): Promise<RunDirectory> {
+  static async create(path: string, record: RunRecord, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
     await writing(path, async () => {
       if ((await files.exists(path)) && (await files.list(path)).length > 0) {
@@ -56,7 +57,7 @@ export class RunDirectory {
   }
 
   /** Opens an existing run for reading. @throws RunError when there is none */
-  static async open(path: string, options: RunOptions = {}): Promise<RunDirectory> {
+  static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
     const file = join(path, 'recipe.json');
     const text = await files.readText(file).catch((error: unknown) => {
@@ -65,22 +66,22 @@ export class RunDirectory {
     return new RunDirectory(path, parseRecord(text, file), options);
   }
 
-  /** Stamps and writes an event, hands it to the sinks, and returns it. */
+  /** Stamps and writes an event, passes it to the sinks, and returns it. */
   emit(event: EventBody): RunEvent {
     return this.#log.emit(event);
   }
 
-  /** Writes an event that has its stamp, such as one of a cached warm start. */
+  /** Writes an event that is stamped already, such as one of a cached warm start. */
   write(event: RunEvent): void {
     this.#log.write(event);
   }
 
-  /** What the log holds; empty before the first event. */
+  /** Reads the events of the log; none before the first. */
   async events(): Promise<RunEvent[]> {
     return (await this.#files.exists(this.#eventsPath)) ? readEvents(this.#files, this.#eventsPath) : [];
   }
 
-  /** `episodes/step-000012.jsonl`. `advantages[e]` has one entry for each turn of episode e. */
+  /** Writes `episodes/step-000012.jsonl`. `advantages[e]` has one entry for each turn of episode e. */
   async writeStepEpisodes(
     step: number,
     episodes: readonly Episode[],
@@ -90,12 +91,12 @@ export class RunDirectory {
     await writeEpisodes(this.#files, this.stepEpisodesPath(step), stored);
   }
 
-  /** `episodes/evaluation-000060.jsonl`. */
+  /** Writes `episodes/evaluation-000060.jsonl`. */
   async writeEvaluationEpisodes(step: number, episodes: readonly Episode[]): Promise<void> {
     await this.writeOtherEpisodes(this.evaluationEpisodesPath(step), episodes);
   }
 
-  /** Episodes of an evaluation outside of the run's course, to a path of the caller's. */
+  /** Writes the episodes of an evaluation outside of the run's course to `path`. */
   async writeOtherEpisodes(path: string, episodes: readonly Episode[]): Promise<void> {
     await writeEpisodes(
       this.#files,
@@ -116,7 +117,9 @@ export class RunDirectory {
     return this.#checkpoints.latest();
   }
 
-  /** Writes `checkpoints/step-000050` atomically from what `fill` puts into the directory it is given, then the event. */
+  /**
+   * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
+   */
   async writeCheckpoint(
     step: number,
     fill: (directory: string) => Promise<void>,
@@ -127,8 +130,8 @@ export class RunDirectory {
   }
 
   /**
-   * Takes log and episodes back to where they were when the checkpoint was written, so that the run goes on as if it had
-   * never got further. Without a checkpoint everything starts anew.
+   * Takes log and episodes back to the state they had when the checkpoint was written, so that the run goes on as if it
+   * had never gone further. Without a checkpoint the run starts from the beginning.
    * @throws CheckpointError when the checkpoint has no valid cursor; RunError when the log is shorter than it says
    */
   async rewind(checkpoint: Checkpoint | undefined): Promise<void> {
@@ -179,8 +182,8 @@ export class RunDirectory {
   }
 }
 
-/** `runs/math-20260131-094501`, with a number behind it where that is taken. */
-export async function defaultRunPath(recipe: string, options: RunOptions = {}): Promise<string> {
+/** The default path of a new run, such as `runs/math-20260131-094501`, with a number behind it where that exists. */
+export async function defaultRunPath(recipe: string, options: RunDirectoryOptions = {}): Promise<string> {
   const files = options.files ?? nodeFiles;
   const stamp = timeStamp((options.clock ?? systemClock).now());
   const base = join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`);
@@ -190,7 +193,7 @@ export async function defaultRunPath(recipe: string, options: RunOptions = {}): 
   }
 }
 
-/** `20260131-094501`, in local time. */
+/** The local time as `20260131-094501`. */
 export function timeStamp(now: Date): string {
   const pad = (value: number) => String(value).padStart(2, '0');
   const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;

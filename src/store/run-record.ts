@@ -3,27 +3,27 @@ import { RunError } from '../core/errors.js';
 
 const recordSchema = z.object({
   version: z.literal(1),
-  /** Which recipe, and what was changed on the command line. */
+  /** The recipe's source and the overrides of the command line. */
   recipe: z.object({
-    /** A shipped recipe's name, or the absolute path of a recipe file. */
+    /** The name of a shipped recipe, or the absolute path of a recipe file. */
     source: z.string(),
     overrides: z.array(z.string()).readonly(),
-    /** Of the recipe file and its local imports. */
+    /** The hash of the recipe file and its local imports. */
     codeHash: z.string(),
   }),
   /** The plain part of the resolved recipe. */
   resolved: z.record(z.string(), z.unknown()),
-  /** Each time a run was continued although its code or its recipe had changed. */
+  /** One entry for each time that the run was continued although its code or its recipe had changed. */
   acceptedChanges: z
     .array(z.object({ time: z.string(), codeHash: z.string(), step: z.number() }))
     .readonly()
     .default([]),
 });
 
-/** What recipe.json holds: enough to load the recipe again and to see whether it is still the same. */
+/** The content of recipe.json: enough to load the recipe again and to see whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
 
-/** @throws RunError naming the file and what is wrong with it */
+/** Parses recipe.json. @throws RunError naming the file and what is wrong with it */
 export function parseRecord(text: string, path: string): RunRecord {
   let value: unknown;
   try {

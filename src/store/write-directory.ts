@@ -1,11 +1,11 @@
 import type { Files } from '../core/files.js';
 
-/** Temporary names start with this; what is left of them belongs to a run that was killed. */
+/** The beginning of temporary names; directories with such names remain only from a run that was killed. */
 export const TEMPORARY = '.tmp-';
 
 /**
- * Makes a directory appear complete or not at all: `fill` writes into a temporary one beside it, which is then flushed and
- * renamed. Nothing is left behind when `fill` fails.
+ * Makes a directory appear complete or not at all: `fill` writes into a temporary one beside it, which is then flushed
+ * and renamed. Nothing is left behind when `fill` fails.
  */
 export async function writeDirectory(
   files: Files,

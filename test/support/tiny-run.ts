@@ -13,7 +13,7 @@ import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src
 import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
 import { type ExecutionOptions, executeRun } from '../../src/run/execute-run.js';
-import { RunDirectory, type RunOptions } from '../../src/store/run-directory.js';
+import { RunDirectory, type RunDirectoryOptions } from '../../src/store/run-directory.js';
 import { arithmetic, arithmeticSymbols } from '../../src/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/agent.js';
 import { oneOf } from '../../src/teams/parsers.js';
@@ -127,7 +127,11 @@ export function tinyDefinition(changes: Partial<RecipeInput> = {}): RecipeDefini
 }
 
 /** A new run directory of its own below `root`. */
-export async function createRun(root: string, recipe: Recipe, options: RunOptions = {}): Promise<RunDirectory> {
+export async function createRun(
+  root: string,
+  recipe: Recipe,
+  options: RunDirectoryOptions = {},
+): Promise<RunDirectory> {
   const record = {
     version: 1 as const,
     recipe: { source: recipe.name, overrides: [], codeHash: '' },

@@ -1,4 +1,5 @@
 import { CheckpointError, messageOf } from '../../core/errors.js';
+import { isObject } from '../../core/objects.js';
 
 /** Bytes of a number. */
 export const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;
@@ -145,10 +146,6 @@ function requireContiguous(tensors: readonly TensorEntry[], available: number, f
   if (at !== available) {
     throw new CheckpointError(`${file}: expected the data to end at byte ${at}, found ${available} bytes`);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isDtype(value: unknown): value is TensorDtype {

@@ -43,10 +43,13 @@ function scores(runs: readonly RunData[]): Html {
     if (runs.length > 1) return [average];
     return [average, curve('pass@k', ({ passAtK }) => passAtK), curve('maj@k', ({ majorityAtK }) => majorityAtK)];
   });
-  return lineChart({ title: 'held-out score (avg@k with its interval)', series, format: share, include: [0, 1] });
+  return lineChart({
+    title: 'held-out score (avg@k with its interval)',
+    series,
+    format: (value) => percent(value, 0),
+    include: [0, 1],
+  });
 }
-
-const share = (value: number) => `${Math.round(100 * value)} %`;
 
 function rewards(runs: readonly RunData[]): Html {
   const series = runs.map(

@@ -1,5 +1,6 @@
 import { LogError } from '../../core/errors.js';
-import { isRow, nameAt, numberAt, type Place, type Row, rowsAt, valueAt } from '../../store/log-rows.js';
+import { isObject } from '../../core/objects.js';
+import { fieldAt, nameAt, numberAt, type Place, type Row, rowsAt } from '../../store/log-rows.js';
 
 /** One call of one agent, as a log has it. */
 export interface LoggedTurn {
@@ -63,7 +64,7 @@ const episodes: Layout & { fits(row: Row): boolean } = {
   name: 'drmas episodes',
   fileIsStep: true,
   notices: [],
-  fits: (row) => isRow(row.task) && isRow(row.score) && Array.isArray(row.turns),
+  fits: (row) => isObject(row.task) && isObject(row.score) && Array.isArray(row.turns),
   read(row, place, take) {
     if (row.failure !== undefined) return; // excluded from learning unless the recipe says otherwise
     const shared = {
@@ -123,15 +124,15 @@ const traces: Layout & { fits(row: Row): boolean } = {
   name: 'verifiers traces (prime-rl)',
   fileIsStep: true,
   notices: ['traces do not say which episode they share: each is taken as an episode of its own'],
-  fits: (row) => isRow(row.task) && isRow(row.agent) && isRow(row.rewards) && Array.isArray(row.nodes),
+  fits: (row) => isObject(row.task) && isObject(row.agent) && isObject(row.rewards) && Array.isArray(row.nodes),
   read(row, place, take) {
-    const rewards = isRow(row.rewards) ? Object.values(row.rewards).filter(isRow) : [];
+    const rewards = isObject(row.rewards) ? Object.values(row.rewards).filter(isObject) : [];
     const reward = rewards.reduce(
       (sum, part) =>
         sum + numberAt(part, 'score', place) * (part.weight === undefined ? 1 : numberAt(part, 'weight', place)),
       0,
     );
-    const key = ['task.key', 'task.hash'].find((path) => typeof valueAt(row, path) === 'string') ?? 'task.data';
+    const key = ['task.key', 'task.hash'].find((path) => typeof fieldAt(row, path) === 'string') ?? 'task.data';
     const calls = rowsAt(row, 'nodes', place).filter((node) => node.sampled === true).length;
     const turn = {
       step: '',
@@ -199,7 +200,7 @@ export function flatLayout(name: string, fields: Fields, notices: readonly strin
     notices,
     read(source, place, take) {
       const number = row++;
-      const advantage = fields.advantage === undefined ? undefined : valueAt(source, fields.advantage);
+      const advantage = fields.advantage === undefined ? undefined : fieldAt(source, fields.advantage);
       take({
         step: fields.step === undefined ? '' : nameAt(source, fields.step, place),
         task: nameAt(source, fields.task, place),
@@ -217,7 +218,7 @@ export function flatLayout(name: string, fields: Fields, notices: readonly strin
 
 /** A reward function that does not apply to a row logs null there. */
 function sumOf(row: Row, fields: readonly string[], place: Place): number {
-  const given = fields.filter((field) => valueAt(row, field) !== null);
+  const given = fields.filter((field) => fieldAt(row, field) !== null);
   if (given.length === 0) throw new LogError(`${fields.join(', ')}: expected a number in at least one`, place);
   return given.reduce((sum, field) => sum + numberAt(row, field, place), 0);
 }

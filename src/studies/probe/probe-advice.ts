@@ -1,4 +1,5 @@
 /** From what a probe found to what it means: whether reinforcement can help, and what would if it cannot. */
+import { percent } from '../../core/format.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { ProbeFindings } from './probe-findings.js';
 
@@ -42,8 +43,6 @@ export function advise(recipe: Recipe, findings: ProbeFindings): Advice[] {
   return advice.sort((a, b) => Number(b.weight === 'stops') - Number(a.weight === 'stops'));
 }
 
-const percent = (share: number) => `${Math.round(100 * share)} %`;
-
 function failures({ failures, episodes }: ProbeFindings): Advice[] {
   const failed = Object.values(failures).reduce((sum, count) => sum + count, 0);
   const share = failed / Math.max(1, episodes);
@@ -53,7 +52,7 @@ function failures({ failures, episodes }: ProbeFindings): Advice[] {
     {
       code: 'failures',
       weight: share > MOST ? 'stops' : 'hinders',
-      says: `${percent(share)} of the episodes fail (${reasons.join(', ')}).`,
+      says: `${percent(share, 0)} of the episodes fail (${reasons.join(', ')}).`,
       remedy: remedies[Object.keys(failures)[0] ?? ''] ?? 'Mend the team first: its messages stand below.',
     },
   ];
@@ -73,10 +72,10 @@ function invalidOutputs(recipe: Recipe, { agents }: ProbeFindings): Advice[] {
       return {
         code: 'invalid-outputs',
         weight: invalid > MOST ? 'stops' : 'hinders',
-        says: `${percent(invalid)} of what ${agent} says is invalid: mostly its format would be learnt.`,
+        says: `${percent(invalid, 0)} of what ${agent} says is invalid: mostly its format would be learnt.`,
         remedy:
           cut > MOST
-            ? `${percent(cut)} of it is cut short at ${maxTokens} tokens: raise agents.${agent}.sampling.maxTokens, or teach shorter answers in the warm start.`
+            ? `${percent(cut, 0)} of it is cut short at ${maxTokens} tokens: raise agents.${agent}.sampling.maxTokens, or teach shorter answers in the warm start.`
             : `Look at its outputs below: a parser that takes what it says, a clearer prompt, or a longer warm start. Paying for garbage makes more of it.`,
       } as const;
     });
@@ -102,7 +101,7 @@ function outcomes({ groups, success }: ProbeFindings): Advice[] {
       {
         code: 'all-right',
         weight: other ? 'hinders' : 'stops',
-        says: `Nearly every task is solved every time (${percent(success.mean)}): there is nothing left to learn.`,
+        says: `Nearly every task is solved every time (${percent(success.mean, 0)}): there is nothing left to learn.`,
         remedy: 'Harder tasks, or a reward that also counts what a solution costs.',
       },
     ];
@@ -120,7 +119,7 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
     advice.push({
       code: none ? 'no-spread' : 'few-groups',
       weight: none ? 'stops' : 'hinders',
-      says: `${percent(share)} of the groups have any learning signal: elsewhere the ${groupSize} episodes of a task earn the same (${percent(allRight / count)} all right, ${percent(allWrong / count)} all wrong).`,
+      says: `${percent(share, 0)} of the groups have any learning signal: elsewhere the ${groupSize} episodes of a task earn the same (${percent(allRight / count, 0)} all right, ${percent(allWrong / count, 0)} all wrong).`,
       remedy: sameness(recipe, repeated, groupSize),
     });
   }
@@ -128,7 +127,7 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
     advice.push({
       code: 'penalties-only',
       weight: mixed === 0 ? 'stops' : 'hinders',
-      says: `In ${percent(penaltiesOnly / signal)} of the groups with a signal only penalties differ: what would be learnt there is form, not the task.`,
+      says: `In ${percent(penaltiesOnly / signal, 0)} of the groups with a signal only penalties differ: what would be learnt there is form, not the task.`,
       remedy:
         'Tasks of which some attempts succeed and others fail. Dropping groups of equal outcomes, or advantages by agent (drmas), keeps penalties from being scaled up for everybody.',
     });
@@ -142,7 +141,7 @@ function sameness({ agents }: Recipe, repeated: number, groupSize: number): stri
   if (temperatures.every((temperature) => temperature === 0))
     return 'A temperature above 0: now the episodes of a task are all the same.';
   if (repeated > MOST)
-    return `${percent(repeated)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
+    return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
   return 'Tasks of middling difficulty, or more episodes a task (training.groupSize).';
 }
 

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import { filePlace, RecipeError, TaskError } from '../../core/errors.js';
 import { issuesText } from '../../core/issues.js';
+import { isObject } from '../../core/objects.js';
 import type { DataSchema, Split, Task, TaskSource } from '../../core/task.js';
 import { isHeldOut } from '../split.js';
 import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';
@@ -10,7 +11,6 @@ import {
   type FileRow,
   fieldOf,
   idOf,
-  isObject,
   metadataOf,
   shown,
   whatIsMissing,

@@ -1,4 +1,5 @@
 import { messageOf, TaskError } from '../../core/errors.js';
+import { excerpt } from '../../core/format.js';
 
 /** Where an entry of a file begins, counted from 1: its line, or in a file without lines its row. */
 export type Place = { readonly line: number } | { readonly row: number };
@@ -54,12 +55,6 @@ export class JsonSplitter {
       throw new TaskError(message, { file: this.#file, line });
     }
   }
-}
-
-/** The beginning of a text, for an error message. */
-export function excerpt(text: string): string {
-  const flat = text.trim().replace(/\s+/g, ' ');
-  return flat.length > 80 ? `${flat.slice(0, 79)}…` : flat;
 }
 
 interface Piece {

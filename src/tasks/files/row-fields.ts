@@ -1,6 +1,8 @@
 /** Questions, answers and ids in rows of files, where the public collections of tasks have them. */
+
+import { excerpt } from '../../core/format.js';
+import { isObject } from '../../core/objects.js';
 import { extractBoxed } from '../grading/boxed.js';
-import { excerpt } from './json-rows.js';
 
 /** One row of a task file. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -128,10 +130,6 @@ function finalAnswer(text: string): string {
   const marker = text.lastIndexOf('####');
   const answer = marker >= 0 ? text.slice(marker + 4) : (extractBoxed(text) ?? text);
   return answer.trim();
-}
-
-export function isObject(value: unknown): value is FileRow {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A value from a file, for an error message. */

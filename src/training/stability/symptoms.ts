@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { AgentStep, Step, Warning } from '../../core/events.js';
-import { significant } from '../../core/format.js';
+import { percent, significant } from '../../core/format.js';
 import { mean } from '../../core/statistics.js';
 
 /** So many steps at the beginning, and so many at the end, are averaged. */
@@ -51,17 +51,15 @@ const SYMPTOMS: readonly Symptom[] = [
     shows: (first, last) =>
       last.spread < 0.5 * first.spread && last.duplicates > first.duplicates + 0.2 && !paidOff(first, last),
     message: (first, last) =>
-      `rewards within a group spread ${significant(last.spread)} instead of ${significant(first.spread)} and ${percentage(last.duplicates)} of the turns repeat a sibling's (${percentage(first.duplicates)} at first) without more reward; filter the groups by variance or raise the temperature`,
+      `rewards within a group spread ${significant(last.spread)} instead of ${significant(first.spread)} and ${percent(last.duplicates, 0)} of the turns repeat a sibling's (${percent(first.duplicates, 0)} at first) without more reward; filter the groups by variance or raise the temperature`,
   },
   {
     code: 'rewarded-invalid',
     shows: (first, last) => last.garbage > 0.05 && last.garbage > 2 * first.garbage,
     message: (first, last) =>
-      `${percentage(last.garbage)} of the turns are invalid and above average all the same (${percentage(first.garbage)} at first); the team's rules or too small a penalty pay for it`,
+      `${percent(last.garbage, 0)} of the turns are invalid and above average all the same (${percent(first.garbage, 0)} at first); the team's rules or too small a penalty pay for it`,
   },
 ];
-
-const percentage = (share: number) => `${(100 * share).toFixed(0)} %`;
 
 const NAMES = Object.keys(READINGS) as (keyof typeof READINGS)[];
 const readings = z.array(z.record(z.enum(NAMES), z.number()));

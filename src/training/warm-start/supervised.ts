@@ -7,7 +7,7 @@ import type { Split, Trace } from '../../core/task.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type Speaker, warmPolicies } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { conversation } from '../../rollout/prompt-messages.js';
+import { promptMessages } from '../../rollout/prompt-messages.js';
 import type { OpenedPolicies, Stage } from '../session.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
@@ -122,7 +122,7 @@ export function traceBatch(
 }
 
 function traceSample(recipe: Recipe, { agent, messages, response }: Trace, tokenizer: Tokenizer): TrainingSample {
-  const prompt = tokenizer.chat(conversation(recipe.team.agents[agent]?.system, messages));
+  const prompt = tokenizer.chat(promptMessages(recipe.team.agents[agent]?.system, messages));
   const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {
