@@ -1,7 +1,7 @@
 /** The work that every engine is given: the model shapes, the training batch and the decoding requests of the targets. */
 import type { DecoderConfig } from '../src/contract/architecture.js';
 import { RandomStream } from '../src/core/random.js';
-import { parameterCount } from '../src/model/decoder/parameters.js';
+import { parameterCount } from '../src/model/decoder/weights/decoder-tensors.js';
 
 export interface Shape {
   readonly name: string;

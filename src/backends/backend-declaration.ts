@@ -8,7 +8,7 @@ import type { SampleBackend } from '../contract/sampling.js';
 import type { PolicySpec } from '../contract/weights.js';
 import type { Files } from '../core/files.js';
 import type { Tokenizer } from '../core/tokenizer.js';
-import type { MatrixKind } from '../model/decoder/packed.js';
+import type { MatrixKind } from '../model/decoder/weights/packed-decoder.js';
 
 export interface OpenOptions {
   /** Threads of the kernels, where they run in this process. */

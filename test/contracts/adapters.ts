@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
-import { adapterTensors, mergeAdapter } from '../../src/model/decoder/adapter.js';
-import type { Sequence } from '../../src/model/decoder/batch.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/parameters.js';
-import { PolicyModel } from '../../src/model/decoder/policy.js';
-import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampler.js';
-import { DecoderWeights } from '../../src/model/decoder/weights.js';
+import type { Sequence } from '../../src/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { adapterTensors, mergeAdapter } from '../../src/model/decoder/weights/adapter-tensors.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';

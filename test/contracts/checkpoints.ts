@@ -1,10 +1,10 @@
 /** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
 import { describe, expect, it } from 'vitest';
-import type { Sequence } from '../../src/model/decoder/batch.js';
-import { decoderTensors } from '../../src/model/decoder/parameters.js';
-import { PolicyModel } from '../../src/model/decoder/policy.js';
-import { Sampler } from '../../src/model/decoder/sampler.js';
-import { DecoderWeights } from '../../src/model/decoder/weights.js';
+import type { Sequence } from '../../src/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import { openModelDirectory } from '../../src/model/formats/directory.js';
 import { decoderPlaces, fromHuggingFace } from '../../src/model/formats/layout.js';
 import { takeTensor } from '../../src/model/formats/place.js';

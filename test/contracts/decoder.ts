@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
-import type { Sequence } from '../../src/model/decoder/batch.js';
-import type { DecoderTensors } from '../../src/model/decoder/parameters.js';
-import { PolicyModel } from '../../src/model/decoder/policy.js';
-import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampler.js';
-import { DecoderWeights } from '../../src/model/decoder/weights.js';
+import type { Sequence } from '../../src/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import type { DecoderTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 

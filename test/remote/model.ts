@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecoderConfig } from '../../src/contract/architecture.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/parameters.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
 import { writeConfig } from '../../src/model/formats/config.js';
 import { decoderPlaces } from '../../src/model/formats/layout.js';
 import { encodeSafetensors } from '../../src/model/formats/safetensors.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import type { TrainingSample } from '../../core/sample.js';
-import type { MatrixKind } from '../../model/decoder/packed.js';
+import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { baseFootprint, cacheFootprint, policyFootprint } from './footprint.js';

@@ -1,11 +1,11 @@
 /** The memory that the engine takes, from the sizes of models alone. */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import type { OptimizerSettings } from '../../contract/optimizer.js';
-import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/adapter.js';
 import { DEFAULT_BATCH_ROWS, logitRows } from '../../model/decoder/decoder.js';
-import { cacheShape } from '../../model/decoder/key-value-cache.js';
-import type { MatrixKind } from '../../model/decoder/packed.js';
-import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/parameters.js';
+import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
+import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
+import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/weights/decoder-tensors.js';
+import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../backend-declaration.js';
 
 const FLOAT = 4;

@@ -10,7 +10,7 @@ import { bfloat16Header } from '../../../test/support/bfloat16-checkpoint.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, BackendError, CheckpointError } from '../../core/errors.js';
 import { user } from '../../core/message.js';
-import { decoderTensors, initialise, parameterCount } from '../../model/decoder/parameters.js';
+import { decoderTensors, initialise, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
 import { writeModelDirectory } from '../../model/formats/directory.js';
 import { decoderPlaces } from '../../model/formats/layout.js';
 import { expectedTensors } from '../../model/formats/names.js';

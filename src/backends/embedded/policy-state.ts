@@ -1,4 +1,4 @@
-import type { OptimizerState } from '../../model/decoder/optimizer.js';
+import type { OptimizerState } from '../../model/decoder/flat-optimizer.js';
 import type { OptimizerHeader } from './stored-state.js';
 
 /** Everything that training a policy changes, for checkpoints: copies, flat, in the engine's order. */

@@ -7,9 +7,9 @@ import type { AdapterSettings, DecoderConfig } from '../../contract/architecture
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { adapterParameterCount, adapterTensors } from '../../model/decoder/adapter.js';
-import { OPTIMIZER_BUFFERS } from '../../model/decoder/optimizer.js';
-import { decoderTensors, parameterCount } from '../../model/decoder/parameters.js';
+import { OPTIMIZER_BUFFERS } from '../../model/decoder/flat-optimizer.js';
+import { adapterParameterCount, adapterTensors } from '../../model/decoder/weights/adapter-tensors.js';
+import { decoderTensors, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
 import { openModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
 import { decoderPlaces } from '../../model/formats/layout.js';
 import {

@@ -1,4 +1,4 @@
-import type { OptimizerState } from '../../model/decoder/optimizer.js';
+import type { OptimizerState } from '../../model/decoder/flat-optimizer.js';
 import type { StoredTensor } from '../../model/formats/safetensors.js';
 
 /** What an optimiser's state says beside its buffers. */

@@ -10,7 +10,7 @@ import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { Secret } from '../../core/secret.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
-import { adapterParameterCount } from '../../model/decoder/adapter.js';
+import { adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
 import { EMBEDDED_CAPABILITIES } from '../embedded/embedded-backend.js';
 import { Gate } from './gate.js';
 import { probeServer } from './probe/server-probe.js';

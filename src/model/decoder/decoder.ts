@@ -2,7 +2,6 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels, WeightArray } from '../../tensor/kernels.js';
-import { type PackedBatch, packBatches, type Sequence } from './batch.js';
 import {
   backwardBuffers,
   backwardLayer,
@@ -10,11 +9,12 @@ import {
   type LayerBuffers,
   type LayerRows,
   layerBuffers,
-} from './layers.js';
-import type { Gradient, Stack } from './multiply.js';
-import { checkConfig, type DecoderTensors } from './parameters.js';
-import { ropeTable } from './rope.js';
-import type { ModelWeights } from './weights.js';
+} from './layer/layer-forward.js';
+import type { Gradient, Stack } from './layer/matrix-products.js';
+import { type PackedBatch, packBatches, type Sequence } from './packed-batch.js';
+import { checkConfig, type DecoderTensors } from './weights/decoder-tensors.js';
+import type { ModelWeights } from './weights/model-weights.js';
+import { ropeTable } from './weights/rotary-table.js';
 
 /** Rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
 export const DEFAULT_BATCH_ROWS = 1024;

@@ -3,7 +3,7 @@
  * and every matrix as [inputs, outputs]; PEFT keeps each as [outputs, inputs].
  */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/adapter.js';
+import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/weights/adapter-tensors.js';
 import { projectionName } from './names.js';
 import type { Place } from './place.js';
 import type { TensorShape } from './tensor.js';

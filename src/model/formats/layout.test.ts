@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
-import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/parameters.js';
+import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/weights/decoder-tensors.js';
 import { decoderPlaces, fromHuggingFace } from './layout.js';
 import { expectedTensors } from './names.js';
 import { takeTensor } from './place.js';

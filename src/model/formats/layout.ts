@@ -6,7 +6,7 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { WeightArray } from '../../tensor/kernels.js';
-import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/parameters.js';
+import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
 import type { Place } from './place.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';

@@ -1,6 +1,6 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
 import type { DecoderConfig, ProjectionName } from '../../contract/architecture.js';
-import { MATRICES, type Matrix, matrixShapes } from '../decoder/parameters.js';
+import { MATRICES, type Matrix, matrixShapes } from '../decoder/weights/decoder-tensors.js';
 import type { TensorShape } from './tensor.js';
 
 export const EMBEDDING = 'model.embed_tokens.weight'; // [V, d]

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
-import { adapterParameterCount, adapterTensors } from '../decoder/adapter.js';
+import { adapterParameterCount, adapterTensors } from '../decoder/weights/adapter-tensors.js';
 import { adapterPlaces } from './adapter-layout.js';
 import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from './peft.js';
 import { takeTensor } from './place.js';

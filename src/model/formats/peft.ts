@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import type { AdapterTensors } from '../decoder/adapter.js';
+import type { AdapterTensors } from '../decoder/weights/adapter-tensors.js';
 import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
 import { finiteWeights } from './finite.js';
 import { moduleName } from './names.js';

@@ -1,6 +1,6 @@
 /** The fake behind its HTTP: sessions, futures, and requests that are computed in order. */
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
-import type { SamplerResult } from '../../../src/model/decoder/sampler.js';
+import type { SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
 import type { FakeBehaviour } from './behaviour.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
 import type { FakeOptions, Fault } from './options.js';

@@ -2,10 +2,10 @@
 import type { AdapterSettings } from '../../../src/contract/architecture.js';
 import type { GenerateRequest } from '../../../src/contract/sampling.js';
 import type { RandomKey } from '../../../src/core/random.js';
-import type { OptimizerState } from '../../../src/model/decoder/optimizer.js';
-import { PolicyModel } from '../../../src/model/decoder/policy.js';
-import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampler.js';
-import { DecoderWeights } from '../../../src/model/decoder/weights.js';
+import type { OptimizerState } from '../../../src/model/decoder/flat-optimizer.js';
+import { PolicyModel } from '../../../src/model/decoder/policy-model.js';
+import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
+import { DecoderWeights } from '../../../src/model/decoder/weights/model-weights.js';
 import { openModelDirectory } from '../../../src/model/formats/directory.js';
 import { fromHuggingFace } from '../../../src/model/formats/layout.js';
 import { nodeFiles } from '../../../src/platform/node-files.js';

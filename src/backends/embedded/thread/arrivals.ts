@@ -1,7 +1,7 @@
 /** States on their way from files into the engine's buffers, piece by piece, so that nothing else holds them. */
 import { BackendError } from '../../../core/errors.js';
-import type { Optimizer } from '../../../model/decoder/optimizer.js';
-import type { ModelWeights } from '../../../model/decoder/weights.js';
+import type { Optimizer } from '../../../model/decoder/flat-optimizer.js';
+import type { ModelWeights } from '../../../model/decoder/weights/model-weights.js';
 import { adapterPlaces } from '../../../model/formats/adapter-layout.js';
 import { decoderPlaces } from '../../../model/formats/layout.js';
 import { type Place, putPiece } from '../../../model/formats/place.js';

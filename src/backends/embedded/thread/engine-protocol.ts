@@ -1,7 +1,7 @@
 /** What the main thread and the engine's worker say to each other. */
 import type { GenerateRequest } from '../../../contract/sampling.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import type { SamplerResult } from '../../../model/decoder/sampler.js';
+import type { SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
 import type { Engine } from './engine.js';
 
 /** Engine methods that are called by name and answered once. */

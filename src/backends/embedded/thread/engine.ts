@@ -6,19 +6,19 @@ import type { GenerateRequest } from '../../../contract/sampling.js';
 import { BackendError } from '../../../core/errors.js';
 import { objectiveOf } from '../../../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
-import { adapterTensors, mergeAdapter } from '../../../model/decoder/adapter.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import type { MatrixKind } from '../../../model/decoder/packed.js';
-import { decoderTensors, flatCopy, initialise } from '../../../model/decoder/parameters.js';
-import { PolicyModel } from '../../../model/decoder/policy.js';
-import { Sampler, type SamplerResult } from '../../../model/decoder/sampler.js';
+import { PolicyModel } from '../../../model/decoder/policy-model.js';
+import { Sampler, type SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
+import { adapterTensors, mergeAdapter } from '../../../model/decoder/weights/adapter-tensors.js';
+import { decoderTensors, flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
 import {
   type BaseWeights,
   baseWeights,
   DecoderWeights,
   type ModelSource,
   trainedWeights,
-} from '../../../model/decoder/weights.js';
+} from '../../../model/decoder/weights/model-weights.js';
+import type { MatrixKind } from '../../../model/decoder/weights/packed-decoder.js';
 import type { TensorPiece } from '../../../model/formats/tensor.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { PolicyState } from '../policy-state.js';

@@ -5,10 +5,10 @@ import type { OptimStepResult, OptimStepSettings } from '../../../contract/optim
 import { BackendError } from '../../../core/errors.js';
 import type { ValueSample } from '../../../core/sample.js';
 import { valueLoss } from '../../../loss/value-loss.js';
-import { CriticModel } from '../../../model/decoder/critic.js';
+import { CriticModel } from '../../../model/decoder/critic-model.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import type { OptimizerState } from '../../../model/decoder/optimizer.js';
-import type { ModelSource } from '../../../model/decoder/weights.js';
+import type { OptimizerState } from '../../../model/decoder/flat-optimizer.js';
+import type { ModelSource } from '../../../model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { PolicyState } from '../policy-state.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type DecoderTensors, tensorsInOrder } from '../../../model/decoder/parameters.js';
+import { type DecoderTensors, tensorsInOrder } from '../../../model/decoder/weights/decoder-tensors.js';
 import { isBfloat16, widen } from '../../../tensor/bfloat16.js';
 
 /** Numbers that are hashed at a time; a hash takes less than 2 GiB. */

@@ -1,6 +1,6 @@
 /** Rotary position embedding (Su et al. 2021): how far each pair of a head turns at each position. */
-import type { DecoderConfig, RopeScaling } from '../../contract/architecture.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
+import type { Kernels } from '../../../tensor/kernels.js';
 
 const { fround, PI } = Math;
 

@@ -1,10 +1,16 @@
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import type { Sequence } from './batch.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
-import type { Gradient } from './multiply.js';
-import { Optimizer } from './optimizer.js';
-import { type ModelSource, type ModelWeights, modelWeights, trainedWeights, zeroGradient } from './weights.js';
+import { Optimizer } from './flat-optimizer.js';
+import type { Gradient } from './layer/matrix-products.js';
+import type { Sequence } from './packed-batch.js';
+import {
+  type ModelSource,
+  type ModelWeights,
+  modelWeights,
+  trainedWeights,
+  zeroGradient,
+} from './weights/model-weights.js';
 
 /**
  * A decoder, or an adapter on one, with a head of one number: the value of a position is its normed stream times the head's

@@ -1,12 +1,12 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import { initialiseAdapter } from './adapter.js';
-import type { Sequence } from './batch.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
-import type { Gradient } from './multiply.js';
-import { Optimizer } from './optimizer.js';
-import { type DecoderTensors, initialise, parameterCount } from './parameters.js';
+import { Optimizer } from './flat-optimizer.js';
+import type { Gradient } from './layer/matrix-products.js';
+import type { Sequence } from './packed-batch.js';
+import { initialiseAdapter } from './weights/adapter-tensors.js';
+import { type DecoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
 import {
   AdapterWeights,
   type BaseWeights,
@@ -15,7 +15,7 @@ import {
   modelWeights,
   trainedWeights,
   zeroGradient,
-} from './weights.js';
+} from './weights/model-weights.js';
 
 /**
  * A trainable decoder, or an adapter on a decoder that stays as it is: weights, gradient, optimiser. What only training needs is

@@ -1,5 +1,5 @@
-import type { DecoderConfig } from '../../contract/architecture.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Kernels } from '../../../tensor/kernels.js';
 import { CacheSlots } from './cache-slots.js';
 
 /** Most requests decoded together, and most bytes their cache may take where each finds room in less. */

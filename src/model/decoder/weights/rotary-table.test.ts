@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig, RopeScaling } from '../../contract/architecture.js';
-import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { ropeFrequencies, ropeTable } from './rope.js';
+import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
+import { createReferenceKernels } from '../../../tensor/reference/reference.js';
+import { ropeFrequencies, ropeTable } from './rotary-table.js';
 
 const config = (headDim: number, ropeBase: number, ropeScaling?: RopeScaling): DecoderConfig => ({
   vocabSize: 3,

@@ -1,7 +1,13 @@
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import type { Kernels } from '../../tensor/kernels.js';
-import { type AdaptedMatrix, type AdapterTensors, adaptedMatrices, adapterPair, spreadBlocks } from './adapter.js';
-import type { Matrix } from './parameters.js';
+import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import {
+  type AdaptedMatrix,
+  type AdapterTensors,
+  adaptedMatrices,
+  adapterPair,
+  spreadBlocks,
+} from './adapter-tensors.js';
+import type { Matrix } from './decoder-tensors.js';
 
 /** Two matrices in the form that `Kernels.linear` reads, one after the other: down to n · rank, and up again. */
 interface PackedPair {

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../../core/errors.js';
+import { ArgumentError } from '../../../core/errors.js';
 
 /** One place in the key/value cache and the tokens whose keys and values it holds (positions 0..tokens.length - 1). */
 export interface Slot {

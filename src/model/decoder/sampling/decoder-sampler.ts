@@ -4,20 +4,20 @@
  * its key and its token's index only, and rows are computed independently, so batching cannot change a result. Policies that
  * adapt one base are played together: rows of all of them go through the base's matrices at once.
  */
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import type { Sampling } from '../../contract/sampling.js';
-import type { FinishReason } from '../../core/episode.js';
-import { ArgumentError } from '../../core/errors.js';
-import { type RandomKey, uniformAt } from '../../core/random.js';
-import { Arena } from '../../tensor/arena.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import type { Sampling } from '../../../contract/sampling.js';
+import type { FinishReason } from '../../../core/episode.js';
+import { ArgumentError } from '../../../core/errors.js';
+import { type RandomKey, uniformAt } from '../../../core/random.js';
+import { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { logitRows } from '../decoder.js';
+import { forwardLayer, layerBuffers } from '../layer/layer-forward.js';
+import type { AdaptedRows } from '../layer/matrix-products.js';
+import { AdapterWeights, type BaseWeights, DecoderWeights } from '../weights/model-weights.js';
+import { ropeTable } from '../weights/rotary-table.js';
 import type { Slot } from './cache-slots.js';
-import { logitRows } from './decoder.js';
 import { KeyValueCache } from './key-value-cache.js';
-import { forwardLayer, layerBuffers } from './layers.js';
-import type { AdaptedRows } from './multiply.js';
-import { ropeTable } from './rope.js';
-import { AdapterWeights, type BaseWeights, DecoderWeights } from './weights.js';
 
 export interface SamplerRequest extends Sampling {
   readonly id: number;

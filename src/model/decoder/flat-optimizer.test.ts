@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { Optimizer } from './optimizer.js';
+import { Optimizer } from './flat-optimizer.js';
 
 const kernels = createReferenceKernels();
 const gradients = [

@@ -1,6 +1,6 @@
-import type { DecoderConfig } from '../../contract/architecture.js';
-import type { Kernels, WeightArray } from '../../tensor/kernels.js';
-import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './parameters.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Kernels, WeightArray } from '../../../tensor/kernels.js';
+import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './decoder-tensors.js';
 
 type Shape = readonly [number, number];
 

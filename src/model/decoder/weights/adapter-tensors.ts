@@ -4,10 +4,10 @@
  * as one [inputs, n · rank], their B's as the blocks of a block-diagonal [n · rank, outputs]. Two products a matrix serve
  * any number of them.
  */
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import { ArgumentError } from '../../core/errors.js';
-import { RandomStream } from '../../core/random.js';
-import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './parameters.js';
+import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import { ArgumentError } from '../../../core/errors.js';
+import { RandomStream } from '../../../core/random.js';
+import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './decoder-tensors.js';
 
 /** An adapted projection in its matrix. */
 interface AdaptedPart {

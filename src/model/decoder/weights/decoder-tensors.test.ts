@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig } from '../../contract/architecture.js';
-import { mean } from '../../core/statistics.js';
-import { decoderTensors, initialise, parameterCount } from './parameters.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import { mean } from '../../../core/statistics.js';
+import { decoderTensors, initialise, parameterCount } from './decoder-tensors.js';
 
 const config: DecoderConfig = {
   vocabSize: 200,

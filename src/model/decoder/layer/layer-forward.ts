@@ -8,11 +8,11 @@
  * their numbers cannot differ. Rows R are the tokens of all sequences of a batch, one after another. What follows attention
  * is computed for the rows K that somebody looks at: all of them, but in the last layer only those that predict a token.
  */
-import type { DecoderConfig } from '../../contract/architecture.js';
-import type { Arena } from '../../tensor/arena.js';
-import { type AdaptedRows, type Gradient, multiply, multiplyBackward, narrow, type Stack } from './multiply.js';
-import type { PackedAdapter } from './packed-adapter.js';
-import { type DecoderTensors, type Matrix, qkvWidth } from './parameters.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
+import { type DecoderTensors, type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
+import type { PackedAdapter } from '../weights/packed-adapter.js';
+import { type AdaptedRows, type Gradient, multiply, multiplyBackward, narrow, type Stack } from './matrix-products.js';
 
 /** What one layer computes and the backward pass needs again. */
 export interface LayerBuffers {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { generate, plain } from '../../../test/contracts/decoder.js';
-import { randomKey } from '../../core/random.js';
-import { createReferenceKernels } from '../../tensor/reference/reference.js';
+import { generate, plain } from '../../../../test/contracts/decoder.js';
+import { randomKey } from '../../../core/random.js';
+import { createReferenceKernels } from '../../../tensor/reference/reference.js';
+import { initialise } from '../weights/decoder-tensors.js';
+import { DecoderWeights } from '../weights/model-weights.js';
+import { Sampler, type SamplerRequest } from './decoder-sampler.js';
 import { KeyValueCache } from './key-value-cache.js';
-import { initialise } from './parameters.js';
-import { Sampler, type SamplerRequest } from './sampler.js';
-import { DecoderWeights } from './weights.js';
 
 /** As a model of half a billion parameters has them. */
 const large = { ...plain, layers: 24, kvHeads: 2, headDim: 64, context: 100_000 };

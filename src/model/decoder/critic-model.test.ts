@@ -3,9 +3,9 @@ import { plain, randomSequence, shake } from '../../../test/contracts/decoder.js
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { RandomStream } from '../../core/random.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { CriticModel } from './critic.js';
-import { initialise } from './parameters.js';
-import { DecoderWeights, type ModelSource } from './weights.js';
+import { CriticModel } from './critic-model.js';
+import { initialise } from './weights/decoder-tensors.js';
+import { DecoderWeights, type ModelSource } from './weights/model-weights.js';
 
 const kernels = createReferenceKernels();
 const random = new RandomStream('critic test');

@@ -1,17 +1,17 @@
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import { ArgumentError } from '../../core/errors.js';
-import type { Kernels } from '../../tensor/kernels.js';
-import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter.js';
-import type { Gradient } from './multiply.js';
-import { type MatrixKind, PackedDecoder } from './packed.js';
-import { PackedAdapter } from './packed-adapter.js';
+import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import { ArgumentError } from '../../../core/errors.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Gradient } from '../layer/matrix-products.js';
+import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
   bfloat16Tensors,
   type DecoderTensors,
   decoderTensors,
   type FlatTensors,
   parameterCount,
-} from './parameters.js';
+} from './decoder-tensors.js';
+import { PackedAdapter } from './packed-adapter.js';
+import { type MatrixKind, PackedDecoder } from './packed-decoder.js';
 
 /** Tensors with the packed forms that passes read them in; packed when a pass asks for them and they have changed. */
 class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {

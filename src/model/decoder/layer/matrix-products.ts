@@ -1,10 +1,10 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
-import type { DecoderConfig } from '../../contract/architecture.js';
-import type { Kernels } from '../../tensor/kernels.js';
-import { type AdapterTensors, adapterPair, gatherBlocks } from './adapter.js';
-import type { PackedDecoder } from './packed.js';
-import type { PackedAdapter } from './packed-adapter.js';
-import type { DecoderTensors, Matrix } from './parameters.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { type AdapterTensors, adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
+import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
+import type { PackedAdapter } from '../weights/packed-adapter.js';
+import type { PackedDecoder } from '../weights/packed-decoder.js';
 
 /** An adapter and the rows that are its, those before `end` that are no earlier one's; or rows that nothing adapts. */
 export interface AdaptedRows {
