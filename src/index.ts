@@ -1,6 +1,6 @@
 /** What `import ... from 'drmas'` offers. */
 export { estimateAdvantages } from './advantage/estimate.js';
-export type { Estimator } from './advantage/estimator.js';
+export type { Estimator } from './advantage/estimators/index.js';
 export { filterGroups } from './advantage/filter.js';
 export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './backends/embedded/load-policy.js';
 export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../core/advantage.js';
 import { estimateAdvantages, estimateReturns } from './estimate.js';
-import type { Estimator } from './estimator.js';
+import type { Estimator } from './estimators/index.js';
 
 const numbers = (records: readonly TurnRecord[], estimator: Estimator) =>
   estimateAdvantages(records, estimator).map(Number);

@@ -1,7 +1,6 @@
 import type { TurnRecord } from '../core/advantage.js';
-import { Batch } from './batch.js';
-import type { Estimator } from './estimator.js';
-import { compute, returnsOf } from './table.js';
+import { type Estimator, openEstimator } from './estimators/index.js';
+import { TurnBatch } from './turn-batch.js';
 
 /**
  * Advantages of the turns of one step, in the order of the turns: a number for all of a turn's tokens, or (token-level
@@ -10,7 +9,7 @@ import { compute, returnsOf } from './table.js';
  *   number, or the choice of the estimator that is out of range
  */
 export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Estimator): (number | number[])[] {
-  const advantages = compute(new Batch(turns), estimator);
+  const advantages = openEstimator(estimator).compute(new TurnBatch(turns));
   const list = new Array<number | number[]>(turns.length);
   // A loop: `Array.from` of a typed array takes as long as the estimate itself.
   for (let i = 0; i < list.length; i++) list[i] = advantages[i] as number | number[];
@@ -22,5 +21,5 @@ export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Esti
  * @throws ArgumentError as `estimateAdvantages`
  */
 export function estimateReturns(turns: readonly TurnRecord[], estimator: Estimator): number[][] | undefined {
-  return returnsOf(new Batch(turns), estimator);
+  return openEstimator(estimator).returns(new TurnBatch(turns));
 }

@@ -33,10 +33,10 @@ export function within(outer: Groups, inner: Groups): Groups {
   let count = 0;
   for (let i = 0; i < of.length; i++) {
     const cell = (outer.of[i] as number) * inner.count + (inner.of[i] as number);
-    const known = table === undefined ? ids.get(cell) : (table[cell] as number);
-    const id = known === undefined || known < 0 ? count++ : known;
+    const earlier = table === undefined ? ids.get(cell) : (table[cell] as number);
+    const id = earlier === undefined || earlier < 0 ? count++ : earlier;
     of[i] = id;
-    if (id === known) continue;
+    if (id === earlier) continue;
     if (table === undefined) ids.set(cell, id);
     else table[cell] = id;
   }

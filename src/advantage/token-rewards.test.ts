@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../core/advantage.js';
 import { estimateAdvantages } from './estimate.js';
-import type { Estimator } from './estimator.js';
+import type { Estimator } from './estimators/index.js';
 
 const turns: TurnRecord[] = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => ({
   task: `t${i >> 2}`,

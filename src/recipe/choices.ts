@@ -1,6 +1,5 @@
-/** The unions of a recipe, told apart by `type`: estimators, losses, models. */
+/** Unions of a recipe that are told apart by `type`: filters, losses, models. */
 import { z } from 'zod';
-import type { Estimator } from '../advantage/estimator.js';
 import type { GroupFilter } from '../advantage/filter.js';
 import { PROJECTIONS } from '../contract/architecture.js';
 import type { LossSpec } from '../loss/loss-spec.js';
@@ -8,77 +7,7 @@ import type { ModelInput, WholeModelInput } from '../model/model-spec.js';
 import { ownTokenizerSpec } from '../model/tokenizers/tokenizer-spec.js';
 
 const fraction = z.number().gt(0).lt(1);
-const discount = z.number().min(0).max(1);
 const count = z.int().min(1);
-
-/** What a group of one gets. */
-const groups = { singleton: z.enum(['zero', 'raw', 'batch']).default('zero') };
-
-const spreads = {
-  ...groups,
-  /** Added to the standard deviation. */
-  epsilon: z.number().min(0).default(1e-6),
-  /** A group whose spread is below this gets advantage 0. */
-  minimumSpread: z.number().min(0).default(1e-6),
-};
-
-/** How an episode of many turns becomes one score. */
-const scores = { episodeScore: z.enum(['mean', 'outcome+penalties', 'outcome', 'first']).default('mean') };
-
-/** Statistics over the turns of one agent instead of the whole task. */
-const byAgent = z.boolean().default(false);
-
-export const estimatorSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('grpo'), ...spreads, ...scores }),
-  z.strictObject({ type: z.literal('dr-grpo'), ...groups, ...scores }),
-  z.strictObject({ type: z.literal('drmas'), spread: z.enum(['agent', 'none']).default('agent'), ...spreads }),
-  z.strictObject({ type: z.literal('drmas-mean'), ...spreads, ...scores }),
-  z.strictObject({ type: z.literal('drmas-std'), ...spreads, ...scores }),
-  z.strictObject({ type: z.literal('grpo-turn'), ...spreads }),
-  z.strictObject({
-    type: z.literal('partition'),
-    score: z.enum(['episode', 'turn']),
-    mean: z.enum(['agent', 'task']),
-    spread: z.enum(['agent', 'task', 'none']),
-    unit: z.enum(['episode', 'turn']).default('episode'),
-    ...spreads,
-    ...scores,
-  }),
-  z.strictObject({ type: z.literal('rloo'), byAgent, ...groups, ...scores }),
-  z.strictObject({ type: z.literal('reinforce++-baseline'), byAgent, ...groups, ...scores }),
-  z.strictObject({ type: z.literal('at-grpo'), ...spreads }),
-  z.strictObject({ type: z.literal('magrpo'), gamma: discount.default(1), ...groups }),
-  z.strictObject({
-    type: z.literal('grpo-passk'),
-    spread: z.enum(['task', 'none']).default('task'),
-    ...spreads,
-    ...scores,
-  }),
-  z.strictObject({
-    type: z.literal('gigpo'),
-    byAgent,
-    spread: z.enum(['none', 'group']).default('none'),
-    stepWeight: z.number().min(0).default(1),
-    gamma: discount.default(0.95),
-    similarity: fraction.optional(),
-    ...spreads,
-    ...scores,
-  }),
-  z.strictObject({
-    type: z.literal('rejection'),
-    keep: z.enum(['all', 'best']).default('all'),
-    above: z.number().default(0),
-    ...scores,
-  }),
-  z.strictObject({ type: z.literal('reinforce++'), gamma: discount.default(1) }),
-  z.strictObject({ type: z.literal('remax') }),
-  z.strictObject({
-    type: z.literal('gae'),
-    gamma: discount.default(1),
-    lambda: discount.default(1),
-    whiten: z.enum(['batch', 'agent', 'agent-residuals']).default('batch'),
-  }),
-]) satisfies z.ZodType<Estimator>;
 
 /** What a filter compares: one score an episode, as the estimators' `episodeScore`. */
 const filterScore = z.enum(['outcome', 'outcome+penalties', 'mean']).default('outcome');

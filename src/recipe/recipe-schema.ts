@@ -1,8 +1,9 @@
 /** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
 import { z } from 'zod';
+import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { backendSchema } from '../backends/registry.js';
 import { completeModel } from '../model/model-spec.js';
-import { estimatorSchema, filterSchema, lossSchema, modelSchema } from './choices.js';
+import { filterSchema, lossSchema, modelSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';
 import { isPlain } from './overrides.js';
@@ -124,7 +125,7 @@ const evaluationSchema = z.strictObject({
 
 /** The member of each union that is taken when a recipe names none. */
 export const defaultChoices = {
-  advantage: { type: 'drmas' },
+  advantage: { type: DEFAULT_ESTIMATOR },
   loss: { type: 'ppo-clip' },
   backend: { type: 'embedded' },
 } as const;

@@ -1,10 +1,10 @@
 /** From a recipe as written, and `--set` overrides, to a recipe with every value checked and every default filled in. */
-import { needOf } from '../advantage/table.js';
+import { estimatorSchema, needOf } from '../advantage/estimators/index.js';
 import { messageOf, RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
 import { benchmarks } from '../tasks/benchmarks.js';
 import type { Team } from '../teams/team.js';
-import { estimatorSchema, modelSchema } from './choices.js';
+import { modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';

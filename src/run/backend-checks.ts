@@ -1,4 +1,4 @@
-import { needOf } from '../advantage/table.js';
+import { needOf } from '../advantage/estimators/index.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import { RecipeError } from '../core/errors.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';

@@ -1,3 +1,4 @@
+import { declarationOf } from '../advantage/estimators/index.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { backendOf } from '../backends/registry.js';
@@ -38,9 +39,10 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
 }
 
 function checkEstimator({ advantage, training }: Recipe): void {
-  if (advantage.type === 'grpo-passk' && training.groupSize < 2)
+  const { groupSize } = declarationOf(advantage).traits;
+  if (groupSize !== undefined && training.groupSize < groupSize.least)
     throw new RecipeError(
-      "'grpo-passk' compares the two best episodes of a group: expected at least 2",
+      `'${advantage.type}' ${groupSize.why}: expected at least ${groupSize.least}`,
       'training.groupSize',
     );
   if (training.filter !== undefined && training.groupSize < 2)

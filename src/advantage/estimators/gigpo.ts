@@ -1,53 +1,71 @@
+import { z } from 'zod';
 import { ArgumentError } from '../../core/errors.js';
-import type { Batch } from '../batch.js';
-import type { Estimator } from '../estimator.js';
+import { defineEstimator } from '../define-estimator.js';
 import { type Groups, groupBy, within } from '../groups.js';
-import { comparisonOf, measure, normalise, type Settings } from '../partition.js';
-import { stepReturns } from '../returns.js';
-import { similarity } from './similarity.js';
+import { agentChoice, discount, scoreChoices, spreadChoices } from '../named-choices.js';
+import { measure, normalise, statisticsOfPool } from '../normalise.js';
+import { similarity } from '../similarity.js';
+import { stepReturns } from '../step-returns.js';
+import type { TurnBatch } from '../turn-batch.js';
 
 /**
- * GiGPO (Feng et al. 2025, eqs. 3-8): the episode's advantage among the task's episodes, plus `stepWeight` times the advantage
- * of the step's discounted return among the steps that started from the same observation. With `byAgent` both compare turns
- * of the same agent only (GiGPO and Dr. MAS combined). An observation seen once adds nothing.
- * @throws ArgumentError naming a turn without `observation` or `stepReward`, or a choice out of range
+ * GiGPO (eqs. 3-8): the episode's advantage among the task's episodes, plus `stepWeight` times the advantage of the step's
+ * discounted return among the steps that started from the same observation. With `byAgent` both compare turns of the same agent
+ * only (GiGPO and Dr. MAS combined). An observation seen once adds nothing. A turn without `observation` or `stepReward` is
+ * refused by name.
  */
-export function gigpo(
-  batch: Batch,
-  estimator: Extract<Estimator, { type: 'gigpo' }>,
-  settings: Settings,
-): Float64Array {
-  const { byAgent = false, spread = 'none', stepWeight = 1, gamma = 0.95 } = estimator;
-  const unit = byAgent
-    ? ({ score: 'turn', mean: 'agent', spread: 'agent' } as const)
-    : ({ score: 'episode', mean: 'episodes', spread: 'episodes' } as const);
-  const divide = spread === 'group';
-  const fromEpisodes = normalise(batch, divide ? unit : { ...unit, spread: 'none' }, settings);
+export const gigpo = defineEstimator({
+  type: 'gigpo',
+  schema: {
+    ...agentChoice,
+    /** Whether each part is divided by the standard deviation of its group. */
+    spread: z.enum(['none', 'group']).default('none'),
+    /** Weight of the part that compares steps from the same observation. */
+    stepWeight: z.number().min(0).default(1),
+    /** Discount of later steps' rewards. */
+    gamma: discount.default(0.95),
+    /** Observations at least this similar count as the same; exact equality where it is not given. */
+    similarity: z.number().gt(0).lt(1).optional(),
+    ...spreadChoices,
+    ...scoreChoices,
+  },
+  source: 'GiGPO, Feng et al. 2025, arXiv 2505.10978',
+  formula:
+    "(s - mean episodes) + `stepWeight` x (R - mean of R over the task's turns from the same observation); `spread: 'group'` divides each part by its own std + eps; `byAgent`: r - mean agent, observations of the same agent (GiGPO and Dr. MAS combined)",
+  use: 'situations that come back in several episodes of a task. Needs `observation`, `stepReward`',
+  laws: ({ gamma, spread }) => ({
+    shift: gamma === 0 ? ['reward', 'stepReward'] : ['reward'],
+    takesScaleOut: spread === 'group',
+  }),
+  compute(batch, { byAgent, spread, stepWeight, gamma, similarity: threshold }, settings) {
+    const unit = byAgent
+      ? ({ score: 'turn', mean: 'agent', spread: 'agent' } as const)
+      : ({ score: 'episode', mean: 'episodes', spread: 'episodes' } as const);
+    const divide = spread === 'group';
+    const fromEpisodes = normalise(batch, divide ? unit : { ...unit, spread: 'none' }, settings);
 
-  const returns = stepReturns(batch, gamma);
-  const outer = byAgent ? batch.taskAgents : batch.tasks;
-  const members = observationGroups(batch, outer, estimator.similarity);
-  const comparison = comparisonOf({ turns: members.of, members, values: returns, wider: outer }, 'zero');
-  const fromSteps = measure(returns, { mean: comparison, spread: divide ? comparison : undefined }, settings);
-  return fromEpisodes.map((advantage, i) => advantage + stepWeight * (fromSteps[i] as number));
-}
+    const returns = stepReturns(batch, gamma);
+    const outer = byAgent ? batch.taskAgents : batch.tasks;
+    const members = observationGroups(batch, outer, threshold);
+    const statistics = statisticsOfPool({ turns: members.of, members, values: returns, wider: outer }, 'zero');
+    const fromSteps = measure(returns, { mean: statistics, spread: divide ? statistics : undefined }, settings);
+    return fromEpisodes.map((advantage, i) => advantage + stepWeight * (fromSteps[i] as number));
+  },
+});
 
-function observationGroups(batch: Batch, outer: Groups, threshold: number | undefined): Groups {
+function observationGroups(batch: TurnBatch, outer: Groups, threshold: number | undefined): Groups {
   const observations = batch.turns.map(({ observation }, i) => {
     if (observation === undefined) throw new ArgumentError(`${batch.nameOf(i)}: gigpo needs an observation`);
     return observation;
   });
   const grouped = (key: (i: number) => string | number) => within(outer, groupBy(observations.length, key));
   if (threshold === undefined) return grouped((i) => observations[i] as string);
-  if (!(threshold > 0 && threshold < 1)) {
-    throw new ArgumentError(`advantage.similarity must lie between 0 and 1, got ${threshold}`);
-  }
   // Each observation joins the first earlier one of its group that is similar enough, or stands for a new cluster.
   const representatives = Array.from({ length: outer.count }, (): string[] => []);
   return grouped((i) => {
-    const known = representatives[outer.of[i] as number] as string[];
+    const earlier = representatives[outer.of[i] as number] as string[];
     const observation = observations[i] as string;
-    const match = known.findIndex((other) => similarity(observation, other) >= threshold);
-    return match >= 0 ? match : known.push(observation) - 1;
+    const match = earlier.findIndex((other) => similarity(observation, other) >= threshold);
+    return match >= 0 ? match : earlier.push(observation) - 1;
   });
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { LogError, messageOf } from '../../core/errors.js';
 import { codeOf } from '../../platform/node-files.js';
 import { collectLog } from '../../studies/inspect/collect-turns.js';
-import { asInspectable, inspect, usualEstimators } from '../../studies/inspect/inspect-log.js';
+import { comparableEstimator, inspect } from '../../studies/inspect/inspect-log.js';
 import type { Fields } from '../../studies/inspect/log-layouts.js';
 import type { CommandContext } from '../command-context.js';
 import { inspectionLines } from '../reporter/inspection-printer.js';
@@ -18,9 +18,9 @@ export interface InspectFlags extends Partial<Omit<Fields, 'reward' | 'advantage
 /** `drmas inspect <log>`: what the rewards in anybody's rollout log say about estimators. No model is needed. */
 export async function inspectCommand(context: CommandContext, path: string, flags: InspectFlags): Promise<number> {
   const { estimator, json, ...fields } = flags;
-  const estimators = estimator.flatMap((names) => names.split(',')).map(asInspectable);
+  const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
   const log = await collectLog(await logFiles(path), fields);
-  const inspection = inspect(log, estimators.length === 0 ? usualEstimators : estimators);
+  const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
   const { width } = screenOf(context.stdout, context.environment);
   const lines = json === true ? [JSON.stringify(inspection)] : inspectionLines(inspection, path, width);
   context.stdout.write(`${lines.join('\n')}\n`);

@@ -97,13 +97,12 @@ function timeSpent(history: History, total: number): TimeSpent {
   return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
-/** What to do next. */
-export function nextLines(request: string, runPath: string, seed: number, advantage: string): string[] {
-  const other = advantage === 'drmas' ? 'grpo' : 'drmas';
+/** What to do next. @param rival The estimator that the run's is to be compared with */
+export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
   return [
     'next',
     `  npx drmas evaluate ${runPath}`,
-    `  npx drmas train ${request} --set advantage.type=${other}`,
+    `  npx drmas train ${request} --set advantage.type=${rival}`,
     `  npx drmas train ${request} --seed ${seed + 1}`,
   ];
 }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { rivalOf } from '../../advantage/estimators/index.js';
 import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -102,7 +103,7 @@ export class TerminalReporter implements MetricSink {
     if (pair !== undefined) this.#say(...pairLines(pair, width), '');
     this.#say(`the run lies in ${this.#runPath}`);
     const { seed, advantage } = this.#recipe;
-    this.#say(...nextLines(this.#request, this.#runPath, seed, advantage.type));
+    this.#say(...nextLines(this.#request, this.#runPath, seed, rivalOf(advantage)));
   }
 
   /** What an interrupted run says last. */

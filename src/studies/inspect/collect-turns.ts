@@ -1,4 +1,4 @@
-import { Batch } from '../../advantage/batch.js';
+import { TurnBatch } from '../../advantage/turn-batch.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import { LogError } from '../../core/errors.js';
 import { type Place, type Row, readRows } from '../../store/log-rows.js';
@@ -10,7 +10,7 @@ export interface Log {
   readonly files: number;
   readonly rows: number;
   readonly notices: readonly string[];
-  readonly batch: Batch;
+  readonly batch: TurnBatch;
   /** What each turn paid for itself; its record's reward is net of it. */
   readonly penalties: Float64Array; // [turns]
   /** The advantages of the trainer that wrote the log; undefined where any turn lacks one. */
@@ -64,7 +64,7 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     files: files.length,
     rows,
     notices: [...layout.notices, ...notices],
-    batch: new Batch(turns),
+    batch: new TurnBatch(turns),
     penalties: Float64Array.from(penalties),
     logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
   };

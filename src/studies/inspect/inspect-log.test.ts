@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Batch } from '../../advantage/batch.js';
+import { comparableEstimators } from '../../advantage/analysis/compared-estimators.js';
 import { estimateAdvantages } from '../../advantage/estimate.js';
 import { predictedInflation } from '../../advantage/inflation.js';
+import { TurnBatch } from '../../advantage/turn-batch.js';
 import type { Log } from './collect-turns.js';
-import { asInspectable, inspect, inspectable } from './inspect-log.js';
+import { comparableEstimator, inspect } from './inspect-log.js';
 
 interface Given {
   task: string;
@@ -17,7 +18,7 @@ interface Given {
 function log(given: readonly Given[]): Log {
   const turns = given.map(({ penalty = 0, reward, ...rest }, turn) => ({ ...rest, turn, reward: reward - penalty }));
   const penalties = Float64Array.from(given, ({ penalty = 0 }) => penalty);
-  return { layout: 'test', files: 1, rows: 1, notices: [], batch: new Batch(turns), penalties, logged: undefined };
+  return { layout: 'test', files: 1, rows: 1, notices: [], batch: new TurnBatch(turns), penalties, logged: undefined };
 }
 
 const both = (task: string, episode: string, reward: number, penalty = 0): Given[] => [
@@ -71,23 +72,24 @@ describe('agents and estimators', () => {
     const turn = (agent: string, penalty = 0): Given => ({ task, episode: `${e}`, agent, reward, penalty });
     return [turn('a'), ...Array.from({ length: calls }, (_, c) => turn('b', c === 2 ? 0.1 : 0))];
   }).flat();
-  const found = inspect(log(given), inspectable);
+  const inspection = inspect(log(given), comparableEstimators);
   const { turns } = log(given).batch;
 
   it('report what the estimators themselves compute', () => {
-    for (const type of inspectable) {
-      const advantages = estimateAdvantages(turns, { type }) as number[];
+    for (const estimator of comparableEstimators) {
+      const { type } = estimator;
+      const advantages = estimateAdvantages(turns, estimator) as number[];
       for (const agent of ['a', 'b']) {
-        const own = advantages.filter((_, i) => turns[i]?.agent === agent);
-        const mean = (of: (a: number) => number) => own.reduce((sum, a) => sum + of(a), 0) / own.length;
-        const made = found.estimators[type]?.[agent];
-        expect(made?.meanAbs, type).toBeCloseTo(mean(Math.abs), 10);
-        expect(made?.maxAbs, type).toBe(Math.max(...own.map(Math.abs)));
-        expect(made?.secondMoment, type).toBeCloseTo(
+        const ofAgent = advantages.filter((_, i) => turns[i]?.agent === agent);
+        const mean = (of: (a: number) => number) => ofAgent.reduce((sum, a) => sum + of(a), 0) / ofAgent.length;
+        const findings = inspection.estimators[type]?.[agent];
+        expect(findings?.meanAbs, type).toBeCloseTo(mean(Math.abs), 10);
+        expect(findings?.maxAbs, type).toBe(Math.max(...ofAgent.map(Math.abs)));
+        expect(findings?.secondMoment, type).toBeCloseTo(
           mean((a) => a * a),
           10,
         );
-        expect(made?.zero, type).toBeCloseTo(
+        expect(findings?.zero, type).toBeCloseTo(
           mean((a) => (a === 0 ? 1 : 0)),
           10,
         );
@@ -96,12 +98,12 @@ describe('agents and estimators', () => {
   });
 
   it('predict inflation as training does', () => {
-    expect(found.agents.a?.inflation.byEpisodes).toBe(predictedInflation(turns, { type: 'grpo' }).a);
-    expect(found.agents.b?.inflation.byTurns).toBe(predictedInflation(turns, { type: 'grpo-turn' }).b);
-    expect(found.agents.b).toMatchObject({ turns: 60, callsPerEpisode: 1.5, penalised: 1 / 6 });
+    expect(inspection.agents.a?.inflation.byEpisodes).toBe(predictedInflation(turns, { type: 'grpo' }).a);
+    expect(inspection.agents.b?.inflation.byTurns).toBe(predictedInflation(turns, { type: 'grpo-turn' }).b);
+    expect(inspection.agents.b).toMatchObject({ turns: 60, callsPerEpisode: 1.5, penalised: 1 / 6 });
   });
 
   it('refuse what needs more than rewards', () => {
-    expect(() => asInspectable('gae')).toThrow(/--estimator must be one of grpo, .*got 'gae'/);
+    expect(() => comparableEstimator('gae')).toThrow(/--estimator must be one of grpo, .*got 'gae'/);
   });
 });

@@ -1,30 +1,12 @@
 /** What the rewards of a log say about its estimators, without any model: the numbers behind `drmas inspect`. */
-import type { Batch } from '../../advantage/batch.js';
-import type { Estimator } from '../../advantage/estimator.js';
+import { comparableEstimators, usualEstimators } from '../../advantage/analysis/compared-estimators.js';
+import type { Advantages } from '../../advantage/define-estimator.js';
+import { type Estimator, openEstimator } from '../../advantage/estimators/index.js';
 import type { Groups } from '../../advantage/groups.js';
 import { inflationOf } from '../../advantage/inflation.js';
-import { compute } from '../../advantage/table.js';
+import type { TurnBatch } from '../../advantage/turn-batch.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { Log } from './collect-turns.js';
-
-/** Estimators that need nothing but rewards and names. */
-export const inspectable = [
-  'grpo',
-  'drmas',
-  'grpo-turn',
-  'drmas-mean',
-  'drmas-std',
-  'rloo',
-  'dr-grpo',
-  'at-grpo',
-  'magrpo',
-  'grpo-passk',
-] as const satisfies readonly Estimator['type'][];
-
-export type Inspectable = (typeof inspectable)[number];
-
-/** Compared when nobody says otherwise. */
-export const usualEstimators: readonly Inspectable[] = inspectable.slice(0, 6);
 
 export interface AgentFindings {
   readonly turns: number;
@@ -76,11 +58,11 @@ export interface Inspection {
 }
 
 /** @throws ArgumentError naming a turn that an estimator cannot be computed for */
-export function inspect(log: Log, estimators: readonly Inspectable[] = usualEstimators): Inspection {
+export function inspect(log: Log, estimators: readonly Estimator[] = usualEstimators): Inspection {
   const { batch, logged } = log;
   const agents = agentNames(batch);
-  const made: [string, ArrayLike<number | number[]>][] = estimators.map((type) => [type, compute(batch, { type })]);
-  if (logged !== undefined) made.unshift(['logged', logged]);
+  const compared: [string, Advantages][] = estimators.map((one) => [one.type, openEstimator(one).compute(batch)]);
+  if (logged !== undefined) compared.unshift(['logged', logged]);
   return {
     layout: log.layout,
     files: log.files,
@@ -89,20 +71,21 @@ export function inspect(log: Log, estimators: readonly Inspectable[] = usualEsti
     episodes: batch.episodes.count,
     groups: groupFindings(log),
     agents: agentFindings(log, agents),
-    estimators: Object.fromEntries(made.map(([type, advantages]) => [type, perAgent(batch, agents, advantages)])),
+    estimators: Object.fromEntries(compared.map(([type, advantages]) => [type, perAgent(batch, agents, advantages)])),
     notices: log.notices,
   };
 }
 
-/** @throws ArgumentError listing what there is */
-export function asInspectable(name: string): Inspectable {
-  const found = inspectable.find((type) => type === name);
-  if (found !== undefined) return found;
-  throw new ArgumentError(`--estimator must be one of ${inspectable.join(', ')}, got '${name}'`);
+/** The estimator of this name, if a log alone suffices for it. @throws ArgumentError listing those that there are */
+export function comparableEstimator(name: string): Estimator {
+  const estimator = comparableEstimators.find(({ type }) => type === name);
+  if (estimator !== undefined) return estimator;
+  const types = comparableEstimators.map(({ type }) => type).join(', ');
+  throw new ArgumentError(`--estimator must be one of ${types}, got '${name}'`);
 }
 
 /** In the order of the batch's agent groups. */
-function agentNames({ agents, turns }: Batch): string[] {
+function agentNames({ agents, turns }: TurnBatch): string[] {
   const names = new Array<string>(agents.count);
   for (let i = turns.length - 1; i >= 0; i--) names[agents.of[i] as number] = turns[i]?.agent ?? '';
   return names;
@@ -114,8 +97,8 @@ function agentFindings({ batch, penalties }: Log, names: readonly string[]): Rec
     batch,
     Float64Array.from(penalties, (penalty) => (penalty > 0 ? 1 : 0)),
   );
-  const byEpisodes = inflationOf(batch, { type: 'grpo' });
-  const byTurns = inflationOf(batch, { type: 'grpo-turn' });
+  const byEpisodes = inflationOf(batch, openEstimator({ type: 'grpo' }));
+  const byTurns = inflationOf(batch, openEstimator({ type: 'grpo-turn' }));
   return Object.fromEntries(
     names.map((name, k) => {
       const turns = rewards.count[k] as number;
@@ -134,7 +117,7 @@ function agentFindings({ batch, penalties }: Log, names: readonly string[]): Rec
   );
 }
 
-function perAgent(batch: Batch, names: readonly string[], advantages: ArrayLike<number | number[]>) {
+function perAgent(batch: TurnBatch, names: readonly string[], advantages: Advantages) {
   const values = Float64Array.from(advantages as ArrayLike<number>);
   const { count, absolute, largest, zeros, squares } = moments(batch, values);
   return Object.fromEntries(
@@ -148,7 +131,7 @@ function perAgent(batch: Batch, names: readonly string[], advantages: ArrayLike<
 }
 
 /** Sums over each agent's turns. */
-function moments({ agents }: Batch, values: Float64Array) {
+function moments({ agents }: TurnBatch, values: Float64Array) {
   const sums = () => new Float64Array(agents.count);
   const [count, sum, squares, absolute, largest, zeros] = [sums(), sums(), sums(), sums(), sums(), sums()];
   for (let i = 0; i < values.length; i++) {

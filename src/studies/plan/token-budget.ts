@@ -1,5 +1,5 @@
 /** What a run takes in episodes and tokens, from what an episode takes: rehearsed before the run, or played by a probe. */
-import { needOf } from '../../advantage/table.js';
+import { needOf } from '../../advantage/estimators/index.js';
 import type { Episode } from '../../core/episode.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';

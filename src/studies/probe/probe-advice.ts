@@ -1,4 +1,6 @@
 /** From what a probe found to what it means: whether reinforcement can help, and what would if it cannot. */
+import { openEstimator } from '../../advantage/estimators/index.js';
+import { inflates } from '../../advantage/inflation.js';
 import { percent } from '../../core/format.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { ProbeFindings } from './probe-findings.js';
@@ -149,7 +151,7 @@ function estimators({ advantage }: Recipe, { estimators }: ProbeFindings): Advic
   const advice: Advice[] = [];
   const own = Object.entries(estimators[advantage.type] ?? {});
   const inflated = own.filter(([, { inflation }]) => inflation !== null && inflation > INFLATED);
-  if (['grpo', 'grpo-turn'].includes(advantage.type) && inflated.length > 0) {
+  if (inflates(openEstimator(advantage)) && inflated.length > 0) {
     const list = inflated.map(([agent, { inflation }]) => `${agent} ${inflation?.toFixed(1)}`).join(', ');
     advice.push({
       code: 'inflation',

@@ -1,13 +1,14 @@
 /** What a few dozen groups of episodes say about a recipe: numbers only, from the episodes alone. */
-import type { Estimator } from '../../advantage/estimator.js';
+import { usualEstimators } from '../../advantage/analysis/compared-estimators.js';
+import { openEstimator } from '../../advantage/estimators/index.js';
 import { type Episode, type EpisodeGroup, responseTokens, type Turn, turnReward } from '../../core/episode.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { bootstrapInterval } from '../../tasks/metrics.js';
 import { type Comparison, compare, magnitude } from '../../training/step/advantages.js';
 
-/** Compared beside the recipe's own: they need nothing but rewards. */
-const USUAL = ['grpo', 'drmas', 'grpo-turn', 'drmas-mean', 'drmas-std'] as const satisfies readonly Estimator['type'][];
+/** Those of the usual estimators whose advantages have one scale, whatever that of the rewards. */
+const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
 
 export interface AgentFindings {
   readonly turns: number;
@@ -66,10 +67,10 @@ export function probeFindings(recipe: Recipe, groups: readonly EpisodeGroup[], c
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
   const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
   const players = [...new Set(episodes.flatMap((episode) => episode.turns.map(({ agent }) => agent)))].sort();
-  const others = USUAL.filter((type) => type !== recipe.advantage.type);
+  const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
   const compared: [string, Comparison][] = [
     [recipe.advantage.type, comparison],
-    ...others.map((type): [string, Comparison] => [type, compare(groups, { type }, undefined, recipe.agents)]),
+    ...others.map((one): [string, Comparison] => [one.type, compare(groups, one, undefined, recipe.agents)]),
   ];
   return {
     tasks: groups.length,

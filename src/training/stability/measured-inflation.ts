@@ -21,9 +21,9 @@ export async function measureInflation(
 ): Promise<Readonly<Record<string, number>>> {
   const every = recipe.training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
-  const { shared, own } = inflationScores(records, recipe.advantage);
+  const { shared, agent: byAgent } = inflationScores(records, recipe.advantage);
   const judged = turns
-    .map((compared, i) => ({ compared, shared: shared[i] as number, own: own[i] as number }))
+    .map((compared, i) => ({ compared, shared: shared[i] as number, byAgent: byAgent[i] as number }))
     .filter((each) => !Number.isNaN(each.shared) && Object.hasOwn(recipe.policies, each.compared.turn.policy));
   const agents = [...new Set(judged.map(({ compared }) => compared.turn.agent))];
   const measured = await Promise.all(
@@ -34,7 +34,7 @@ export async function measureInflation(
       const norms = await Promise.all(some.map(({ compared }) => gradientNorm(backend, compared)));
       const moment = (of: (each: (typeof all)[number]) => number) =>
         some.reduce((sum, each, i) => sum + of(each) ** 2 * (norms[i] as number) ** 2, 0);
-      const [above, below] = [moment((each) => each.shared), moment((each) => each.own)];
+      const [above, below] = [moment((each) => each.shared), moment((each) => each.byAgent)];
       return below > 0 ? [[agent, above / below] as const] : [];
     }),
   );

@@ -1,5 +1,5 @@
 import { estimateAdvantages, estimateReturns } from '../../advantage/estimate.js';
-import type { Estimator } from '../../advantage/estimator.js';
+import type { Estimator } from '../../advantage/estimators/index.js';
 import { predictedInflation } from '../../advantage/inflation.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../core/episode.js';

@@ -1,7 +1,7 @@
 /** Playing: the episodes of a step, and those among them that are learnt from. */
 
+import { needOf } from '../../advantage/estimators/index.js';
 import { keptGroups } from '../../advantage/filter.js';
-import { needOf } from '../../advantage/table.js';
 import { type Episode, type EpisodeGroup, trainedTurns, turnReward } from '../../core/episode.js';
 import type { Step } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';

@@ -1,6 +1,6 @@
 /** Critics: what they say of turns, what they learn from them, where they lie in a checkpoint. */
 import { join } from 'node:path';
-import { needOf } from '../../advantage/table.js';
+import { needOf } from '../../advantage/estimators/index.js';
 import type { CriticBackend } from '../../contract/backend.js';
 import type { Turn } from '../../core/episode.js';
 import { BackendError } from '../../core/errors.js';

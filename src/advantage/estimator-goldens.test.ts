@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { golden, goldenFiles } from '../../test/goldens.js';
 import type { TurnRecord } from '../core/advantage.js';
 import { estimateAdvantages, estimateReturns } from './estimate.js';
-import type { Estimator } from './estimator.js';
+import type { Estimator } from './estimators/index.js';
 
 interface GoldenTurn {
   task: string;

@@ -1,4 +1,4 @@
-import type { Batch } from './batch.js';
+import type { TurnBatch } from './turn-batch.js';
 
 /**
  * Discounted return from each turn's step on, one a turn: the sum over the episode's later steps of gamma^distance times the
@@ -6,7 +6,7 @@ import type { Batch } from './batch.js';
  * counts once. Linear but for a sort of the turns.
  * @throws ArgumentError naming a turn without `stepReward`
  */
-export function stepReturns(batch: Batch, gamma: number): Float64Array {
+export function stepReturns(batch: TurnBatch, gamma: number): Float64Array {
   const rewards = batch.numbers('stepReward', (turn) => turn.stepReward);
   const steps = batch.numbers('envStep', (turn) => turn.envStep ?? turn.turn);
   const { of } = batch.episodes;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { estimateAdvantages } from './estimate.js';
-import type { Estimator } from './estimator.js';
+import { estimateAdvantages } from '../estimate.js';
+import type { Estimator } from './index.js';
 
 const turnsOf = (task: string, rewards: readonly number[]) =>
   rewards.flatMap((reward, e) =>
@@ -21,6 +21,12 @@ describe('rejection', () => {
   it("keeps each task's best, which share its weight", () => {
     expect(estimate({ keep: 'best' })).toEqual(twice([1 / 2, 0, 1 / 2, 0, 0, 0, 1]));
     expect(estimate({ keep: 'best', above: -1 })).toEqual(twice([1 / 2, 0, 1 / 2, 0, 1, 0, 1]));
+  });
+
+  it("a task's best stays the best when a constant is added to every reward, as long as the bound is below", () => {
+    const moved = records.map((record) => ({ ...record, reward: record.reward + 3 }));
+    const estimator = { type: 'rejection', keep: 'best', above: -1e6 } as const;
+    expect(estimateAdvantages(moved, estimator)).toEqual(estimateAdvantages(records, estimator));
   });
 
   it('accepts whole episodes, by their score', () => {

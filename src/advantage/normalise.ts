@@ -1,6 +1,6 @@
-import type { Batch } from './batch.js';
-import type { EpisodeScore, Singleton } from './estimator.js';
 import { type GroupStatistics, type Groups, parentsOf, statisticsOf } from './groups.js';
+import type { EpisodeScore, Settings, Singleton } from './named-choices.js';
+import type { TurnBatch } from './turn-batch.js';
 
 /**
  * Who is compared with whom:
@@ -11,6 +11,9 @@ import { type GroupStatistics, type Groups, parentsOf, statisticsOf } from './gr
  */
 export type Pool = 'episodes' | 'turns' | 'agent' | 'agent-step';
 
+/** The pools whose statistics all agents of a task share. */
+export type SharedPool = Extract<Pool, 'episodes' | 'turns'>;
+
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
   /** What is normalised: the episode's score, the same for all of its turns, or the turn's own reward. */
@@ -19,19 +22,17 @@ export interface Rule {
   readonly spread: Pool | 'none';
   /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
   readonly leaveOneOut?: boolean;
-}
-
-export interface Settings {
-  readonly episodeScore: EpisodeScore;
-  readonly epsilon: number;
-  readonly minimumSpread: number;
-  readonly singleton: Singleton;
+  /**
+   * What the statistics that all agents would share are over, for the predicted inflation. Where it is not given: what the
+   * mean is over if all agents share it, else the task's episodes.
+   */
+  readonly shared?: SharedPool;
 }
 
 /** One advantage a turn, by the rule. Linear in the number of turns. */
-export function normalise(batch: Batch, rule: Rule, settings: Settings): Float64Array {
+export function normalise(batch: TurnBatch, rule: Rule, settings: Settings): Float64Array {
   const scores = rule.score === 'turn' ? batch.rewards : scoresOfTurns(batch, settings.episodeScore);
-  const compare = (pool: Pool) => comparisonOf(poolOf(batch, pool, scores, settings), settings.singleton);
+  const compare = (pool: Pool) => statisticsOfPool(poolOf(batch, pool, scores, settings), settings.singleton);
   const mean = compare(rule.mean);
   const spread = rule.spread === 'none' ? undefined : rule.spread === rule.mean ? mean : compare(rule.spread);
   return measure(scores, { mean, spread, leaveOneOut: rule.leaveOneOut === true }, settings);
@@ -40,7 +41,11 @@ export function normalise(batch: Batch, rule: Rule, settings: Settings): Float64
 /** The one loop behind every group-based estimator: scores measured against the statistics of their groups. */
 export function measure(
   scores: Float64Array,
-  against: { readonly mean: Comparison; readonly spread: Comparison | undefined; readonly leaveOneOut?: boolean },
+  against: {
+    readonly mean: PoolStatistics;
+    readonly spread: PoolStatistics | undefined;
+    readonly leaveOneOut?: boolean;
+  },
   { epsilon, minimumSpread }: Pick<Settings, 'epsilon' | 'minimumSpread'>,
 ): Float64Array {
   const { mean, spread, leaveOneOut } = against;
@@ -64,7 +69,7 @@ export function measure(
 }
 
 /** The groups of a pool with the statistics that their turns are measured against. */
-export interface Comparison extends GroupStatistics {
+export interface PoolStatistics extends GroupStatistics {
   /** The group of each turn. */
   readonly of: Int32Array; // [turns]
   /** 1 where a group's turns get advantage 0 because it has one member. */
@@ -72,7 +77,7 @@ export interface Comparison extends GroupStatistics {
 }
 
 /** The statistics of each group, with what a group of one gets instead. */
-export function comparisonOf({ turns, members, values, wider }: PoolMembers, singleton: Singleton): Comparison {
+export function statisticsOfPool({ turns, members, values, wider }: PoolMembers, singleton: Singleton): PoolStatistics {
   const { size, mean, spread } = statisticsOf(members, values);
   const silent = new Uint8Array(members.count);
   const fallback = singleton === 'batch' ? statisticsOf(wider, values) : undefined;
@@ -107,7 +112,7 @@ export interface PoolMembers {
 
 /** @param scores What is normalised, one a turn; the pool `episodes` takes each episode's score instead. */
 export function poolOf(
-  batch: Batch,
+  batch: TurnBatch,
   pool: Pool,
   scores: Float64Array,
   { episodeScore }: Pick<Settings, 'episodeScore'>,
@@ -128,7 +133,7 @@ export function poolOf(
   }
 }
 
-function scoresOfTurns(batch: Batch, kind: EpisodeScore): Float64Array {
+function scoresOfTurns(batch: TurnBatch, kind: EpisodeScore): Float64Array {
   const ofEpisodes = batch.episodeScores(kind);
   const { of } = batch.episodes;
   const scores = new Float64Array(of.length);

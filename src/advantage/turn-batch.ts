@@ -1,10 +1,10 @@
 import type { TurnRecord } from '../core/advantage.js';
 import { ArgumentError } from '../core/errors.js';
-import type { EpisodeScore } from './estimator.js';
 import { type Groups, groupBy, parentsOf, statisticsOf, within } from './groups.js';
+import type { EpisodeScore } from './named-choices.js';
 
 /** The turns of one step with their groups, each worked out once and only when asked for. */
-export class Batch {
+export class TurnBatch {
   readonly turns: readonly TurnRecord[];
   /** What each turn earned, its tokens' rewards included. */
   readonly rewards: Float64Array; // [turns]
@@ -87,8 +87,8 @@ export class Batch {
   }
 
   #grouped(name: string, key: (turn: TurnRecord) => string | number, outer?: Groups): Groups {
-    const known = this.#groups.get(name);
-    if (known !== undefined) return known;
+    const earlier = this.#groups.get(name);
+    if (earlier !== undefined) return earlier;
     const named = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord));
     const groups = outer === undefined ? named : within(outer, named);
     this.#groups.set(name, groups);

@@ -1,0 +1,145 @@
+/** What an estimator declares: its file says everything that recipes, checks, laws, studies and documents know about it. */
+import { z } from 'zod';
+import { parseSpec } from '../core/parse-spec.js';
+import { type Settings, settingsSchema } from './named-choices.js';
+import { normalise, type Rule } from './normalise.js';
+import type { TurnBatch } from './turn-batch.js';
+
+/** One entry a turn: a number for all of its tokens, or one number a token. */
+export type Advantages = ArrayLike<number | number[]>;
+
+/** What somebody has to find out before turns can be compared, because playing them does not tell. */
+export type Need = 'baseline' | 'values';
+
+/** Numbers of a turn that a law moves. */
+export type Moved = 'reward' | 'stepReward' | 'baseline' | 'values';
+
+/** The laws that an estimator obeys, which may depend on its choices. The tests hold every estimator to them. */
+export interface Laws {
+  /** When a constant is added to these numbers of every turn, no advantage changes. Empty where there are none. */
+  readonly shift: readonly Moved[];
+  /** A positive factor of all rewards is taken out again (with `epsilon` 0), or passes through; neither where not given. */
+  readonly takesScaleOut?: boolean;
+  /** The relative error of that factor where an epsilon cannot be switched off. Default: rounding. */
+  readonly scaleError?: number;
+}
+
+/** What others ask of an estimator instead of knowing its name. */
+export interface Traits {
+  /** What it needs of turns that playing them does not tell. */
+  readonly needs?: Need;
+  /** The smallest group of episodes that it can compare, and why, for an error message. */
+  readonly groupSize?: { readonly least: number; readonly why: string };
+  /**
+   * It needs nothing but rewards and names, so that studies can compute it for anybody's log: `usually`, or `on request`.
+   */
+  readonly compared?: 'usually' | 'on request';
+  /** The estimator that a run with it is to be compared with first; the default one where nothing is said. */
+  readonly rival?: string;
+  /** Its advantages are weights of demonstrations, 0 or above, as the loss `cross-entropy` needs them. */
+  readonly weighsDemonstrations?: boolean;
+}
+
+/** How advantages are computed: by a choice of who is compared with whom, or by a computation of its own. */
+type Computation<Choices> =
+  | {
+      readonly rule: (choices: Choices) => Rule;
+      /** What becomes of the advantages afterwards; the laws of the rule no longer say enough then. */
+      readonly after?: undefined;
+      /** Where nothing is said, those of the rule. */
+      readonly laws?: (choices: Choices) => Laws;
+    }
+  | {
+      readonly rule: (choices: Choices) => Rule;
+      readonly after: (batch: TurnBatch, advantages: Float64Array) => Advantages;
+      readonly laws: (choices: Choices) => Laws;
+    }
+  | {
+      readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings) => Advantages;
+      readonly laws: (choices: Choices) => Laws;
+    };
+
+/** The schema of a recipe's `advantage` of one type. */
+export type EstimatorSchema<Type extends string, Shape extends z.ZodRawShape> = z.ZodObject<
+  { type: z.ZodLiteral<Type> } & Shape,
+  z.core.$strict
+>;
+
+type ChoicesOf<Type extends string, Shape extends z.ZodRawShape> = z.output<EstimatorSchema<Type, Shape>>;
+
+type Declaration<Type extends string, Shape extends z.ZodRawShape> = {
+  readonly type: Type;
+  /** Its choices beside `type`, with their ranges and defaults. */
+  readonly schema: Shape;
+  /** The paper, or whose code. */
+  readonly source: string;
+  /** The advantage in the symbols of docs/estimators.md. */
+  readonly formula: string;
+  /** When to use it. */
+  readonly use: string;
+  readonly traits?: Traits;
+  /** What a critic learns to predict at every token, for an estimator that needs its values. */
+  readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
+} & Computation<ChoicesOf<Type, Shape>>;
+
+/** An estimator with all of its choices made. */
+export interface OpenEstimator {
+  readonly settings: Settings;
+  /** Undefined for an estimator that is no choice of groups. */
+  readonly rule: Rule | undefined;
+  readonly laws: Laws;
+  /** @throws ArgumentError naming a turn that lacks what the estimator needs */
+  compute(batch: TurnBatch): Advantages;
+  /** What a critic is to predict at every token; undefined without one. @throws ArgumentError as `compute` */
+  returns(batch: TurnBatch): number[][] | undefined;
+}
+
+/** A declared estimator. */
+export interface EstimatorDeclaration<Type extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape> {
+  readonly type: Type;
+  readonly schema: EstimatorSchema<Type, Shape>;
+  readonly source: string;
+  readonly formula: string;
+  readonly use: string;
+  readonly traits: Traits;
+  /** Makes the choices, with defaults for those that are left out. @throws ArgumentError for one out of range */
+  open(estimator: unknown): OpenEstimator;
+}
+
+export function defineEstimator<const Type extends string, Shape extends z.ZodRawShape>(
+  declaration: Declaration<Type, Shape>,
+): EstimatorDeclaration<Type, Shape> {
+  const { type, source, formula, use, traits = {} } = declaration;
+  const schema: EstimatorSchema<Type, Shape> = z.strictObject({ type: z.literal(type), ...declaration.schema });
+  // A recipe's unknown key is a mistake; a program may hand the choices of one estimator to another.
+  const lenient = schema.strip();
+  return {
+    type,
+    schema,
+    source,
+    formula,
+    use,
+    traits,
+    open(estimator) {
+      const choices = parseSpec(lenient, estimator, 'advantage') as ChoicesOf<Type, Shape>;
+      const settings = parseSpec(settingsSchema, estimator, 'advantage');
+      const rule = 'rule' in declaration ? declaration.rule(choices) : undefined;
+      return {
+        settings,
+        rule,
+        laws: declaration.laws?.(choices) ?? lawsOf(rule),
+        compute(batch) {
+          if ('compute' in declaration) return declaration.compute(batch, choices, settings);
+          const advantages = normalise(batch, declaration.rule(choices), settings);
+          return declaration.after === undefined ? advantages : declaration.after(batch, advantages);
+        },
+        returns: (batch) => declaration.returns?.(batch, choices),
+      };
+    },
+  };
+}
+
+/** A difference from a mean does not move with a constant, and a division by a spread takes the scale out. */
+function lawsOf(rule: Rule | undefined): Laws {
+  return { shift: ['reward'], takesScaleOut: rule?.spread !== 'none' };
+}

@@ -1,0 +1,12 @@
+import { defineEstimator } from '../../define-estimator.js';
+import { scoreChoices, spreadChoices } from '../../named-choices.js';
+
+export const drmasMean = defineEstimator({
+  type: 'drmas-mean',
+  schema: { ...spreadChoices, ...scoreChoices },
+  source: 'Dr. MAS, ablation',
+  formula: '(r - mean agent) / (std episodes + eps)',
+  use: 'comparisons',
+  traits: { compared: 'usually' },
+  rule: () => ({ score: 'turn', mean: 'agent', spread: 'episodes' }),
+});

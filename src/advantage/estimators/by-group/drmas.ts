@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { defineEstimator } from '../../define-estimator.js';
+import { spreadChoices } from '../../named-choices.js';
+
+/** Every agent measured against itself. */
+export const drmas = defineEstimator({
+  type: 'drmas',
+  schema: {
+    /** Whose standard deviation divides. */
+    spread: z.enum(['agent', 'none']).default('agent'),
+    ...spreadChoices,
+  },
+  source: 'Dr. MAS, arXiv 2602.08847',
+  formula: "(r - mean agent) / (std agent + eps); `spread: 'none'`: r - mean agent",
+  use: 'the default: agents called unevenly, or with rewards or penalties of their own',
+  traits: { compared: 'usually', rival: 'grpo' },
+  rule: ({ spread }) => ({ score: 'turn', mean: 'agent', spread }),
+});

@@ -1,0 +1,86 @@
+/** Estimators with their choices made in every way, and turns to compare with them, for the laws of advantages. */
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { estimateAdvantages } from '../../src/advantage/estimate.js';
+import { type Estimator, estimatorSchema, estimators } from '../../src/advantage/estimators/index.js';
+import { settingsSchema } from '../../src/advantage/named-choices.js';
+import type { TurnRecord } from '../../src/core/advantage.js';
+
+function bare(choice: z.core.$ZodType): z.core.$ZodType {
+  return choice instanceof z.ZodOptional || choice instanceof z.ZodDefault ? bare(choice.def.innerType) : choice;
+}
+
+/** The values that a law is tried with beside the default. */
+function valuesOf(choice: z.core.$ZodType): readonly unknown[] {
+  if (choice instanceof z.ZodEnum) return choice.options;
+  if (choice instanceof z.ZodBoolean) return [false, true];
+  if (choice instanceof z.ZodNumber) return [0, 0.5].filter((value) => choice.safeParse(value).success);
+  throw new TypeError(`the laws do not know how to vary a choice of type ${choice._zod.def.type}`);
+}
+
+/**
+ * Every combination of an estimator's words and switches, each with its numbers as they are by default and moved one by one. The
+ * choices that many estimators share have their defaults.
+ */
+export const variants: readonly Estimator[] = estimators.flatMap(({ schema, type }) => {
+  const choices = Object.entries(schema.shape)
+    .filter(([name]) => name !== 'type' && !(name in settingsSchema.shape))
+    .map(([name, choice]) => [name, bare(choice)] as const);
+  const numbers = choices.filter(([, choice]) => choice instanceof z.ZodNumber);
+  const words = choices.filter(([, choice]) => !(choice instanceof z.ZodNumber));
+  const combinations = words.reduce<Record<string, unknown>[]>(
+    (sofar, [name, choice]) => sofar.flatMap((one) => valuesOf(choice).map((value) => ({ ...one, [name]: value }))),
+    [{ type }],
+  );
+  const moved = numbers.flatMap(([name, choice]) =>
+    combinations.flatMap((one) => valuesOf(choice).map((value) => ({ ...one, [name]: value }))),
+  );
+  return [...combinations, ...moved].map((one) => estimatorSchema.parse(one));
+});
+
+export const reward = fc.integer({ min: -40, max: 40 }).map((n) => n / 10);
+
+/** Tasks of two to five episodes; agents act as often as they like, and every turn has all that an estimator may need. */
+export const turns: fc.Arbitrary<TurnRecord[]> = fc
+  .array(
+    fc.record({
+      task: fc.constantFrom('a', 'b', 'c'),
+      episode: fc.integer({ min: 0, max: 4 }).map((n) => `e${n}`),
+      agent: fc.constantFrom('solver', 'critic'),
+      reward,
+      stepReward: reward,
+      baseline: reward,
+      observation: fc.constantFrom('here', 'there'),
+      values: fc.array(reward, { minLength: 1, maxLength: 3 }),
+    }),
+    { minLength: 2, maxLength: 40 },
+  )
+  .map((rows) => {
+    const played = new Map<string, number>();
+    const records = rows.map((row) => {
+      const name = `${row.task} ${row.episode}`;
+      const turn = played.get(name) ?? 0;
+      played.set(name, turn + 1);
+      return { ...row, turn, length: row.values.length };
+    });
+    const episodes = (task: string) =>
+      new Set(records.filter((one) => one.task === task).map(({ episode }) => episode));
+    return records.filter(({ task }) => episodes(task).size > 1);
+  });
+
+/** Advantages token by token where the estimator gives more than one number a turn. */
+export const flat = (records: readonly TurnRecord[], estimator: Estimator) =>
+  estimateAdvantages(records, estimator).flat();
+
+/** The turns without rewards of steps, which only some estimators read. */
+export const plain = (records: readonly TurnRecord[]) => records.map(({ stepReward: _, ...record }) => record);
+
+/** Every number is near the expected one, relative to its size where that exceeds 1. */
+export function expectClose(actual: readonly number[], expected: readonly number[], tolerance: number) {
+  expect(actual).toHaveLength(expected.length);
+  actual.forEach((value, i) => {
+    const target = expected[i] ?? Number.NaN;
+    expect(Math.abs(value - target)).toBeLessThanOrEqual(tolerance * Math.max(1, Math.abs(target)));
+  });
+}
