@@ -3,6 +3,7 @@ const rooms = [
   'cli',
   'studies',
   'report',
+  'testing',
   'run',
   'training',
   'recipe',
@@ -36,6 +37,12 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/index\\.ts$|\\.test(-d)?\\.ts$' },
       to: { path: '^src/index\\.ts$' },
+    },
+    {
+      name: 'only-tests-import-testing',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/testing/|\\.test(-d)?\\.ts$' },
+      to: { path: '^src/testing/' },
     },
     {
       name: 'runs-in-a-browser',

@@ -6,7 +6,8 @@ const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 export default defineConfig({
   resolve: {
     alias: [
-      { find: 'drmas', replacement: path('./src/index.ts') },
+      { find: /^drmas$/, replacement: path('./src/index.ts') },
+      { find: /^drmas\/testing$/, replacement: path('./src/testing/index.ts') },
       { find: /^(\.\.\/)+(tensor\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
     ],
   },

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
 import { EndpointError } from '../core/errors.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam, type Team } from '../teams/team.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../testing/scripted-sampler.js';
 import { inProcessExecutor } from './executor.js';
 import { applyFailureRule } from './score.js';
 
@@ -29,7 +30,7 @@ const tasks = [1, 2, 3].map((n) => ({ id: `task ${n}`, data: { n } }));
 
 const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) => {
   const sampler = scriptedSampler(script);
-  const executor = inProcessExecutor(contextFor(team, sampler));
+  const executor = inProcessExecutor(scriptedContext(team, sampler));
   const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
   return { groups, sampler };
 };
@@ -55,7 +56,7 @@ describe('the in-process executor', () => {
         }),
       },
     );
-    expect(sampler.asked).toHaveLength(12); // nobody has been answered yet
+    expect(sampler.calls).toHaveLength(12); // nobody has been answered yet
     const inOrder = (await groups).map(({ task, episodes }) => ({
       task: task.id,
       samples: episodes.map(({ sample }) => sample),
@@ -69,7 +70,7 @@ describe('the in-process executor', () => {
     ]);
     expect(ended).toHaveLength(12);
     expect(ended[0]).toBe('task 1/1');
-    expect(new Set(sampler.asked.map(({ request }) => request.key.join())).size).toBe(12);
+    expect(new Set(sampler.calls.map(({ request }) => request.key.join())).size).toBe(12);
   });
 
   it('keeps failed episodes in their groups, to be left out or counted as zero by rule', async () => {
@@ -99,7 +100,7 @@ describe('the in-process executor', () => {
     const interrupted = play(never, { signal: controller.signal });
     setTimeout(() => controller.abort(new Error('Ctrl-C')), 2);
     await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
-    expect(interrupted.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
+    expect(interrupted.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
 
     const refused = play((call) => {
       if (call.index === 3) throw new EndpointError('no such key');
@@ -107,12 +108,12 @@ describe('the in-process executor', () => {
     });
     await expect(refused.groups).rejects.toThrow('no such key');
     await wait(1);
-    expect(refused.sampler.asked.every(({ signal }) => signal?.aborted)).toBe(true);
+    expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
   });
 
   it('refuses a group of none', async () => {
     const executor = inProcessExecutor(
-      contextFor(
+      scriptedContext(
         team,
         scriptedSampler(() => ''),
       ),

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { contextFor, type Script, scriptedSampler } from '../../test/support/scripted.js';
 import type { TextBackend, TextRequest } from '../contract/text-backend.js';
 import { turnReward } from '../core/episode.js';
 import { assistant, user } from '../core/message.js';
@@ -11,6 +10,8 @@ import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
 import { agent } from '../teams/agent.js';
 import { integer } from '../teams/parsers.js';
 import { type Ask, defineTeam, type PlayContext, type Reward, type Team } from '../teams/team.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../testing/scripted-sampler.js';
 import { playEpisode } from './play-episode.js';
 import type { RolloutContext } from './rollout-context.js';
 
@@ -33,7 +34,7 @@ const played = async (
   signal?: AbortSignal,
 ) => {
   const sampler = scriptedSampler(script);
-  const context = contextFor(team as Team, sampler, changes);
+  const context = scriptedContext(team as Team, sampler, changes);
   const request = { team, task, sample: 2, phase: 'training', step: 5, signal } as const;
   return { episode: await playEpisode(context, request), sampler };
 };
@@ -93,7 +94,7 @@ describe('a played episode', () => {
     });
     expect(episode).toMatchObject({ task, sample: 2, score: { team: 1, agents: {}, parts: {} } });
     expect(episode).not.toHaveProperty('failure');
-    expect(sampler.asked.map(({ request }) => request.prompt)).toEqual(episode.turns.map(({ prompt }) => prompt));
+    expect(sampler.calls.map(({ request }) => request.prompt)).toEqual(episode.turns.map(({ prompt }) => prompt));
   });
 
   it('draws each response from the stream named by seed, phase, step, task, sample, agent and call', async () => {
@@ -101,7 +102,7 @@ describe('a played episode', () => {
       await Promise.all([counter('1'), talker('2'), counter('3')]);
     });
     const { sampler } = await played(team, () => '4');
-    expect(sampler.asked.map(({ request }) => request.key)).toEqual([
+    expect(sampler.calls.map(({ request }) => request.key)).toEqual([
       randomKey(1, 'training', 5, 'seven', 2, 'counter', 0),
       randomKey(1, 'training', 5, 'seven', 2, 'talker', 0),
       randomKey(1, 'training', 5, 'seven', 2, 'counter', 1),
@@ -142,12 +143,12 @@ describe('a played episode', () => {
       ({ index, request }) => (index === 0 ? [2, 3, ...request.stopTokens] : 'a'),
       tokenizer,
     );
-    const context = contextFor(team as Team, sampler);
+    const context = scriptedContext(team as Team, sampler);
     const policies = Object.fromEntries(
       [tokenizer, twin, other].map((each, i) => [names[i], { tokenizer: each, context: 100 }]),
     );
     await playEpisode({ ...context, policies }, { team: team as Team, task, sample: 0, phase: 'evaluation', step: 0 });
-    expect(sampler.asked.map(({ request }) => request.prompt)).toEqual([
+    expect(sampler.calls.map(({ request }) => request.prompt)).toEqual([
       [2, 1],
       [2, 3, 0], // the same policy: as it was written
       [2, 3, 0], // an equal vocabulary: as it was written
@@ -189,7 +190,7 @@ describe('a played episode', () => {
         return { text: '12', finishReason: 'length', responseTokens: 1 };
       },
     };
-    const base = contextFor(
+    const base = scriptedContext(
       team as Team,
       scriptedSampler(() => ''),
     );
@@ -215,7 +216,7 @@ describe('a played episode', () => {
       logprobs: [],
     });
     const { chat } = bytesTokenizer();
-    expect(sampler.asked[0]?.request.prompt).toEqual(chat([...(episode.turns[1]?.messages ?? [])]));
+    expect(sampler.calls[0]?.request.prompt).toEqual(chat([...(episode.turns[1]?.messages ?? [])]));
     expect(episode.turns[1]).not.toHaveProperty('frozen');
     expect(episode.outcome).toBe(13);
   });
@@ -295,7 +296,7 @@ describe('concurrent calls', () => {
         });
         orders.add(finished.join());
         expect(episode).toEqual(reference.episode);
-        expect(sampler.asked.map(({ request }) => request)).toEqual(reference.sampler.asked.map((a) => a.request));
+        expect(sampler.calls.map(({ request }) => request)).toEqual(reference.sampler.calls.map((a) => a.request));
       }),
       { numRuns: 40, seed: 1 },
     );
@@ -327,7 +328,7 @@ describe('concurrent calls', () => {
       new Promise((resolve) => setTimeout(resolve, 5, 'pending')),
     ]);
     expect(settled).toBe('pending');
-    expect(sampler.asked).toHaveLength(2);
+    expect(sampler.calls).toHaveLength(2);
   });
 
   it('made after the one that decides are dropped when play returns', async () => {
@@ -400,7 +401,7 @@ describe('a failed episode', () => {
         talker: { tokenizer: bytesTokenizer(), context },
       };
       const request = { team, task, sample: 0, phase: 'training', step: 0 } as const;
-      return playEpisode({ ...contextFor(team as Team, sampler), policies }, request);
+      return playEpisode({ ...scriptedContext(team as Team, sampler), policies }, request);
     };
     expect((await fitting(length)).failure).toBeUndefined();
     expect((await fitting(length - 1)).failure).toEqual({

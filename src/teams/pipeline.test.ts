@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { playEpisode } from '../rollout/play-episode.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { scriptedSampler } from '../testing/scripted-sampler.js';
 import { type PipelineAgent, type PipelineOptions, pipeline } from './pipeline.js';
 import type { Team } from './team.js';
 
@@ -15,7 +16,7 @@ async function play<Name extends string>(
   const names = Object.keys(options.agents);
   const team = pipeline(options) as unknown as Team;
   const sampler = scriptedSampler(({ policy }) => (policy === names.at(-1) ? last : `I am ${policy}.`));
-  const context = contextFor(team, sampler, { seed });
+  const context = scriptedContext(team, sampler, { seed });
   const episode = await playEpisode(context, { team, task, sample, phase: 'training', step: 1 });
   return { ...episode, called: episode.turns.map(({ agent }) => agent) };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { playEpisode } from '../rollout/play-episode.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { scriptedSampler } from '../testing/scripted-sampler.js';
 import { type PlannerExecutorVerifierOptions, plannerExecutorVerifier } from './planner-executor-verifier.js';
 import type { Team } from './team.js';
 
@@ -9,7 +10,7 @@ async function play(replies: string[], options: PlannerExecutorVerifierOptions =
   const team = plannerExecutorVerifier(options) as Team;
   const sampler = scriptedSampler(({ index }) => replies[index] ?? '');
   const task = { id: 'task', data: { question: '12(3+4)?', answer: '84' } };
-  const context = contextFor(team, sampler, { maxTurns: 40 });
+  const context = scriptedContext(team, sampler, { maxTurns: 40 });
   const { turns, outcome, score, failure } = await playEpisode(context, {
     team,
     task,
@@ -18,7 +19,7 @@ async function play(replies: string[], options: PlannerExecutorVerifierOptions =
     step: 1,
   });
   return {
-    asked: turns.map(({ agent, messages }) => [agent, ...messages.slice(1).map(({ content }) => content)]),
+    prompts: turns.map(({ agent, messages }) => [agent, ...messages.slice(1).map(({ content }) => content)]),
     agents: turns.map(({ agent }) => agent[0]).join(''),
     penalties: turns.map(({ penalty }) => penalty),
     outcome,
@@ -35,7 +36,7 @@ describe('planner, executor and verifier', () => {
   it('plan, calculate, answer and approve', async () => {
     const calls = [calculate('3+4'), calculate('12*7')];
     expect(await play(['add first', ...calls, right, '<approve>'])).toMatchObject({
-      asked: [
+      prompts: [
         ['planner', '12(3+4)?'],
         ['executor', '12(3+4)?\nadd first'],
         ['executor', '12(3+4)?\nadd first', calls[0], '7'],
@@ -50,7 +51,7 @@ describe('planner, executor and verifier', () => {
 
   it('make a new plan in view of the rejected one; the last attempt is not judged and counts', async () => {
     expect(await play(['guess', wrong, 'no: <reject>', 'add', right])).toMatchObject({
-      asked: [
+      prompts: [
         ['planner', '12(3+4)?'],
         ['executor', '12(3+4)?\nguess'],
         ['verifier', '12(3+4)?', wrong],
@@ -72,7 +73,7 @@ describe('planner, executor and verifier', () => {
 
   it('tell the executor that a calculation has no result, for free', async () => {
     const played = await play(['a', calculate('3/0'), right, '<approve>']);
-    expect(played.asked[2]).toEqual(['executor', '12(3+4)?\na', calculate('3/0'), 'error']);
+    expect(played.prompts[2]).toEqual(['executor', '12(3+4)?\na', calculate('3/0'), 'error']);
     expect(played).toMatchObject({ penalties: [0, 0, 0, 0], score: 1 });
   });
 
@@ -95,7 +96,7 @@ describe('planner, executor and verifier', () => {
     for (const step of ['84', '', '<calculate>', '<calculate> </calculate>']) {
       const played = await play(['a', step, 'b', right]);
       expect(played).toMatchObject({ agents: 'pepe', penalties: [0, 0.1, 0, 0], score: 1 });
-      expect(played.asked[2]).toEqual(['planner', '12(3+4)?', 'a', '<reject>']);
+      expect(played.prompts[2]).toEqual(['planner', '12(3+4)?', 'a', '<reject>']);
     }
   });
 
@@ -106,7 +107,7 @@ describe('planner, executor and verifier', () => {
   it('carry out the question alone when the plan is empty, and charge for that', async () => {
     const played = await play([' ', right, '<approve>'], { invalidPenalty: 0.5 });
     expect(played).toMatchObject({ penalties: [0.5, 0, 0], score: 1 });
-    expect(played.asked[1]).toEqual(['executor', '12(3+4)?']);
+    expect(played.prompts[1]).toEqual(['executor', '12(3+4)?']);
   });
 
   it('take an unreadable verdict for approval, or for rejection when told so, and charge for it', async () => {
@@ -114,7 +115,7 @@ describe('planner, executor and verifier', () => {
       expect(await play(['a', right, verdict])).toMatchObject({ agents: 'pev', penalties: [0, 0, 0.1] });
       const rejected = await play(['a', wrong, verdict, 'b', right], { onUnreadableVerdict: 'reject' });
       expect(rejected).toMatchObject({ agents: 'pevpe', penalties: [0, 0, 0.1, 0, 0], score: 1 });
-      expect(rejected.asked[3]?.at(-1)).toBe(verdict || '<reject>');
+      expect(rejected.prompts[3]?.at(-1)).toBe(verdict || '<reject>');
     }
   });
 
@@ -127,7 +128,7 @@ describe('planner, executor and verifier', () => {
     expect(Object.values(team.agents).map(({ system }) => system)).toEqual(['P', 'E', 'V']);
     const words = { approve: 'ok', reject: 'bad', calculator: (expression: string) => `[${expression}]` };
     const played = await play(['a', calculate('x'), right, 'ok'], words);
-    expect(played.asked[2]?.at(-1)).toBe('[x]');
+    expect(played.prompts[2]?.at(-1)).toBe('[x]');
     expect(played.agents).toBe('peev');
   });
 

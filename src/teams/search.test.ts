@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { playEpisode } from '../rollout/play-episode.js';
 import { jsonl } from '../tasks/files/file-source.js';
 import { bm25Retriever } from '../tasks/retrieval/bm25.js';
 import { readCorpus } from '../tasks/retrieval/corpus.js';
 import type { Passage } from '../tasks/retrieval/retriever.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { scriptedSampler } from '../testing/scripted-sampler.js';
 import { type SearchTask, type SearchTeamOptions, searchTeam } from './search.js';
 import type { Team } from './team.js';
 
@@ -29,7 +30,13 @@ async function play(replies: string[], options: Partial<SearchTeamOptions> = {},
   const team = searchTeam({ retriever, ...options }) as Team;
   const sampler = scriptedSampler(({ index }) => replies[index] ?? '');
   const task = { id: 'task', data: { question, answer: 'Bo', ...data } };
-  const episode = await playEpisode(contextFor(team, sampler), { team, task, sample: 0, phase: 'training', step: 1 });
+  const episode = await playEpisode(scriptedContext(team, sampler), {
+    team,
+    task,
+    sample: 0,
+    phase: 'training',
+    step: 1,
+  });
   return {
     agents: episode.turns.map(({ agent }) => agent),
     evidence: episode.turns.map(({ messages }) => messages.at(-1)?.content.split('Evidence:\n')[1]),
@@ -196,7 +203,7 @@ describe('HotpotQA', () => {
       if (policy === 'verifier') return prompt.includes('Scott Derrickson (born') ? yes : no;
       return policy === 'answerer' ? answer('Yes') : '';
     });
-    const { policies, ...context } = contextFor(team as Team, sampler);
+    const { policies, ...context } = scriptedContext(team as Team, sampler);
     const roomy = Object.entries(policies).map(([name, policy]) => [name, { ...policy, context: 100_000 }]);
     const request = { team: team as Team, task, sample: 0, phase: 'evaluation', step: 0 } as const;
     const episode = await playEpisode({ ...context, policies: Object.fromEntries(roomy) }, request);

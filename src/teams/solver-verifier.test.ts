@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { contextFor, scriptedSampler } from '../../test/support/scripted.js';
 import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
 import { playEpisode } from '../rollout/play-episode.js';
 import { arithmeticSymbols } from '../tasks/generated/arithmetic.js';
+import { scriptedContext } from '../testing/play-scripted.js';
+import { scriptedSampler } from '../testing/scripted-sampler.js';
 import { type SolverVerifierOptions, solverVerifier } from './solver-verifier.js';
 import type { Team } from './team.js';
 
@@ -15,10 +16,10 @@ async function play(answers: string[], options: SolverVerifierOptions = {}) {
   const team = solverVerifier({ ...roles, ...options }) as Team;
   const sampler = scriptedSampler(({ index }) => answers[index] ?? '<pad>', tokenizer);
   const task = { id: 'task', data: { question: '16a+8', answer: '24' } };
-  const context = contextFor(team, sampler, {}, tokenizer);
+  const context = scriptedContext(team, sampler, {}, tokenizer);
   const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
   return {
-    asked: sampler.asked.map(({ prompt }) => prompt),
+    prompts: sampler.calls.map(({ prompt }) => prompt),
     outcome: episode.outcome,
     penalties: episode.turns.map(({ penalty }) => penalty),
     score: episode.score,
@@ -34,7 +35,7 @@ const wrong = '\\boxed{12}';
 describe('solver and verifier', () => {
   it('end with an approved draft', async () => {
     expect(await play([right, '<approve>'])).toEqual({
-      asked: [solve, verify(right)],
+      prompts: [solve, verify(right)],
       outcome: { answer: '24', attempts: 1 },
       penalties: [0, 0],
       score: { team: 1, agents: {}, parts: { correct: 1 } },
@@ -47,7 +48,7 @@ describe('solver and verifier', () => {
 
   it('send a rejected draft back with what was said; the last attempt is not judged and counts', async () => {
     expect(await play([wrong, '<reject>', right])).toMatchObject({
-      asked: [solve, verify(wrong), again(wrong, '<reject>')],
+      prompts: [solve, verify(wrong), again(wrong, '<reject>')],
       outcome: { answer: '24', attempts: 2 },
       penalties: [0, 0, 0],
       score: { team: 1 },
@@ -56,9 +57,15 @@ describe('solver and verifier', () => {
   });
 
   it('try as often as maxLoops says, each time with the latest draft alone', async () => {
-    expect((await play([right], { maxLoops: 1 })).asked).toEqual([solve]);
+    expect((await play([right], { maxLoops: 1 })).prompts).toEqual([solve]);
     expect(await play([wrong, '<reject>', '\\boxed{13}', '<reject>', right], { maxLoops: 3 })).toMatchObject({
-      asked: [solve, verify(wrong), again(wrong, '<reject>'), verify('\\boxed{13}'), again('\\boxed{13}', '<reject>')],
+      prompts: [
+        solve,
+        verify(wrong),
+        again(wrong, '<reject>'),
+        verify('\\boxed{13}'),
+        again('\\boxed{13}', '<reject>'),
+      ],
       outcome: { answer: '24', attempts: 3 },
     });
   });
@@ -67,16 +74,16 @@ describe('solver and verifier', () => {
     const both = '<approve><reject>';
     for (const verdict of ['7', both, '']) {
       const approved = await play([right, verdict]);
-      expect(approved).toMatchObject({ asked: [solve, verify(right)], penalties: [0, 0.1] });
+      expect(approved).toMatchObject({ prompts: [solve, verify(right)], penalties: [0, 0.1] });
       const rejected = await play([wrong, verdict, right], { onUnreadableVerdict: 'reject' });
-      expect(rejected.asked).toEqual([solve, verify(wrong), again(wrong, verdict || '<reject>')]);
+      expect(rejected.prompts).toEqual([solve, verify(wrong), again(wrong, verdict || '<reject>')]);
       expect(rejected.penalties).toEqual([0, 0.1, 0]);
     }
   });
 
   it('charge for a draft without an answer, which the verifier judges all the same', async () => {
     expect(await play(['a+8=24', '<approve>'], { invalidPenalty: 0.5 })).toMatchObject({
-      asked: [solve, verify('a+8=24')],
+      prompts: [solve, verify('a+8=24')],
       outcome: { answer: undefined, attempts: 1 },
       penalties: [0.5, 0],
       score: { team: 0 },
@@ -85,8 +92,8 @@ describe('solver and verifier', () => {
 
   it('use words and feedback of their own', async () => {
     const words = { approve: '=', reject: '-', feedback: ({ text }: { text: string }) => `${text}+` };
-    expect((await play([wrong, '-7', right], words)).asked).toEqual([solve, verify(wrong), again(wrong, '-7+')]);
-    expect((await play([wrong, '=', right], words)).asked).toEqual([solve, verify(wrong)]);
+    expect((await play([wrong, '-7', right], words)).prompts).toEqual([solve, verify(wrong), again(wrong, '-7+')]);
+    expect((await play([wrong, '=', right], words)).prompts).toEqual([solve, verify(wrong)]);
   });
 
   it('refuse options that make no sense', () => {

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fakeSession } from '../../test/support/fake-session.js';
-import type { Script } from '../../test/support/scripted.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
 import { BackendError } from '../core/errors.js';
 import type { EpisodeFailed, Step } from '../core/events.js';
@@ -12,6 +11,7 @@ import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeInput } from '../recipe/define.js';
 import { readEpisodes } from '../store/episode-files.js';
 import { solverVerifier } from '../teams/solver-verifier.js';
+import type { Script } from '../testing/scripted-sampler.js';
 import { StabilityWatch } from './stability/stability-watch.js';
 import { trainTeam } from './train.js';
 

@@ -10,9 +10,10 @@ import { allModels } from '../../src/recipe/assignment.js';
 import type { Recipe } from '../../src/recipe/recipe.js';
 import { inProcessExecutor } from '../../src/rollout/executor.js';
 import { agentSettings, prepareTasks } from '../../src/run/open-run.js';
+import { scriptedContext } from '../../src/testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
 import { firstPosition } from '../../src/training/checkpoint.js';
 import type { Session } from '../../src/training/session.js';
-import { contextFor, type Script, scriptedSampler } from './scripted.js';
 import { createRun } from './tiny-run.js';
 
 interface Submitted {
@@ -36,7 +37,7 @@ export async function fakeSession(root: string, recipe: Recipe, script: Script, 
   const backend: Session['backend'] = {
     ...sampler,
     async generate(request, signal) {
-      const n = sampler.asked.length + 1;
+      const n = sampler.calls.length + 1;
       const generation = await sampler.generate(request, signal);
       return { ...generation, logprobs: generation.tokens.map((_, i) => -n - i / 8) };
     },
@@ -68,7 +69,7 @@ export async function fakeSession(root: string, recipe: Recipe, script: Script, 
     ...changes,
   };
   const run = await createRun(root, recipe);
-  const context = contextFor(recipe.team, backend, {
+  const context = scriptedContext(recipe.team, backend, {
     agents: agentSettings(recipe),
     policies: Object.fromEntries(allModels(recipe).map(({ name }) => [name, { tokenizer, context: model.context }])),
     seed: recipe.seed,

@@ -20,6 +20,7 @@ import { oneOf } from '../../src/teams/parsers.js';
 import { defineTeam } from '../../src/teams/team.js';
 import { cacheDirectory } from '../../src/tensor/native/cache.js';
 import { loadNativeKernels } from '../../src/tensor/native/load.js';
+import { tinySizes } from '../../src/testing/train-tiny.js';
 
 /** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */
 export function temporaryRoot(): string {
@@ -98,10 +99,7 @@ export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readon
 
 /** What its policies are made of. */
 export const tinyModel = tinyDecoder({
-  width: 8,
-  layers: 1,
-  heads: 2,
-  feedForward: 12,
+  ...tinySizes,
   context: 64,
   tokenizer: {
     type: 'symbols',

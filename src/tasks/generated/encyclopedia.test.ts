@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { contextFor, scriptedSampler } from '../../../test/support/scripted.js';
 import { assistant } from '../../core/message.js';
 import { RandomStream } from '../../core/random.js';
 import type { Split, Trace } from '../../core/task.js';
@@ -8,6 +7,8 @@ import { symbolsTokenizer } from '../../model/tokenizers/symbols.js';
 import { playEpisode } from '../../rollout/play-episode.js';
 import { searchTeam } from '../../teams/search.js';
 import type { Team } from '../../teams/team.js';
+import { scriptedContext } from '../../testing/play-scripted.js';
+import { scriptedSampler } from '../../testing/scripted-sampler.js';
 import { type EncyclopediaTask, encyclopedia, encyclopediaSearch } from './encyclopedia.js';
 import { encyclopediaSymbols, nameIn, queryIn, relations, verdictIn } from './encyclopedia-words.js';
 import { type Chain, questionOf, sentenceOf, type World, worldOf } from './encyclopedia-world.js';
@@ -198,7 +199,7 @@ describe('demonstrations', () => {
         if (policy === 'answerer') return `${chain.path.at(-1)} `;
         return `${chain.path[found]} ${chain.relations[found]?.keyword} `;
       }, tokenizer);
-      const context = contextFor(team, sampler, {}, tokenizer);
+      const context = scriptedContext(team, sampler, {}, tokenizer);
       const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
       expect(episode.score.team).toBe(1);
       expect(episode.turns.length).toBe(2 * chain.relations.length + 2);

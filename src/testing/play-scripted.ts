@@ -1,0 +1,92 @@
+import type { SampleBackend, Sampling } from '../contract/sampling.js';
+import type { Episode } from '../core/episode.js';
+import { ArgumentError } from '../core/errors.js';
+import type { Tokenizer } from '../core/tokenizer.js';
+import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+import { EpisodeFailure } from '../rollout/episode-failure.js';
+import { playEpisode } from '../rollout/play-episode.js';
+import type { RolloutContext } from '../rollout/rollout-context.js';
+import type { Agent } from '../teams/agent.js';
+import type { Team } from '../teams/team.js';
+import { type Script, scriptedSampler } from './scripted-sampler.js';
+
+type Agents = Readonly<Record<string, Agent>>;
+
+const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
+
+/** A context in which every agent of the team has a policy of its own name, and prompts may have 4096 tokens. */
+export function scriptedContext(
+  team: Team,
+  sampler: SampleBackend,
+  changes: Partial<RolloutContext> = {},
+  tokenizer: Tokenizer = bytesTokenizer(),
+): RolloutContext {
+  const agents = Object.entries(team.agents).map(([name, { invalidPenalty = 0 }]) => [
+    name,
+    { policy: name, sampling, invalidPenalty },
+  ]);
+  const policies = Object.keys(team.agents).map((name) => [name, { tokenizer, context: 4096 }]);
+  return {
+    sampler,
+    agents: Object.fromEntries(agents),
+    policies: Object.fromEntries(policies),
+    seed: 1,
+    maxTurns: 16,
+    timeoutMs: 5_000,
+    ...changes,
+  };
+}
+
+/** For each agent the texts of its calls in order. */
+export type Lines<A extends Agents> = { readonly [Name in keyof A]?: readonly string[] };
+
+/** An episode whose outcome has the type that the team's `play` returns. */
+export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { readonly outcome: Outcome };
+
+/**
+ * Plays one episode of a team without a model: agents answer what is written for them. The episode holds the turns with what
+ * the agents' parsers read, the outcome and the score.
+ *
+ * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than there
+ *   are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it does not have
+ */
+export async function playScripted<Data, A extends Agents, Outcome>(
+  team: Team<Data, A, Outcome>,
+  task: Data,
+  lines: Lines<A> | Script,
+): Promise<PlayedEpisode<Data, Outcome>> {
+  const checked = team.task.safeParse(task);
+  if (!checked.success) throw new ArgumentError(`the task does not fit the team's schema: ${checked.error.message}`);
+  const general = team as unknown as Team;
+  const context = scriptedContext(
+    general,
+    scriptedSampler(typeof lines === 'function' ? lines : scriptOf(team, lines)),
+  );
+  const roomy = Object.keys(context.policies).map((name) => [name, { tokenizer: bytesTokenizer(), context: 2 ** 20 }]);
+  const episode = await playEpisode(
+    { ...context, policies: Object.fromEntries(roomy) },
+    { team: general, task: { id: 'scripted', data: checked.data }, sample: 0, phase: 'evaluation', step: 0 },
+  );
+  if (episode.failure) throw new EpisodeFailure(episode.failure.reason, episode.failure.message);
+  return episode as PlayedEpisode<Data, Outcome>;
+}
+
+/** A script that reads each agent's texts from first to last. */
+function scriptOf<A extends Agents>(team: Pick<Team<never, A>, 'agents'>, lines: Lines<A>): Script {
+  const texts = new Map(Object.entries<readonly string[] | undefined>(lines));
+  for (const name of texts.keys()) {
+    if (!Object.hasOwn(team.agents, name))
+      throw new ArgumentError(`no agent '${name}'; expected one of ${Object.keys(team.agents).join(', ')}`);
+  }
+  const next = new Map<string, number>();
+  return ({ policy }) => {
+    const at = next.get(policy) ?? 0;
+    next.set(policy, at + 1);
+    const text = texts.get(policy)?.[at];
+    if (text === undefined)
+      throw new ArgumentError(
+        `agent '${policy}' was called ${at + 1} times; expected at most ${at}, as many as its texts`,
+      );
+    return text;
+  };
+}

@@ -1,0 +1,43 @@
+import type { GenerateRequest, Generation, SampleBackend } from '../contract/sampling.js';
+import type { Tokenizer } from '../core/tokenizer.js';
+import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+
+/** A request as a script sees it. */
+export interface ScriptedCall {
+  readonly policy: string;
+  /** The prompt as text. */
+  readonly prompt: string;
+  readonly request: GenerateRequest;
+  /** Position among all requests, in the order in which they arrived. */
+  readonly index: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Gives the response to a request: a text, or token ids as they are. What it throws fails the request. */
+export type Script = (call: ScriptedCall) => string | number[] | Promise<string | number[]>;
+
+/** A sampler without a model, which remembers its requests. */
+export interface ScriptedSampler extends SampleBackend {
+  readonly calls: readonly ScriptedCall[];
+}
+
+/** A sampler whose responses are a script's. Texts end with the request's stop token; every log-prob is -1. */
+export function scriptedSampler(script: Script, tokenizer: Tokenizer = bytesTokenizer()): ScriptedSampler {
+  const calls: ScriptedCall[] = [];
+  return {
+    calls,
+    async generate(request, signal): Promise<Generation> {
+      const prompt = tokenizer.decode(request.prompt);
+      const call = { policy: request.policy, prompt, request, index: calls.length, signal };
+      calls.push(call);
+      const response = await script(call);
+      const tokens = typeof response === 'string' ? [...tokenizer.encode(response), ...request.stopTokens] : response;
+      const finishReason = request.stopTokens.includes(tokens.at(-1) ?? -1) ? 'stop' : 'length';
+      return { tokens, logprobs: tokens.map(() => -1), finishReason, policyVersion: 3 };
+    },
+    sync: async () => ({ version: 3 }),
+    pause: async () => {},
+    resume: async () => {},
+    health: async () => ({ ok: true, running: 0, waiting: 0 }),
+  };
+}
