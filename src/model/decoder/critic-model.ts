@@ -1,76 +1,84 @@
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
-import { Optimizer } from './flat-optimizer.js';
-import type { Gradient } from './layer/matrix-products.js';
+import { FlatOptimizer } from './flat-optimizer.js';
 import type { Sequence } from './packed-batch.js';
-import {
-  type ModelSource,
-  type ModelWeights,
-  modelWeights,
-  trainedWeights,
-  zeroGradient,
-} from './weights/model-weights.js';
+import { clippedStep, TrainedModelWeights, type TrainedPart } from './trained-part.js';
+import { type ModelSource, type ModelWeights, modelWeights, trainedWeights } from './weights/model-weights.js';
 
 /**
- * A decoder, or an adapter on one, with a head of one number: the value of a position is its normed stream times the head's
- * weights plus a bias. The head begins at 0, and so do all values.
+ * A critic: a decoder, or an adapter on one, with a value head. The value of a position is its normed stream times the
+ * head's weights plus a bias. The head is 0 at first, and so are all values.
  */
 export class CriticModel {
-  /** Weights [width], then the bias. */
-  readonly head: Float32Array;
-  readonly optimizers: { readonly trunk: Optimizer; readonly head: Optimizer };
   readonly #kernels: Kernels;
-  readonly weights: ModelWeights;
   readonly #decoder: Decoder;
-  readonly #headGradient: Float32Array; // [width + 1]
-  #trunkGradient: Gradient | undefined;
+  readonly #trunk: TrainedModelWeights;
+  readonly #head: TrainedPart;
 
+  /** @throws ArgumentError when `source` is a base without an adapter: it has no weights to train */
   constructor(kernels: Kernels, source: ModelSource, options: DecoderOptions = {}) {
+    const weights = modelWeights(kernels, source);
+    trainedWeights(weights);
     this.#kernels = kernels;
-    this.weights = modelWeights(kernels, source);
+    this.#trunk = new TrainedModelWeights(kernels, weights);
     this.#decoder = new Decoder(kernels, this.weights, options);
     const size = this.#decoder.config.width + 1;
-    this.head = kernels.allocate(size);
-    this.#headGradient = kernels.allocate(size);
-    this.optimizers = { trunk: new Optimizer(kernels, this.trunk.length), head: new Optimizer(kernels, size) };
+    this.#head = {
+      values: kernels.allocate(size),
+      gradient: kernels.allocate(size),
+      optimizer: new FlatOptimizer(kernels, size),
+    };
   }
 
-  /** What is trained beside the head, in one buffer. */
+  get weights(): ModelWeights {
+    return this.#trunk.weights;
+  }
+
+  /** The head's weights [width], then its bias. */
+  get head(): Float32Array {
+    return this.#head.values;
+  }
+
+  /** The trained weights below the head in one buffer: the decoder's or the adapter's. */
   get trunk(): Float32Array {
-    return trainedWeights(this.weights).tensors.flat;
+    return this.#trunk.values;
   }
 
-  /** To be called after writing to `trunk`. */
+  get optimizers(): { readonly trunk: FlatOptimizer; readonly head: FlatOptimizer } {
+    return { trunk: this.#trunk.optimizer, head: this.#head.optimizer };
+  }
+
+  /** Must be called after writing to `trunk`. */
   trunkChanged(): void {
-    trainedWeights(this.weights).changed();
+    this.#trunk.changed();
   }
 
   /** The gradients accumulated so far, before clipping. */
   get gradient(): { readonly trunk: Float32Array; readonly head: Float32Array } {
-    return { trunk: this.#gradient.flat, head: this.#headGradient };
+    return { trunk: this.#trunk.gradient, head: this.#head.gradient };
   }
 
-  /** A value for each token with mask 1, from the tokens before it; 0 elsewhere: [S][T]. */
+  /** Computes a value for each token with mask 1, from the tokens before it; 0 elsewhere: [S][T]. */
   values(sequences: readonly Sequence[]): Float32Array[] {
     const rows = sequences.map(({ tokens }) => new Float32Array(tokens.length));
-    this.#decoder.throughHead(sequences, (indices, hidden) => this.#read(sequences, indices, hidden, rows));
+    this.#decoder.throughHead(sequences, (indices, hidden) => this.#writeValues(sequences, indices, hidden, rows));
     return rows;
   }
 
   /**
-   * Adds a loss's gradient.
-   * @param upstream d loss / d values ([T] a sequence) from the values of the sequence at `index`
+   * Adds the gradient of a loss.
+   * @param upstream d loss / d values ([T]) from the values of the sequence at `index`
    */
   accumulate(
     sequences: readonly Sequence[],
     upstream: (index: number, values: Float32Array) => ArrayLike<number>,
   ): void {
     const { width } = this.#decoder.config;
-    const [head, dHead] = [this.head, this.#headGradient];
+    const { values: head, gradient: dHead } = this.#head;
     const rows = sequences.map(({ tokens }) => new Float32Array(tokens.length));
-    const learn = (indices: readonly number[], hidden: Float32Array, dHidden: Float32Array) => {
-      this.#read(sequences, indices, hidden, rows);
+    const backward = (indices: readonly number[], hidden: Float32Array, dHidden: Float32Array) => {
+      this.#writeValues(sequences, indices, hidden, rows);
       let n = 0;
       for (const index of indices) {
         const slopes = upstream(index, rows[index] as Float32Array);
@@ -87,28 +95,20 @@ export class CriticModel {
         }
       }
     };
-    this.#decoder.throughHead(sequences, learn, this.#gradient);
+    this.#decoder.throughHead(sequences, backward, this.#trunk.gradientTensors);
   }
 
-  /** Clips by the norm of both gradients together, updates, and clears them. */
-  optimStep({ optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings): OptimStepResult {
-    const gradients = [this.#gradient.flat, this.#headGradient] as const;
-    const [trunk, head] = gradients;
-    const squares = gradients.map((flat) => this.#kernels.sumOfSquares(flat, flat.length));
-    const gradientNorm = Math.sqrt((squares[0] as number) + (squares[1] as number));
-    const applied = Number.isFinite(gradientNorm) && gradientNorm <= skipAboveNorm;
-    if (applied) {
-      const scale = clipNorm > 0 ? Math.min(1, clipNorm / (gradientNorm + 1e-6)) : 1;
-      this.optimizers.trunk.update(optimizer, this.trunk, trunk, scale);
-      this.optimizers.head.update(optimizer, this.head, head, scale);
-      this.trunkChanged();
-    }
-    for (const flat of gradients) flat.fill(0);
-    return { gradientNorm, applied };
+  /**
+   * Clips by the norm of both gradients together, updates trunk and head, and clears the gradients (see `clippedStep`).
+   */
+  optimStep(settings: OptimStepSettings): OptimStepResult {
+    const result = clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
+    if (result.applied) this.trunkChanged();
+    return result;
   }
 
   /** Writes the values of a batch into `rows`. Sums run in order, in double precision. */
-  #read(
+  #writeValues(
     sequences: readonly Sequence[],
     indices: readonly number[],
     hidden: Float32Array,
@@ -127,10 +127,5 @@ export class CriticModel {
         row[t] = value;
       }
     }
-  }
-
-  get #gradient(): Gradient {
-    this.#trunkGradient ??= zeroGradient(this.#kernels, this.weights);
-    return this.#trunkGradient;
   }
 }

@@ -21,7 +21,10 @@ export const DEFAULT_BATCH_ROWS = 1024;
 /** Logits exist for a block of rows at a time, of at most this many floats, so that no [T, V] matrix is kept. */
 const LOGITS_FLOATS = 1 << 20;
 
-/** Rows of logits to compute at once. Where a vocabulary is too large for a cache anyway, enough to read its matrix seldom. */
+/**
+ * Rows of logits to compute at once. Where a vocabulary is too large for a cache anyway, enough to read its matrix
+ * seldom.
+ */
 export function logitRows(vocabSize: number): number {
   const rows = Math.floor(LOGITS_FLOATS / vocabSize);
   return rows >= 16 ? rows : 64;
@@ -36,8 +39,8 @@ export interface Scores {
 }
 
 /**
- * What becomes of the values inside the layers: kept for the backward pass, computed again there from each layer's input, or
- * dropped since no backward pass follows.
+ * What becomes of the values inside the layers: kept for the backward pass, computed again there from each layer's
+ * input, or dropped since no backward pass follows.
  */
 type Keep = 'all' | 'inputs' | 'nothing';
 
@@ -94,7 +97,9 @@ export class Decoder {
     return this.#run(sequences, 'nothing', () => {});
   }
 
-  /** Logits after every token of one sequence: [T, vocabSize]. @throws ArgumentError when it does not fit the context. */
+  /**
+   * Logits after every token of one sequence: [T, vocabSize]. @throws ArgumentError when it does not fit the context.
+   */
   logits(tokens: Int32Array): Float32Array {
     const kernels = this.#kernels;
     const { width, vocabSize, normEpsilon, context } = this.config;
@@ -168,8 +173,10 @@ export class Decoder {
   }
 
   /**
-   * Runs the sequences batch by batch up to what a head sees: the normed stream, a row for each token with mask 1, in order.
-   * @param head Given `hidden` [N, width] of the sequences at `indices`; may write d loss / d hidden into `dHidden`, which is 0
+   * Runs the sequences batch by batch up to what a head sees: the normed stream, a row for each token with mask 1, in
+   * order.
+   * @param head Given `hidden` [N, width] of the sequences at `indices`; may write d loss / d hidden into `dHidden`,
+   * which is 0
    * @param gradient Added to from what `head` wrote; without one nothing goes backwards
    */
   throughHead(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { Optimizer } from './flat-optimizer.js';
+import { FlatOptimizer } from './flat-optimizer.js';
 
 const kernels = createReferenceKernels();
 const gradients = [
@@ -20,7 +20,7 @@ const sgd = (changes: Partial<SgdSettings> = {}): SgdSettings => ({
 });
 const adamw = plainAdamW(0.1);
 
-function stepsOf(optimizer: Optimizer, settings: OptimizerSettings, weights: Float32Array, scale = 1): number[][] {
+function stepsOf(optimizer: FlatOptimizer, settings: OptimizerSettings, weights: Float32Array, scale = 1): number[][] {
   return gradients.map((gradient) => {
     const buffer = kernels.allocate(2);
     buffer.set(gradient.map((g) => g / scale));
@@ -79,7 +79,7 @@ describe('SGD', () => {
       ],
     ],
   ])('steps as torch does: %j', (changes, expected) => {
-    const rows = stepsOf(new Optimizer(kernels, 2), sgd(changes), start());
+    const rows = stepsOf(new FlatOptimizer(kernels, 2), sgd(changes), start());
     expected.forEach((row, r) => {
       row.forEach((weight, i) => {
         expect(rows[r]?.[i]).toBeCloseTo(weight, 6);
@@ -89,12 +89,12 @@ describe('SGD', () => {
 
   it('scales the gradient, not the weight decay', () => {
     const settings = sgd({ weightDecay: 0.1, momentum: 0.5 });
-    const plain = stepsOf(new Optimizer(kernels, 2), settings, start());
-    expect(stepsOf(new Optimizer(kernels, 2), settings, start(), 0.25)).toEqual(plain);
+    const plain = stepsOf(new FlatOptimizer(kernels, 2), settings, start());
+    expect(stepsOf(new FlatOptimizer(kernels, 2), settings, start(), 0.25)).toEqual(plain);
   });
 
   it('remembers nothing without momentum', () => {
-    const optimizer = new Optimizer(kernels, 2);
+    const optimizer = new FlatOptimizer(kernels, 2);
     stepsOf(optimizer, sgd(), start());
     expect(optimizer.state).toEqual({ type: 'sgd', step: 3, buffers: {} });
   });
@@ -105,21 +105,21 @@ describe('an optimiser', () => {
     ['SGD', sgd({ momentum: 0.9 })],
     ['AdamW', adamw],
   ])('%s goes on from its state bit for bit', (_, settings) => {
-    const [one, weights] = [new Optimizer(kernels, 2), start()];
+    const [one, weights] = [new FlatOptimizer(kernels, 2), start()];
     stepsOf(one, settings, weights);
-    const [two, copy] = [new Optimizer(kernels, 2), kernels.allocate(2)];
+    const [two, copy] = [new FlatOptimizer(kernels, 2), kernels.allocate(2)];
     copy.set(weights);
     two.restore(one.state);
     expect(stepsOf(two, settings, copy)).toEqual(stepsOf(one, settings, weights));
     two.reset();
-    const fresh = stepsOf(new Optimizer(kernels, 2), settings, start());
+    const fresh = stepsOf(new FlatOptimizer(kernels, 2), settings, start());
     expect(stepsOf(two, settings, start())).toEqual(fresh);
   });
 
   it('begins anew when its type changes', () => {
-    const optimizer = new Optimizer(kernels, 2);
+    const optimizer = new FlatOptimizer(kernels, 2);
     stepsOf(optimizer, adamw, start());
-    const fresh = stepsOf(new Optimizer(kernels, 2), sgd({ momentum: 0.9 }), start());
+    const fresh = stepsOf(new FlatOptimizer(kernels, 2), sgd({ momentum: 0.9 }), start());
     expect(stepsOf(optimizer, sgd({ momentum: 0.9 }), start())).toEqual(fresh);
     expect(Object.keys(optimizer.state.buffers)).toEqual(['momentum']);
   });

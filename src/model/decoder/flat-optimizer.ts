@@ -21,7 +21,7 @@ export interface OptimizerState {
 }
 
 /** Moves flat weights along a flat gradient. Its buffers are allocated when a step first needs them. */
-export class Optimizer {
+export class FlatOptimizer {
   readonly #kernels: Kernels;
   readonly #length: number;
   #type: OptimizerType = 'adamw';
@@ -33,7 +33,9 @@ export class Optimizer {
     this.#length = length;
   }
 
-  /** One step. `gradientScale` multiplies the gradient first. An optimiser of another type than the last begins anew. */
+  /**
+   * One step. `gradientScale` multiplies the gradient first. An optimiser of another type than the last begins anew.
+   */
   update(settings: OptimizerSettings, weights: Float32Array, gradient: Float32Array, gradientScale: number): void {
     if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
     this.#step++;
@@ -90,9 +92,9 @@ export class Optimizer {
 }
 
 /**
- * torch.optim.SGD's step: g + weightDecay w is the gradient; with momentum m the direction becomes m x the last one + that,
- * and Nesterov's steps along the gradient + m x the new direction. Each weight is computed in double precision and rounded
- * once, so the result is the same for every set of kernels.
+ * torch.optim.SGD's step: g + weightDecay w is the gradient; with momentum m the direction becomes m x the last one +
+ * that, and Nesterov's steps along the gradient + m x the new direction. Each weight is computed in double precision
+ * and rounded once, so the result is the same for every set of kernels.
  */
 function sgd(
   weights: Float32Array,

@@ -33,8 +33,8 @@ interface Group {
 }
 
 /**
- * Packs sequences in order into batches of at most `maxRows` rows (a longer sequence is a batch of its own), one after the
- * other: the arena is reset before each, so a batch lives until the next is asked for.
+ * Packs sequences in order into batches of at most `maxRows` rows (a longer sequence is a batch of its own), one after
+ * the other: the arena is reset before each, so a batch lives until the next is asked for.
  * @throws ArgumentError when a sequence does not fit the context, before the first batch.
  */
 export function* packBatches(

@@ -1,10 +1,14 @@
+/**
+ * A policy's model: a decoder, or an adapter on one, that scores sequences and is trained on the gradient of a loss.
+ */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
-import { Optimizer } from './flat-optimizer.js';
+import type { FlatOptimizer } from './flat-optimizer.js';
 import type { Gradient } from './layer/matrix-products.js';
 import type { Sequence } from './packed-batch.js';
+import { clippedStep, gradientNorm, TrainedModelWeights } from './trained-part.js';
 import { initialiseAdapter } from './weights/adapter-tensors.js';
 import { type DecoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
 import {
@@ -18,59 +22,60 @@ import {
 } from './weights/model-weights.js';
 
 /**
- * A trainable decoder, or an adapter on a decoder that stays as it is: weights, gradient, optimiser. What only training needs is
- * allocated when it begins, and for the trained weights only. Or a base as it is, which scores: whatever would train it throws an
- * ArgumentError.
+ * A decoder that is trained, an adapter that is trained on a base that is not, or a base that only scores. Memory that
+ * only training needs is allocated when training begins, and for the trained weights only. A base that only scores has
+ * no trained weights: every member that reads or changes those throws an ArgumentError.
  */
 export class PolicyModel {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
-  readonly weights: ModelWeights;
   readonly #decoder: Decoder;
-  readonly optimizer: Optimizer;
-  #gradientTensors: Gradient | undefined;
-  #share: Gradient | undefined;
+  readonly #trained: TrainedModelWeights;
+  /** The gradient of one call of `accumulate`, where another call came before. */
+  #callGradient: Gradient | undefined;
   #accumulated = false;
 
   constructor(kernels: Kernels, source: ModelSource, options: DecoderOptions = {}) {
     this.#kernels = kernels;
-    this.weights = modelWeights(kernels, source);
+    this.#trained = new TrainedModelWeights(kernels, modelWeights(kernels, source));
     this.#decoder = new Decoder(kernels, this.weights, options);
     this.config = this.#decoder.config;
-    this.optimizer = new Optimizer(kernels, this.parameters);
   }
 
-  /** The decoder's tensors: of an adapter, its base's. */
+  get weights(): ModelWeights {
+    return this.#trained.weights;
+  }
+
+  get optimizer(): FlatOptimizer {
+    return this.#trained.optimizer;
+  }
+
+  /** The decoder's tensors; for an adapter those of its base. */
   get tensors(): DecoderTensors {
     return this.weights.decoder.tensors;
   }
 
-  /** What is computed with, apart from an adapter. */
+  /** The decoder's weights; for an adapter those of its base. */
   get decoder(): BaseWeights {
     return this.weights.decoder;
   }
 
-  /** What is trained, in one buffer. */
+  /** The trained weights in one buffer: [parameters]. */
   get trained(): Float32Array {
-    return trainedWeights(this.weights).tensors.flat;
+    return this.#trained.values;
   }
 
-  /** Of what is trained; of a base as it is, all. */
+  /** The number of trained parameters; for a base that only scores, the number of all its parameters. */
   get parameters(): number {
     return this.weights.trained?.tensors.flat.length ?? parameterCount(this.config);
   }
 
-  get #gradient(): Gradient {
-    this.#gradientTensors ??= zeroGradient(this.#kernels, this.weights);
-    return this.#gradientTensors;
-  }
-
-  /** Gradient accumulated so far, before clipping; for tests and diagnoses. */
+  /** The gradient accumulated so far, before clipping; tests and diagnoses read it. */
   get gradient(): Float32Array {
-    return this.#gradient.flat;
+    return this.#trained.gradient;
   }
 
-  /** Random first weights of what is trained. */
+  /** Draws random first values for the trained weights. */
   initialise(seed: number, embeddingDeviation?: number): void {
     const trained = trainedWeights(this.weights);
     if (trained instanceof AdapterWeights) initialiseAdapter(this.config, trained.settings, trained.tensors, seed);
@@ -78,56 +83,47 @@ export class PolicyModel {
     this.weightsChanged();
   }
 
-  /** To be called after writing to `trained` or views of it. */
+  /** Must be called after writing to `trained` or views of it. */
   weightsChanged(): void {
-    trainedWeights(this.weights).changed();
+    this.#trained.changed();
   }
 
+  /** Computes the log-probs of sequences (see `Decoder.score`). */
   score(sequences: readonly Sequence[]): Scores {
     return this.#decoder.score(sequences);
   }
 
-  /** Logits after every token: [T, vocabSize]. */
+  /** Computes the logits after every token: [T, vocabSize]. */
   logits(tokens: Int32Array): Float32Array {
     return this.#decoder.logits(tokens);
   }
 
-  /** Adds a loss's gradient (see `Decoder.accumulate`) and returns the norm of what was added. */
+  /** Adds a loss's gradient (see `Decoder.accumulate`) and returns the norm of what this call added. */
   accumulate(
     sequences: readonly Sequence[],
     upstream: Upstream,
     entropyUpstream?: Upstream,
   ): Scores & { readonly gradientNorm: number } {
-    // The norm of one call's share needs a buffer of its own once there is something to add to.
-    const target = this.#accumulated ? this.#emptyShare() : this.#gradient;
+    // The norm of this call alone needs a separate buffer once the gradient holds another call's.
+    const target = this.#accumulated ? this.#clearedCallGradient() : this.#trained.gradientTensors;
     const scores = this.#decoder.accumulate(sequences, target, upstream, entropyUpstream);
-    const gradientNorm = this.#norm(target);
-    if (target !== this.#gradient) this.#kernels.add(this.#gradient.flat, target.flat, this.parameters);
+    const norm = gradientNorm(this.#kernels, [target.flat]);
+    if (this.#accumulated) this.#kernels.add(this.gradient, target.flat, this.parameters);
     this.#accumulated = true;
-    return { ...scores, gradientNorm };
+    return { ...scores, gradientNorm: norm };
   }
 
-  /** Clips by the global norm, as torch.nn.utils.clip_grad_norm_ does, updates, and clears the gradient. */
-  optimStep({ optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings): OptimStepResult {
-    const gradientNorm = this.#norm(this.#gradient);
-    const applied = Number.isFinite(gradientNorm) && gradientNorm <= skipAboveNorm;
-    if (applied) {
-      const gradientScale = clipNorm > 0 ? Math.min(1, clipNorm / (gradientNorm + 1e-6)) : 1;
-      this.optimizer.update(optimizer, this.trained, this.#gradient.flat, gradientScale);
-      this.weightsChanged();
-    }
-    this.#gradient.flat.fill(0);
+  /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
+  optimStep(settings: OptimStepSettings): OptimStepResult {
+    const result = clippedStep(this.#kernels, [this.#trained], settings);
+    if (result.applied) this.weightsChanged();
     this.#accumulated = false;
-    return { gradientNorm, applied };
+    return result;
   }
 
-  #emptyShare(): Gradient {
-    this.#share ??= zeroGradient(this.#kernels, this.weights);
-    this.#share.flat.fill(0);
-    return this.#share;
-  }
-
-  #norm({ flat }: Gradient): number {
-    return Math.sqrt(this.#kernels.sumOfSquares(flat, flat.length));
+  #clearedCallGradient(): Gradient {
+    this.#callGradient ??= zeroGradient(this.#kernels, this.weights);
+    this.#callGradient.flat.fill(0);
+    return this.#callGradient;
   }
 }

@@ -1,6 +1,6 @@
 /** States on their way from files into the engine's buffers, piece by piece, so that nothing else holds them. */
 import { BackendError } from '../../../core/errors.js';
-import type { Optimizer } from '../../../model/decoder/flat-optimizer.js';
+import type { FlatOptimizer } from '../../../model/decoder/flat-optimizer.js';
 import type { ModelWeights } from '../../../model/decoder/weights/model-weights.js';
 import { adapterPlaces } from '../../../model/formats/adapter-layout.js';
 import { decoderPlaces } from '../../../model/formats/layout.js';
@@ -33,7 +33,7 @@ export class Arrivals {
   begin(
     owner: Owner,
     weights: ModelWeights,
-    optimizer: { readonly own: Optimizer; readonly state: ArrivingOptimizer | undefined } | undefined,
+    optimizer: { readonly own: FlatOptimizer; readonly state: ArrivingOptimizer | undefined } | undefined,
   ): void {
     const places = weightPlaces(weights);
     if (optimizer?.state === undefined) optimizer?.own.reset();
@@ -63,6 +63,6 @@ function weightPlaces({ decoder, adapter }: ModelWeights): Place[] {
     : adapterPlaces(adapter.tensors, config, adapter.settings);
 }
 
-function optimizerPlaces(optimizer: Optimizer, { type, step, buffers }: ArrivingOptimizer): Place[] {
+function optimizerPlaces(optimizer: FlatOptimizer, { type, step, buffers }: ArrivingOptimizer): Place[] {
   return [...optimizer.restoreInto(type, step, buffers)].map(([name, data]) => ({ name, shape: [data.length], data }));
 }

@@ -1,0 +1,76 @@
+/** Weights with their gradient and their optimiser, and the step that several of them make together. */
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { FlatOptimizer } from './flat-optimizer.js';
+import type { Gradient } from './layer/matrix-products.js';
+import { type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
+
+/** Weights in one flat buffer that one optimiser moves along one gradient. */
+export interface TrainedPart {
+  readonly values: Float32Array; // [parameters]
+  readonly gradient: Float32Array; // [parameters]
+  readonly optimizer: FlatOptimizer;
+}
+
+/**
+ * The trained weights of a model: those of a decoder, or those of an adapter on a base that stays as it is. The
+ * gradient is allocated when it is first needed. Every member but `weights` and `optimizer` throws an ArgumentError for
+ * a base without an adapter, which is never trained.
+ */
+export class TrainedModelWeights implements TrainedPart {
+  readonly weights: ModelWeights;
+  readonly optimizer: FlatOptimizer;
+  readonly #kernels: Kernels;
+  #gradient: Gradient | undefined;
+
+  constructor(kernels: Kernels, weights: ModelWeights) {
+    this.#kernels = kernels;
+    this.weights = weights;
+    this.optimizer = new FlatOptimizer(kernels, weights.trained?.tensors.flat.length ?? 0);
+  }
+
+  get values(): Float32Array {
+    return trainedWeights(this.weights).tensors.flat;
+  }
+
+  get gradientTensors(): Gradient {
+    this.#gradient ??= zeroGradient(this.#kernels, this.weights);
+    return this.#gradient;
+  }
+
+  get gradient(): Float32Array {
+    return this.gradientTensors.flat;
+  }
+
+  /** Must be called after writing to `values` or views of it. */
+  changed(): void {
+    trainedWeights(this.weights).changed();
+  }
+}
+
+/** The L2 norm of all gradients together. */
+export function gradientNorm(kernels: Kernels, gradients: readonly Float32Array[]): number {
+  return Math.sqrt(gradients.reduce((sum, flat) => sum + kernels.sumOfSquares(flat, flat.length), 0));
+}
+
+/**
+ * Clips the gradients of the parts by their common norm, as torch.nn.utils.clip_grad_norm_ does, updates the parts, and
+ * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
+ */
+export function clippedStep(
+  kernels: Kernels,
+  parts: readonly TrainedPart[],
+  { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings,
+): OptimStepResult {
+  const norm = gradientNorm(
+    kernels,
+    parts.map(({ gradient }) => gradient),
+  );
+  const applied = Number.isFinite(norm) && norm <= skipAboveNorm;
+  if (applied) {
+    const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
+    for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
+  }
+  for (const { gradient } of parts) gradient.fill(0);
+  return { gradientNorm: norm, applied };
+}
