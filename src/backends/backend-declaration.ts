@@ -7,19 +7,14 @@ import type { OptimizerSettings } from '../contract/optimizer.js';
 import type { SampleBackend } from '../contract/sampling.js';
 import type { PolicySpec } from '../contract/weights.js';
 import type { Files } from '../core/files.js';
+import type { Host } from '../core/host.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 import type { MatrixKind } from '../model/decoder/weights/packed-decoder.js';
 
 export interface OpenOptions {
-  /** Threads of the kernels, where they run in this process. */
-  readonly threads: number;
-  readonly files: Files;
+  readonly host: Host;
   /** The policies that will be created. */
   readonly policies: readonly PolicySpec[];
-  /** Receives what takes long at the start, and what a person should know. */
-  readonly onProgress: (message: string) => void;
-  /** Receives what went wrong and was put right, for the event log. */
-  readonly onWarning: (code: string, message: string) => void;
 }
 
 export interface OpenBackend extends TrainBackend, SampleBackend {

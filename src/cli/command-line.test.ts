@@ -36,8 +36,8 @@ const short: Work = {
     const none = { name: 'sums', size: 1, at: () => ({ id: '', data: null }) };
     return { train: none, test: none };
   },
-  async executeRun(_recipe, run, { onNotice, checkpoint }) {
-    onNotice?.('a notice');
+  async executeRun(_recipe, run, { notify }, { checkpoint } = {}) {
+    notify('a notice');
     if (checkpoint === undefined) run.emit(started);
     run.emit(evaluation(checkpoint?.step ?? 0, 0.5));
     run.emit(step((checkpoint?.step ?? 0) + 1));
@@ -52,8 +52,9 @@ const short: Work = {
 };
 const complete: Work = {
   ...short,
-  async executeRun(recipe, run, options) {
-    await short.executeRun(recipe, run, options);
+  async executeRun(...request) {
+    const [, run] = request;
+    await short.executeRun(...request);
     run.emit(finished);
   },
 };

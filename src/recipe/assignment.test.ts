@@ -18,6 +18,7 @@ import { EndpointError } from '../core/errors.js';
 import type { EvaluationEvent, RunEvent, Step } from '../core/events.js';
 import { checkpoint } from '../model/model-spec.js';
 import { nodeFiles } from '../platform/node-files.js';
+import { nodeHost } from '../platform/node-host.js';
 import { evaluate, resume, train } from '../run/api.js';
 import { executeRun } from '../run/execute-run.js';
 import { readEpisodes } from '../store/episode-files.js';
@@ -77,11 +78,13 @@ describe('an agent on a frozen model', () => {
     const controller = new AbortController();
     const write = ({ type }: RunEvent) => type === 'checkpoint' && controller.abort(new Error('enough'));
     const first = await RunDirectory.open(path, { sinks: [{ write }] });
-    await expect(executeRun(recipe, first, { threads: 1, signal: controller.signal })).rejects.toThrow('enough');
+    await expect(executeRun(recipe, first, nodeHost({ threads: 1, signal: controller.signal }))).rejects.toThrow(
+      'enough',
+    );
     const run = await RunDirectory.open(path);
     const from = await run.latestCheckpoint();
     await run.rewind(from);
-    await executeRun(recipe, run, { threads: 1, checkpoint: from });
+    await executeRun(recipe, run, nodeHost({ threads: 1 }), { checkpoint: from });
     expect(await eventsOf(run)).toEqual(await eventsOf(whole));
     expect(await filesOf(run)).toMatchObject(await filesOf(whole));
   });
@@ -193,7 +196,7 @@ describe('an agent behind an endpoint', () => {
     await evaluate(path, { recipe: made, tasks: 2, samples: 2, threads: 1 });
     expect(asked.length - before).toBe(4);
     const changes = { assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1' }) } };
-    const report = await probeRecipe(tinyRecipe(changes), { tasks: 2, threads: 1 });
+    const report = await probeRecipe(tinyRecipe(changes), nodeHost({ threads: 1 }), { tasks: 2 });
     expect(Object.keys(report.agents)).toEqual(['solver', 'verifier']);
     expect(Object.keys(report.estimators.drmas ?? {})).toEqual(['solver']);
     const { runs } = await ablate(made, {

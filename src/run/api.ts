@@ -1,6 +1,6 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
-import { availableParallelism } from 'node:os';
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
+import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { defaultRunPath, RunDirectory } from '../store/run-directory.js';
 import { evaluateCheckpoint, executeRun } from './execute-run.js';
@@ -39,12 +39,13 @@ export interface TrainResult {
  *   BackendError when the run fails; the signal's reason when interrupted
  */
 export async function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
-  const { threads = availableParallelism(), sinks = [], signal, onNotice } = options;
+  const { threads, sinks = [], signal, onNotice: notify } = options;
+  const host = nodeHost({ threads, signal, notify });
   const request = await requestRecipe(recipe, options);
   const tasks = await prepareTasks(request.recipe);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
   const run = await RunDirectory.create(path, runRecord(request), { sinks });
-  await executeRun(request.recipe, run, { threads, signal, onNotice, tasks });
+  await executeRun(request.recipe, run, host, { tasks });
   return { run: path, events: await run.events() };
 }
 
@@ -64,11 +65,12 @@ export async function resume(
   definition?: RecipeDefinition,
   options: ResumeOptions = {},
 ): Promise<TrainResult> {
-  const { threads = availableParallelism(), sinks = [], signal, onNotice, acceptChanges } = options;
+  const { threads, sinks = [], signal, onNotice: notify, acceptChanges } = options;
+  const host = nodeHost({ threads, signal, notify });
   const request = await requestContinuation(run, { definition, acceptChanges });
   const tasks = await prepareTasks(request.recipe);
   const { run: directory, checkpoint } = await reopenRun(request, sinks);
-  await executeRun(request.recipe, directory, { threads, signal, onNotice, tasks, checkpoint });
+  await executeRun(request.recipe, directory, host, { tasks, checkpoint });
   return { run, events: await directory.events() };
 }
 
@@ -89,7 +91,7 @@ export interface EvaluateOptions {
  * @throws RunError when there is no run, or no checkpoint in it yet
  */
 export async function evaluate(run: string, options: EvaluateOptions = {}): Promise<EvaluationEvent> {
-  const { recipe: definition, threads = availableParallelism(), signal } = options;
+  const { recipe: definition, threads, signal } = options;
   const { recipe, checkpoint } = await requestEvaluation(run, { ...options, definition });
-  return (await evaluateCheckpoint(recipe, checkpoint, { threads, signal })).event;
+  return (await evaluateCheckpoint(recipe, checkpoint, nodeHost({ threads, signal }))).event;
 }

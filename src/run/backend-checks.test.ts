@@ -3,18 +3,20 @@ import { tinyRecipe } from '../../test/support/tiny-run.js';
 import { EMBEDDED_CAPABILITIES } from '../backends/embedded/embedded-backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
+import { assignmentOf } from '../recipe/assignment.js';
 import { frozen } from '../recipe/frozen.js';
-import { requireCapabilities } from './backend-checks.js';
+import type { Recipe } from '../recipe/recipe.js';
+import { type Purpose, requireCapabilities } from './backend-checks.js';
+
+const require = (recipe: Recipe, can: Capabilities, purpose?: Purpose) =>
+  requireCapabilities(recipe, assignmentOf(recipe), can, purpose);
 
 const refused = (
   overrides: readonly string[],
   changes: Partial<Capabilities>,
   message: string | RegExp,
   recipe: Parameters<typeof tinyRecipe>[0] = {},
-) =>
-  expect(() => requireCapabilities(tinyRecipe(recipe, overrides), { ...EMBEDDED_CAPABILITIES, ...changes })).toThrow(
-    message,
-  );
+) => expect(() => require(tinyRecipe(recipe, overrides), { ...EMBEDDED_CAPABILITIES, ...changes })).toThrow(message);
 
 describe('what a backend cannot do', () => {
   it('is refused with its path and the reason', () => {
@@ -53,18 +55,18 @@ describe('what a backend cannot do', () => {
       on(lora(base, { from: 'a' })),
     );
     const cool = tinyRecipe(on(base), ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
-    expect(() => requireCapabilities(cool, { ...EMBEDDED_CAPABILITIES, anyTemperature: false })).not.toThrow();
+    expect(() => require(cool, { ...EMBEDDED_CAPABILITIES, anyTemperature: false })).not.toThrow();
   });
 
   it('is let pass where it is about learning, and nothing is to be learnt', () => {
     const cool = tinyRecipe({}, ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
     const can = { ...EMBEDDED_CAPABILITIES, anyTemperature: false };
-    expect(() => requireCapabilities(cool, can)).toThrow(/trains at temperature 1 only/);
-    expect(() => requireCapabilities(cool, can, 'evaluation')).not.toThrow();
+    expect(() => require(cool, can)).toThrow(/trains at temperature 1 only/);
+    expect(() => require(cool, can, 'evaluation')).not.toThrow();
   });
 
   it('is let pass where the recipe does not ask for it', () => {
     const least = { losses: ['ppo-clip'], anyTemperature: false, skipsUpdates: false } as const;
-    expect(() => requireCapabilities(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
+    expect(() => require(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
   });
 });

@@ -2,7 +2,7 @@ import { needOf } from '../advantage/estimators/index.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import { RecipeError } from '../core/errors.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
-import { frozenModels } from '../recipe/assignment.js';
+import type { Assignment } from '../recipe/assignment.js';
 import { lossOf, lossPath } from '../recipe/policy-losses.js';
 import type { Recipe } from '../recipe/recipe.js';
 
@@ -13,7 +13,12 @@ export type Purpose = 'training' | 'evaluation';
  * Refuses what a recipe asks of a backend that cannot do it.
  * @throws RecipeError with the path of the value and the reason
  */
-export function requireCapabilities(recipe: Recipe, can: Capabilities, purpose: Purpose = 'training'): void {
+export function requireCapabilities(
+  recipe: Recipe,
+  assignment: Assignment,
+  can: Capabilities,
+  purpose: Purpose = 'training',
+): void {
   const backend = `the backend '${recipe.backend.type}'`;
   const refuse = (path: string, reason: string): never => {
     throw new RecipeError(`${backend} ${reason}`, path);
@@ -36,7 +41,7 @@ export function requireCapabilities(recipe: Recipe, can: Capabilities, purpose: 
       refuse(`policies.${policy}.kl`, 'holds no model beside the policies for it to be held near');
     requireModel(path, model);
   }
-  for (const { model, agents } of frozenModels(recipe)) {
+  for (const { model, agents } of assignment.frozen) {
     const path = `assign.${agents[0]}.model`;
     if (model.type !== 'lora' && !can.fullParameters)
       refuse(path, `holds adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`);

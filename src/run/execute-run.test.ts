@@ -26,7 +26,7 @@ describe('the same seed gives the same run, bit for bit', () => {
     it(`${name}: at any number of threads, with and without a cached warm start`, async () => {
       const recipe = tinyRecipe(changes);
       const notices: string[] = [];
-      const options = { onNotice: (message: string) => notices.push(message) };
+      const options = { notify: (message: string) => void notices.push(message) };
       freshCache();
       const trained = await trainTiny(root, recipe, { threads: 1, ...options });
       expect(notices).toEqual([]);

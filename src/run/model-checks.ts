@@ -2,14 +2,15 @@
 import { RecipeError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
 import { wholeModel } from '../model/model-spec.js';
-import { allModels, warmPolicies } from '../recipe/assignment.js';
+import type { Assignment } from '../recipe/assignment.js';
 import { suggestion } from '../recipe/explain.js';
 import type { Recipe } from '../recipe/recipe.js';
 
 /** @throws RecipeError when a response could fill a model's context */
-export function checkModels(recipe: Recipe): void {
-  for (const { model: own, agents } of allModels(recipe)) {
-    const model = wholeModel(own);
+export function checkModels(recipe: Recipe, assignment: Assignment): void {
+  for (const speaker of assignment.models) {
+    const { agents } = speaker;
+    const model = wholeModel(speaker.model);
     for (const agent of agents) {
       const { maxTokens } = (recipe.agents[agent] as Recipe['agents'][string]).sampling;
       if (model.type !== 'tiny-decoder' || maxTokens < model.context) continue;
@@ -20,12 +21,12 @@ export function checkModels(recipe: Recipe): void {
 }
 
 /** @throws RecipeError when there is nothing that a policy could learn from */
-export function checkWarmStart(recipe: Recipe): void {
+export function checkWarmStart(recipe: Recipe, assignment: Assignment): void {
   const { warmStart, tasks } = recipe;
   if (warmStart === undefined) return;
   if (tasks.train.trace === undefined)
     throw new RecipeError(`the tasks '${tasks.train.name}' generate no traces to learn from`, 'warmStart');
-  const learners = warmPolicies(recipe);
+  const learners = assignment.warmStarted;
   if (warmStart.share === 'base') {
     if (new Set(learners.map(({ model }) => JSON.stringify(model))).size > 1)
       throw new RecipeError("policies with different models cannot share a base; expected 'policy'", 'warmStart.share');

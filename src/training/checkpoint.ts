@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { Commits } from '../backends/hub/local-models.js';
 import { CheckpointError, messageOf } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import { warmFrozen } from '../recipe/assignment.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import type { Session } from './session.js';
+import type { RunDirectory } from '../store/run-directory.js';
+import type { OpenRun, Progress } from './run-state.js';
 import { StabilityWatch } from './stability/stability-watch.js';
 import { symptomState } from './stability/symptoms.js';
 import { saveCritics } from './update/critics.js';
@@ -14,7 +14,7 @@ import { KlCoefficients } from './update/kl-penalty.js';
 
 const STATE = 'state.json';
 
-/** All that a run is beside its policies: random numbers are functions of the step, so there is no generator to save. */
+/** A run's progress as a checkpoint holds it beside the policies. */
 const stateSchema = z.object({
   step: z.int().min(0),
   /** The last step that was evaluated, -1 for none. */
@@ -26,48 +26,49 @@ const stateSchema = z.object({
   }),
   /** Coefficients that a controller has changed, by policy. */
   kl: z.record(z.string(), z.number()).default({}),
-  /** Of models on hubs, by name: a branch may move before the run goes on. */
+  /** Commits of models on hubs, by name: a branch may move before the run goes on. */
   commits: z.record(z.string(), z.string()).default({}),
 });
 
-/** At the end and every so many steps. */
-export function checkpointDue({ recipe, step }: Session): boolean {
-  return step > 0 && (step >= recipe.training.steps || step % recipe.training.checkpointEvery === 0);
+/** Whether a checkpoint is to be written: at the end and every so many steps. */
+export function checkpointDue({ training }: Recipe, { step }: Progress): boolean {
+  return step > 0 && (step >= training.steps || step % training.checkpointEvery === 0);
 }
 
-/** Writes policies, optimisers and the position, whole or not at all. */
+/** Writes policies, optimisers, critics and the progress, whole or not at all. */
 export async function saveCheckpoint(
-  session: Session,
+  run: OpenRun,
+  { step, evaluated, watch, kl }: Progress,
+  log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
-  const { run, backend, recipe, step, evaluated, watch, kl, files } = session;
+  const { backend, assignment, commits } = run;
+  const { files } = run.host;
   const fill = async (directory: string) => {
     const write = async (name: string, options: { optimizer: boolean }) => {
-      const own = join(directory, name);
-      await files.makeDirectory(own);
-      await backend.save(name, own, options);
+      const place = join(directory, name);
+      await files.makeDirectory(place);
+      await backend.save(name, place, options);
     };
-    for (const policy of Object.keys(recipe.policies)) await write(policy, { optimizer: true });
-    for (const { name } of warmFrozen(recipe)) await write(name, { optimizer: false });
-    await saveCritics(session, directory);
-    const state = { step, evaluated, watch: watch.state, kl: kl.state, commits: session.commits };
+    for (const { name } of assignment.trained) await write(name, { optimizer: true });
+    for (const { name } of assignment.warmStartedFrozen) await write(name, { optimizer: false });
+    await saveCritics(run, directory);
+    const state = { step, evaluated, watch: watch.state, kl: kl.state, commits };
     await files.write(join(directory, STATE), JSON.stringify(state));
   };
-  await run.writeCheckpoint(step, fill, options);
+  await log.writeCheckpoint(step, fill, options);
 }
 
-/** Puts the policies of a checkpoint into the backend and returns where the run stood. @throws CheckpointError */
+/** Puts the models of a checkpoint into the backend and returns how far the run had come. @throws CheckpointError */
 export async function loadCheckpoint(
-  { backend, recipe, files }: Pick<Session, 'backend' | 'recipe' | 'files'>,
-  checkpoint: Checkpoint,
+  { recipe, backend, assignment, host }: OpenRun,
+  { directory }: Checkpoint,
   options: { readonly optimizer: boolean },
-): Promise<Position> {
-  for (const policy of Object.keys(recipe.policies)) {
-    await backend.load(policy, join(checkpoint.directory, policy), options);
-  }
-  for (const { name } of warmFrozen(recipe))
-    await backend.load(name, join(checkpoint.directory, name), { optimizer: false });
-  const state = await readState(files, join(checkpoint.directory, STATE));
+): Promise<Progress> {
+  for (const { name } of assignment.trained) await backend.load(name, join(directory, name), options);
+  for (const { name } of assignment.warmStartedFrozen)
+    await backend.load(name, join(directory, name), { optimizer: false });
+  const state = await readState(host.files, join(directory, STATE));
   return {
     step: state.step,
     evaluated: state.evaluated,
@@ -76,16 +77,13 @@ export async function loadCheckpoint(
   };
 }
 
-/** The commits of models on hubs that a run began with; of a run that begins none. @throws CheckpointError */
+/** The commits of models on hubs that a run began with; none of a run that is about to begin. @throws CheckpointError */
 export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined): Promise<Commits> {
   return checkpoint === undefined ? {} : (await readState(files, join(checkpoint.directory, STATE))).commits;
 }
 
-/** Where a run stands. */
-type Position = Pick<Session, 'step' | 'evaluated' | 'watch' | 'kl'>;
-
-/** Of a run before its first step. */
-export function firstPosition({ training, policies }: Recipe): Position {
+/** The progress of a run before its first step. */
+export function firstProgress({ training, policies }: Recipe): Progress {
   return { step: 0, evaluated: -1, watch: new StabilityWatch(training.spike), kl: new KlCoefficients(policies) };
 }
 

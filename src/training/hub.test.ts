@@ -11,6 +11,7 @@ import { HubError, TaskError } from '../core/errors.js';
 import { checkpoint, lora } from '../model/model-spec.js';
 import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../platform/node-files.js';
+import { nodeHost } from '../platform/node-host.js';
 import { evaluateCheckpoint, executeRun } from '../run/execute-run.js';
 import { prepareTasks } from '../run/open-run.js';
 import { RunDirectory } from '../store/run-directory.js';
@@ -60,7 +61,7 @@ describe('a recipe with a model on a hub', () => {
 
   it('downloads it once, says so, trains, and needs no hub again', async () => {
     const notices: string[] = [];
-    const run = await trainTiny(root, recipe(), { onNotice: (message) => notices.push(message) });
+    const run = await trainTiny(root, recipe(), { notify: (message) => notices.push(message) });
     expect((await run.events()).at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
     expect(notices.filter((notice) => notice.includes('model.safetensors'))).toHaveLength(1);
     expect(hub.requests.filter((request) => request.includes('/revision/'))).toHaveLength(1);
@@ -79,21 +80,21 @@ describe('a recipe with a model on a hub', () => {
 
   it('goes on, and is evaluated, with the commit it began with', async () => {
     const stop = new AbortController();
-    const asked = recipe({ training: { steps: 2, tasksPerStep: 2, groupSize: 2, checkpointEvery: 1 } });
-    const run = await createRun(root, asked, {
+    const requested = recipe({ training: { steps: 2, tasksPerStep: 2, groupSize: 2, checkpointEvery: 1 } });
+    const run = await createRun(root, requested, {
       sinks: [{ write: ({ type }) => type === 'checkpoint' && stop.abort(new Error('enough')) }],
     });
-    await expect(executeRun(asked, run, { threads: 1, signal: stop.signal })).rejects.toThrow('enough');
+    await expect(executeRun(requested, run, nodeHost({ threads: 1, signal: stop.signal }))).rejects.toThrow('enough');
     hub.requests.length = 0;
     hub.revisions.set('main', 'd'.repeat(40)); // moved on: that commit's files are not even there
     try {
       const reopened = await RunDirectory.open(run.path);
       const checkpoint = await reopened.latestCheckpoint();
       await reopened.rewind(checkpoint);
-      await executeRun(asked, reopened, { threads: 1, checkpoint });
+      await executeRun(requested, reopened, nodeHost({ threads: 1 }), { checkpoint });
       expect((await reopened.events()).at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed', steps: 2 });
       if (checkpoint === undefined) throw new Error('expected a checkpoint');
-      await evaluateCheckpoint(asked, checkpoint, { threads: 1 });
+      await evaluateCheckpoint(requested, checkpoint, nodeHost({ threads: 1 }));
     } finally {
       hub.revisions.set('main', COMMIT);
     }
@@ -118,7 +119,7 @@ describe('a recipe with a model on a hub', () => {
   it('fails with the reason where it cannot be had, in the log too', async () => {
     const missing = recipe({ model: checkpoint('org/other') });
     const run = await createRun(root, missing);
-    await expect(executeRun(missing, run, { threads: 1 })).rejects.toThrow(HubError);
+    await expect(executeRun(missing, run, nodeHost({ threads: 1 }))).rejects.toThrow(HubError);
     expect((await run.events()).at(-1)).toMatchObject({ type: 'run.finished', reason: 'failed' });
   });
 });

@@ -13,6 +13,7 @@ import {
 } from '../../test/support/tiny-run.js';
 import { type Clock, systemClock } from '../core/clock.js';
 import type { MetricSink, RunEvent } from '../core/events.js';
+import { nodeHost } from '../platform/node-host.js';
 import type { Recipe } from '../recipe/recipe.js';
 import { executeRun } from '../run/execute-run.js';
 import { RunDirectory } from '../store/run-directory.js';
@@ -39,7 +40,7 @@ async function resume(
   const run = await RunDirectory.open(path, { sinks: how.sink ? [how.sink] : [] });
   const checkpoint = await run.latestCheckpoint();
   await run.rewind(checkpoint);
-  await executeRun(how.recipe ?? recipe, run, { threads: 1, checkpoint, ...how });
+  await executeRun(how.recipe ?? recipe, run, nodeHost({ threads: 1, ...how }), { checkpoint });
 }
 
 describe('a run that is interrupted', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fakeSession } from '../../test/support/fake-session.js';
+import { fakeRun } from '../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
 import { BackendError } from '../core/errors.js';
 import type { EpisodeFailed, Step } from '../core/events.js';
@@ -63,8 +63,8 @@ describe('one step of a scripted team', () => {
     ...[normalised([1, 1, 0, -0.1])].map((e) => ['grpo', [e[0], e[1], e[1], e[2], e[3]], e]),
   ])('%s: every policy gets its own turns, token for token, with their advantages', async (type, solver, verifier) => {
     const recipe = exampleRecipe({}, [`advantage.type=${type}`]);
-    const { session, submitted, tokenizer } = await fakeSession(root, recipe, script);
-    await trainTeam(session);
+    const { run, progress, log, submitted, tokenizer } = await fakeRun(root, recipe, script);
+    await trainTeam(run, progress, log);
 
     expect(submitted.map(({ policy }) => policy).sort()).toEqual(['solver', 'verifier']);
     const expectations = [
@@ -105,7 +105,7 @@ describe('one step of a scripted team', () => {
       'policies.solver.entropyCoefficient=0.25',
     ]);
     const forwarded: string[] = [];
-    const { session, run, submitted } = await fakeSession(root, recipe, script, {
+    const { run, progress, log, submitted } = await fakeRun(root, recipe, script, {
       forward: async (policy, samples) => {
         forwarded.push(policy);
         return samples.map(({ tokens }) => new Float32Array(tokens.length).fill(-7));
@@ -118,7 +118,7 @@ describe('one step of a scripted team', () => {
         return { loss: 0.5, gradientNorm: 1, metrics: { ...metrics, ...terms }, tokens: 1 };
       },
     });
-    await trainTeam(session);
+    await trainTeam(run, progress, log);
     expect(forwarded).toEqual(['verifier']); // once, before both epochs
     const [solver] = submitted.filter(({ policy }) => policy === 'solver');
     expect(solver?.options).toEqual({ loss: recipe.policies.solver?.loss, normalizer: 5, entropyCoefficient: 0.25 });
@@ -130,19 +130,19 @@ describe('one step of a scripted team', () => {
       for (const { proximalLogprobs, tokens } of samples)
         expect([...(proximalLogprobs ?? [])]).toEqual(new Array(tokens.length).fill(-7));
     }
-    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
     expect(step?.agents.solver).not.toHaveProperty('importanceWeight');
     const weights = submitted.flatMap(({ policy }, i) => (policy === 'verifier' ? [(i + 1) / 4] : []));
     expect(step?.agents.verifier).toMatchObject({ importanceWeight: mean(weights), importanceBeyond: 0 });
   });
 
   it('a policy for all: the gradient comes agent by agent, divided by the tokens of both', async () => {
-    const { session, run, submitted, steps, tokenizer } = await fakeSession(
+    const { run, progress, log, submitted, steps, tokenizer } = await fakeRun(
       root,
       exampleRecipe({ assign: 'shared' }),
       script,
     );
-    await trainTeam(session);
+    await trainTeam(run, progress, log);
     const tokens = [...solverSaid, ...verdicts].reduce((sum, text) => sum + tokenizer.encode(text).length + 1, 0);
     expect(submitted.map(({ policy, options }) => [policy, options.normalizer])).toEqual([
       ['shared', tokens],
@@ -153,7 +153,7 @@ describe('one step of a scripted team', () => {
       new Array(4).fill('verifier'),
     ]);
     expect(steps).toHaveLength(1);
-    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
     expect(step?.agents).toMatchObject({
       solver: { turns: 5, gradientNorm: 1, invalid: 0.2 },
       verifier: { turns: 4, gradientNorm: 1, invalid: 0.25 },
@@ -167,8 +167,8 @@ describe('one step of a scripted team', () => {
   it('mini-batches: each sample once an epoch, divided by the tokens of its own mini-batch', async () => {
     const settings = { epochs: 2, miniBatches: 3, warmupSteps: 0 };
     const recipe = exampleRecipe({ policies: { solver: settings } });
-    const { session, submitted, steps } = await fakeSession(root, recipe, script);
-    await trainTeam(session);
+    const { run, progress, log, submitted, steps } = await fakeRun(root, recipe, script);
+    await trainTeam(run, progress, log);
     const own = submitted.filter(({ policy }) => policy === 'solver');
     expect(own.map(({ samples }) => samples.length)).toEqual([2, 2, 1, 2, 2, 1]);
     expect(steps.filter(({ policy }) => policy === 'solver')).toHaveLength(6);
@@ -184,8 +184,8 @@ describe('one step of a scripted team', () => {
   it('the learning rate rises over the first updates', async () => {
     const settings = { warmupSteps: 4, miniBatches: 2, optimizer: { learningRate: 1 } };
     const recipe = exampleRecipe({ policies: { verifier: settings } }, ['training.steps=3']);
-    const { session, steps } = await fakeSession(root, recipe, script);
-    await trainTeam(session);
+    const { run, progress, log, steps } = await fakeRun(root, recipe, script);
+    await trainTeam(run, progress, log);
     const own = steps.filter(({ policy }) => policy === 'verifier');
     expect(own.map(({ settings }) => settings.optimizer.learningRate)).toEqual([0.25, 0.5, 0.75, 1, 1, 1]);
   });
@@ -193,22 +193,25 @@ describe('one step of a scripted team', () => {
   it('a spike in one of several mini-batches is skipped and told', async () => {
     const recipe = exampleRecipe({ policies: { solver: { miniBatches: 3 } } }, ['training.spike.action=skip']);
     const norms = [1, 7, 2];
-    const { session, run } = await fakeSession(root, recipe, script, {
+    const { run, progress, log } = await fakeRun(root, recipe, script, {
       optimStep: async (policy, { skipAboveNorm = Number.POSITIVE_INFINITY }) => {
         const gradientNorm = policy === 'solver' ? (norms.shift() ?? 1) : 1;
         return { gradientNorm, applied: gradientNorm <= skipAboveNorm };
       },
     });
     const watch = new StabilityWatch(recipe.training.spike, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });
-    await trainTeam({ ...session, watch });
-    const told = (await run.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
+    await trainTeam(run, { ...progress, watch }, log);
+    const told = (await log.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
     expect(told).toMatchObject([{ type: 'skipped', policy: 'solver', gradientNorm: 7, median: 2, action: 'skip' }]);
   });
 
   it('a backend that fails ends the run with its error', async () => {
     const gone = async () => Promise.reject(new BackendError('gone'));
-    const { session } = await fakeSession(root, exampleRecipe(), script, { forwardBackward: gone, optimStep: gone });
-    await expect(trainTeam(session)).rejects.toThrow('gone');
+    const { run, progress, log } = await fakeRun(root, exampleRecipe(), script, {
+      forwardBackward: gone,
+      optimStep: gone,
+    });
+    await expect(trainTeam(run, progress, log)).rejects.toThrow('gone');
   });
 });
 
@@ -235,13 +238,13 @@ describe('failed episodes', () => {
       `training.failedEpisodes=${rule}`,
       'training.steps=2',
     ]);
-    const { session, run, submitted, steps } = await fakeSession(root, recipe, script);
-    await trainTeam(session);
-    const events = await run.events();
+    const { run, progress, log, submitted, steps } = await fakeRun(root, recipe, script);
+    await trainTeam(run, progress, log);
+    const events = await log.events();
     const failures = events.filter(
       (event): event is Extract<typeof event, EpisodeFailed> => event.type === 'episode.failed',
     );
-    const episodes = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    const episodes = await readEpisodes(nodeFiles, log.stepEpisodesPath(1));
     return { events, failures: failures.filter(({ step }) => step === 1), episodes, submitted, steps };
   };
 

@@ -1,58 +1,64 @@
 /**
- * Dr. MAS reinforcement learning of a team, as the method's sentences: take tasks, play G episodes of each, score them,
- * compare them, update each policy on its own samples, record what happened; now and then evaluate and checkpoint.
+ * Dr. MAS reinforcement learning of a team, as the method's sentences: play G episodes of each of a step's tasks, score the
+ * turns under the references and the critics, estimate the advantages, update each policy on the turns of its agents, record
+ * what happened; now and then evaluate and checkpoint.
  *
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
 import { TrainingError } from '../core/errors.js';
+import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
-import type { Session } from './session.js';
+import type { OpenRun, Progress } from './run-state.js';
 import { measureInflation } from './stability/measured-inflation.js';
-import { compare } from './step/advantages.js';
-import { playStep } from './step/rollout-step.js';
+import { stepAdvantages } from './step/advantages.js';
+import { rolloutStep } from './step/rollout-step.js';
 import { failedEpisodes, gapWarnings, stepEvent } from './step/step-event.js';
-import { appraise } from './step/turn-scores.js';
+import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
 
 /**
- * Trains from the session's position to the recipe's last step. Interrupted by the session's signal it stops between two
- * updates, with the state of the last complete step.
+ * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops between two updates,
+ * with the state of the last complete step.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
-export async function trainTeam(session: Session): Promise<void> {
-  const { recipe, run, clock, signal } = session;
+export async function trainTeam(run: OpenRun, progress: Progress, log: RunDirectory): Promise<void> {
+  const { recipe, host } = run;
+  const { clock, signal } = host;
   const { steps, failedEpisodes: rule, keepEpisodes, logprobGap } = recipe.training;
 
   for (;;) {
-    if (evaluationDue(session)) await evaluatePolicies(session);
-    if (checkpointDue(session)) await saveCheckpoint(session);
-    if (session.step >= steps) return;
-    const step = session.step + 1;
+    if (evaluationDue(recipe, progress)) await evaluatePolicies(run, progress, log);
+    if (checkpointDue(recipe, progress)) await saveCheckpoint(run, progress, log);
+    if (progress.step >= steps) return;
+    const step = progress.step + 1;
     const started = clock.seconds();
 
-    const played = await playStep(session, step);
+    const rollout = await rolloutStep(run, step);
     const rolledOut = clock.seconds();
 
-    const appraisal = await appraise(session, played);
-    const comparison = compare(played.kept, recipe.advantage, appraisal.extras, recipe.agents);
-    const measured = await measureInflation(session, step, comparison);
-    const compared = clock.seconds();
+    const scores = await turnScores(run, progress.kl, rollout); // reference log-probs and their KL, values, baselines
+    const advantages = stepAdvantages(recipe, rollout.kept, scores);
+    const measured = await measureInflation(run, step, advantages);
+    const estimated = clock.seconds();
 
-    const updates = await updatePolicies(session, step, comparison, appraisal);
+    const updates = await updatePolicies(run, progress, step, scores, advantages);
     const updated = clock.seconds();
-    session.step = step;
+    progress.step = step;
 
-    for (const event of failedEpisodes(played.all, step, rule)) run.emit(event);
-    const seconds = { rollout: rolledOut - started, advantage: compared - rolledOut, update: updated - compared };
-    const recorded = stepEvent(step, played, comparison, measured, updates, seconds);
-    run.emit(recorded);
-    const { events, fatal } = session.watch.judge(recorded, comparison, updates);
-    for (const event of [...events, ...gapWarnings(step, updates, logprobGap)]) run.emit(event);
+    for (const event of failedEpisodes(rollout.all, step, rule)) log.emit(event);
+    const seconds = { rollout: rolledOut - started, advantage: estimated - rolledOut, update: updated - estimated };
+    const recorded = stepEvent(step, rollout, advantages, measured, updates, seconds);
+    log.emit(recorded);
+    const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
+    for (const event of [...events, ...gapWarnings(step, updates, logprobGap)]) log.emit(event);
     if (keepEpisodes) {
-      const episodes = played.all.flatMap((group) => group.episodes); // those that were left out too, without advantages
-      const advantages = episodes.map((episode) => comparison.advantages.get(episode) ?? []);
-      await run.writeStepEpisodes(step, episodes, advantages);
+      const episodes = rollout.all.flatMap((group) => group.episodes); // those that were left out too, without advantages
+      await log.writeStepEpisodes(
+        step,
+        episodes,
+        episodes.map((episode) => advantages.byEpisode.get(episode) ?? []),
+      );
     }
 
     if (fatal !== undefined) throw new TrainingError(fatal);

@@ -5,7 +5,7 @@ import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';
 import { PROJECTIONS } from '../../src/contract/architecture.js';
 import type { PolicySpec } from '../../src/contract/weights.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
+import { nodeHost } from '../../src/platform/node-host.js';
 import { sampleOf } from '../support/samples.js';
 
 const remote = inject('remote');
@@ -28,7 +28,7 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
   const connect = (url: string, first: PolicySpec) =>
     TinkerBackend.connect(
       { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 64, saveEvery: 10, deadlineSeconds: 300 },
-      { files: nodeFiles, policies: [first], onProgress: () => {}, onWarning: () => {} },
+      { host: nodeHost(), policies: [first] },
     );
   beforeAll(async () => {
     if ('unavailable' in remote) return;

@@ -9,10 +9,11 @@ import { z } from 'zod';
 import type { EventBody, RunEvent, Step } from '../../src/core/events.js';
 import { assistant, user } from '../../src/core/message.js';
 import { tinyDecoder } from '../../src/model/model-spec.js';
+import { type HostOptions, nodeHost } from '../../src/platform/node-host.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
 import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { type ExecutionOptions, executeRun } from '../../src/run/execute-run.js';
+import { executeRun } from '../../src/run/execute-run.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/store/run-directory.js';
 import { arithmetic, arithmeticSymbols } from '../../src/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/agent.js';
@@ -140,13 +141,9 @@ export async function createRun(
 }
 
 /** Trains a recipe from the beginning to the end in a run directory of its own. */
-export async function trainTiny(
-  root: string,
-  recipe: Recipe,
-  options: Partial<ExecutionOptions> = {},
-): Promise<RunDirectory> {
+export async function trainTiny(root: string, recipe: Recipe, options: HostOptions = {}): Promise<RunDirectory> {
   const run = await createRun(root, recipe);
-  await executeRun(recipe, run, { threads: 1, ...options });
+  await executeRun(recipe, run, nodeHost({ threads: 1, ...options }));
   return run;
 }
 
@@ -157,12 +154,14 @@ export async function resumedTiny(root: string, recipe: Recipe, step: number): P
   const write = (event: RunEvent) => event.type === 'checkpoint' && event.step === step && controller.abort(enough);
   const { path } = await createRun(root, recipe);
   const first = await RunDirectory.open(path, { sinks: [{ write }] });
-  const reason = await executeRun(recipe, first, { threads: 2, signal: controller.signal }).catch((error) => error);
+  const reason = await executeRun(recipe, first, nodeHost({ threads: 2, signal: controller.signal })).catch(
+    (error) => error,
+  );
   if (reason !== enough) throw new Error(`the run was not interrupted after step ${step}: ${reason}`);
   const run = await RunDirectory.open(path);
   const checkpoint = await run.latestCheckpoint();
   await run.rewind(checkpoint);
-  await executeRun(recipe, run, { threads: 1, checkpoint });
+  await executeRun(recipe, run, nodeHost({ threads: 1 }), { checkpoint });
   return run;
 }
 

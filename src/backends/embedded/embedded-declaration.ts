@@ -16,7 +16,8 @@ const schema = z.strictObject({
 export const embedded: BackendDeclaration<typeof schema> = {
   schema,
   capabilities: EMBEDDED_CAPABILITIES,
-  open: ({ recompute }, options) => EmbeddedBackend.start({ ...options, recompute }),
+  open: ({ recompute }, { host: { threads, files, notify } }) =>
+    EmbeddedBackend.start({ threads, files, recompute, onProgress: notify }),
   plan: {
     async readModel(files, directory) {
       const file = `${directory}/config.json`;

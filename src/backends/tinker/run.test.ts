@@ -8,6 +8,7 @@ import { TinkerFake } from '../../../test/support/tinker-fake/server.js';
 import { eventsOf, temporaryRoot, trainTiny } from '../../../test/support/tiny-run.js';
 import { mean } from '../../core/statistics.js';
 import { checkpoint, lora } from '../../model/model-spec.js';
+import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeInput } from '../../recipe/define.js';
 import { executeRun } from '../../run/execute-run.js';
 
@@ -91,7 +92,7 @@ describe('a team on a server', () => {
     fake.restart();
     const checkpoint = { step: 2, directory: join(run.path, 'checkpoints', 'step-000002') };
     await run.rewind(checkpoint);
-    await executeRun(recipe, run, { threads: 1, checkpoint });
+    await executeRun(recipe, run, nodeHost({ threads: 1 }), { checkpoint });
     expect(await lasting()).toEqual(before);
     for (const file of ['recipe.json', 'events.jsonl'])
       expect(await readFile(join(run.path, file), 'utf8')).not.toContain('tml-secret');

@@ -6,7 +6,7 @@ import type { OptimStepResult, OptimStepSettings } from '../../contract/optimize
 import type { GenerateRequest, Generation, SampleBackend } from '../../contract/sampling.js';
 import type { PolicyInfo, PolicySpec } from '../../contract/weights.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
-import type { Files } from '../../core/files.js';
+import type { Host } from '../../core/host.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { Secret } from '../../core/secret.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
@@ -42,13 +42,10 @@ export const TINKER_CAPABILITIES: Capabilities = {
 };
 
 export interface TinkerOptions {
-  readonly files: Files;
+  /** Its files hold the models; it is notified of what takes long, and warned of models that were lost and made again. */
+  readonly host: Pick<Host, 'files' | 'notify' | 'warn'>;
   /** The policies that will be created; the probe's own model is like the first. */
   readonly policies: readonly PolicySpec[];
-  /** Told what a person should know. */
-  readonly onProgress: (message: string) => void;
-  /** Told of models that were lost and made again. */
-  readonly onWarning: (code: string, message: string) => void;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly timing?: Partial<Timing>;
 }
@@ -87,7 +84,7 @@ export class TinkerBackend implements TrainBackend, SampleBackend {
    * @throws BackendError when the server cannot be reached or lacks what any training needs
    */
   static async connect(spec: TinkerSpec, options: TinkerOptions): Promise<TinkerBackend> {
-    const { environment = process.env, onProgress } = options;
+    const { environment = process.env, host } = options;
     const key = environment.TINKER_API_KEY;
     const client = new TinkerClient({
       url: spec.url,
@@ -103,7 +100,7 @@ export class TinkerBackend implements TrainBackend, SampleBackend {
         const profile = knownProfile(spec.profile === 'auto' ? 'hosted' : spec.profile);
         return new TinkerBackend(spec, client, profile, options);
       }
-      onProgress(`Measuring what the server at ${spec.url} does; the first time it may compile for a minute ...`);
+      host.notify(`Measuring what the server at ${spec.url} does; the first time it may compile for a minute ...`);
       return new TinkerBackend(spec, client, await probeServer({ client, ...first }), options);
     } catch (error) {
       client.close();
@@ -129,13 +126,13 @@ export class TinkerBackend implements TrainBackend, SampleBackend {
     this.#policies.set(name, 'opening');
     try {
       const own = adapterSpec(this.#spec, spec);
-      const base = await readBase(this.#options.files, spec.base.directory);
+      const base = await readBase(this.#options.host.files, spec.base.directory);
       const model = await RemoteModel.create({
         client: this.#client,
         name,
         spec: own,
         idempotent: this.profile.seqIdIdempotent,
-        onRecovery: (message) => this.#options.onWarning('backend.recovered', message),
+        onRecovery: (message) => this.#options.host.warn('backend.recovered', message),
       });
       this.#policies.set(name, {
         spec: own,
@@ -207,7 +204,7 @@ export class TinkerBackend implements TrainBackend, SampleBackend {
   async save(policy: string, directory: string): Promise<void> {
     const { model, spec, sampler } = this.#policy(policy);
     const { path, updates } = await model.save();
-    await writeSavedPolicy(this.#options.files, directory, {
+    await writeSavedPolicy(this.#options.host.files, directory, {
       version: 1,
       url: this.#spec.url,
       path,
@@ -221,7 +218,7 @@ export class TinkerBackend implements TrainBackend, SampleBackend {
   /** @throws CheckpointError when the file cannot be used, or the server no longer has the weights */
   async load(policy: string, directory: string, { optimizer }: { optimizer: boolean }): Promise<void> {
     const { model, spec, sampler } = this.#policy(policy);
-    const saved = await readSavedPolicy(this.#options.files, directory, policy, spec);
+    const saved = await readSavedPolicy(this.#options.host.files, directory, policy, spec);
     try {
       await model.replace(saved, { optimizer });
     } catch (error) {

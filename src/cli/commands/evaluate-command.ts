@@ -1,7 +1,7 @@
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../core/clock.js';
 import { EVENT_VERSION } from '../../core/events.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { requestEvaluation } from '../../run/request.js';
 import { timeStamp } from '../../store/run-directory.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from '../command-context.js';
@@ -26,10 +26,10 @@ export async function evaluateCommand(context: CommandContext, path: string, fla
     by: flags.by?.split(',').map((field) => field.trim()),
   });
   const { signal } = context;
-  const onNotice = (message: string) => void context.stderr.write(`${message}\n`);
+  const notify = (message: string) => void context.stderr.write(`${message}\n`);
   try {
-    const options = { signal, onNotice, threads: flags.threads ?? availableParallelism() };
-    const { event, episodes } = await context.work.evaluateCheckpoint(recipe, checkpoint, options);
+    const host = nodeHost({ signal, notify, threads: flags.threads });
+    const { event, episodes } = await context.work.evaluateCheckpoint(recipe, checkpoint, host);
     const now = systemClock.now();
     const file = join(run.path, 'episodes', `evaluate-${timeStamp(now)}.jsonl`);
     await run.writeOtherEpisodes(file, episodes);

@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os';
 import type { Warmup } from '../../core/events.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { lastCheckpoint, requestRecipe } from '../../run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { type CommandContext, INTERRUPTED } from '../command-context.js';
@@ -33,12 +33,10 @@ export async function probeCommand(context: CommandContext, source: string, flag
   };
   const { signal } = context;
   try {
-    const report = await context.work.probeRecipe(recipe, {
+    const host = nodeHost({ threads: flags.threads, signal, notify: (message) => tell(...wrap(message, width)) });
+    const report = await context.work.probeRecipe(recipe, host, {
       tasks: flags.tasks ?? TASKS,
       checkpoint,
-      threads: flags.threads ?? availableParallelism(),
-      signal,
-      onNotice: (message) => tell(...wrap(message, width)),
       onWarmup: now(tell, width),
     });
     const lines = flags.json === true ? [JSON.stringify({ type: 'probe', ...report })] : probeLines(report, width);

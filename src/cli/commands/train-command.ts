@@ -1,10 +1,10 @@
-import { availableParallelism } from 'node:os';
+import { nodeHost } from '../../platform/node-host.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { requestRecipe, runRecord } from '../../run/request.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { defaultRunPath, RunDirectory } from '../../store/run-directory.js';
 import type { RunPlan } from '../../studies/plan/dry-run.js';
-import type { Tasks } from '../../training/session.js';
+import type { Tasks } from '../../training/run-state.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from '../command-context.js';
 import { planLines } from '../reporter/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -73,10 +73,10 @@ export interface Job {
 /** Trains until the recipe is done or Ctrl-C comes, and says how it ended. */
 export async function work(context: CommandContext, job: Job): Promise<number> {
   const { signal } = context;
-  const { recipe, tasks, run, checkpoint, threads = availableParallelism() } = job;
-  const { reporter, notify: onNotice } = job.reporting;
+  const { recipe, tasks, run, checkpoint, threads } = job;
+  const { reporter, notify } = job.reporting;
   try {
-    await context.work.executeRun(recipe, run, { tasks, checkpoint, threads, signal, onNotice });
+    await context.work.executeRun(recipe, run, nodeHost({ threads, signal, notify }), { tasks, checkpoint });
   } catch (error) {
     if (!signal.aborted) throw error;
     reporter?.interrupted();

@@ -1,9 +1,10 @@
 /** Comparing variants of a recipe fairly: the same warm starts, tasks and seeds in pairs, several pairs, intervals. */
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
+import type { Host } from '../../core/host.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
 import { suggestion } from '../../recipe/explain.js';
 import type { LoadedRecipe } from '../../recipe/load-recipe.js';
@@ -98,7 +99,8 @@ export async function ablateWith(
   options: AblateOptions,
 ): Promise<AblationResult> {
   const loaded = await load(recipe);
-  const { set = [], seeds = 5, warmStartSeed, signal, onNotice = () => {} } = options;
+  const { set = [], seeds = 5, warmStartSeed, signal, onNotice: notify } = options;
+  const machine = nodeHost({ threads: options.threads, signal, notify });
   const resolve = (overrides: readonly string[]) => resolveRecipe(loaded.definition, { overrides, name: loaded.name });
   const vary = variations(options.vary);
   const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
@@ -123,10 +125,11 @@ export async function ablateWith(
   for (const run of runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
   await writeAblation(directory, record);
 
-  const { threads = availableParallelism() } = options;
+  const { threads } = machine;
   const { parallel = parallelFor(runs[0]?.recipe, threads) } = options;
   const together = Math.min(parallel, runs.length);
-  const shared = { work, loaded, directory, signal, onNotice, threads: Math.max(1, Math.floor(threads / together)) };
+  const host = { ...machine, threads: Math.max(1, Math.floor(threads / together)) };
+  const shared = { work, loaded, directory, host };
   options.onStart?.({ directory, runs: planned, parallel: together });
   const summaries = new Map<string, RunSummary>();
   const jobs = runs.map((run) => ({
@@ -154,19 +157,18 @@ interface Shared {
   readonly work: AblateWork;
   readonly loaded: LoadedRecipe;
   readonly directory: string;
-  readonly threads: number;
-  readonly signal: AbortSignal | undefined;
-  readonly onNotice: (message: string) => void;
+  readonly host: Host;
 }
 
 /** One run from wherever it stands to its end. Only an interruption is an error here. */
 async function perform(
-  { work, loaded, directory, threads, signal, onNotice }: Shared,
+  { work, loaded, directory, host }: Shared,
   planned: PlannedRun & { readonly recipe: Recipe },
   { onBegin, onEvent }: AblateOptions,
   openLane: () => void,
 ): Promise<RunSummary> {
-  signal?.throwIfAborted();
+  const { signal } = host;
+  signal.throwIfAborted();
   const path = join(directory, planned.name);
   const write = (event: RunEvent) => {
     if (event.type !== 'run.started' && event.type !== 'warmup') openLane(); // the pair's warm start is in the cache now
@@ -185,12 +187,12 @@ async function perform(
   try {
     const checkpoint = await run.latestCheckpoint();
     if (known) await run.rewind(checkpoint);
-    await work.executeRun(planned.recipe, run, { threads, signal, checkpoint, onNotice });
+    await work.executeRun(planned.recipe, run, host, { checkpoint });
   } catch (error) {
-    if (signal?.aborted === true) throw error;
+    if (signal.aborted) throw error;
     failure = messageOf(error);
   }
-  signal?.throwIfAborted();
+  signal.throwIfAborted();
   return summariseRun(planned, await run.events(), failure);
 }
 

@@ -13,11 +13,11 @@ import { readAdapterDescription } from '../../model/formats/peft.js';
 import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/model-spec.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../platform/node-files.js';
-import { allModels, frozenEndpoints, warmPolicies } from '../../recipe/assignment.js';
+import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
 import { agentSettings, wholeWeights } from '../../run/open-run.js';
-import type { Tasks } from '../../training/session.js';
+import type { Tasks } from '../../training/run-state.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { traceBatch } from '../../training/warm-start/supervised.js';
 import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from './token-budget.js';
@@ -64,11 +64,12 @@ interface KnownModel extends SizedModel {
  * @throws CheckpointError, TokenizerError when a model that is here cannot be used
  */
 export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
+  const assignment = assignmentOf(recipe);
   const models = new Map<string, KnownModel>();
-  for (const { name, model } of allModels(recipe))
+  for (const { name, model } of assignment.models)
     models.set(name, { ...(await knownModel(wholeModel(model), recipe.backend)), adapter: await adapterOf(model) });
-  for (const { name } of frozenEndpoints(recipe)) models.set(name, elsewhere());
-  const episodes = await rehearse(recipe, tasks, models);
+  for (const { name } of assignment.endpoints) models.set(name, elsewhere());
+  const episodes = await rehearse(recipe, assignment, tasks, models);
   const use = agentUse(recipe, episodes);
   const lengths = episodes.flatMap(({ turns }) => turns.map(({ prompt, response }) => prompt.length + response.length));
   const longest = Math.max(0, ...lengths);
@@ -84,7 +85,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     backend: recipe.backend.type,
     steps: recipe.training.steps,
     agents: use,
-    tokens: { ...tokenBudget(recipe, use), warmStart: warmStartTokens(recipe, models) },
+    tokens: { ...tokenBudget(recipe, use), warmStart: warmStartTokens(recipe, assignment, models) },
     policies,
     ...(memory?.total === undefined ? {} : { memory: memory.total }),
     ...(memoryElsewhere === undefined ? {} : { memoryElsewhere }),
@@ -124,10 +125,15 @@ function elsewhere(unknown?: string): KnownModel {
 }
 
 /** Plays the first tasks with answers that are as long as they may be and say nothing. */
-async function rehearse(recipe: Recipe, tasks: Tasks, models: ReadonlyMap<string, KnownModel>): Promise<Episode[]> {
+async function rehearse(
+  recipe: Recipe,
+  assignment: Assignment,
+  tasks: Tasks,
+  models: ReadonlyMap<string, KnownModel>,
+): Promise<Episode[]> {
   const executor = inProcessExecutor({
     sampler: rehearsalSampler(),
-    agents: agentSettings(recipe),
+    agents: agentSettings(recipe, assignment),
     policies: Object.fromEntries(models),
     seed: recipe.seed,
     maxTurns: recipe.training.maxTurns,
@@ -184,11 +190,11 @@ function plannedPolicies(recipe: Recipe, models: ReadonlyMap<string, KnownModel>
 }
 
 /** At most: a loss target ends it earlier, and one in the cache costs nothing. */
-function warmStartTokens(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): number {
+function warmStartTokens(recipe: Recipe, assignment: Assignment, models: ReadonlyMap<string, KnownModel>): number {
   const { warmStart } = recipe;
   if (warmStart === undefined) return 0;
   const agents = Object.keys(recipe.agents);
-  const all = warmPolicies(recipe);
+  const all = assignment.warmStarted;
   const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
   return learners.reduce((sum, { name, agents: spokenFor }) => {
     const { tokenizer } = models.get(name) as KnownModel;

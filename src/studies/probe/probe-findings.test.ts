@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../test/support/tiny-run.js';
 import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
-import { compare } from '../../training/step/advantages.js';
+import { stepAdvantages } from '../../training/step/advantages.js';
 import { advise } from './probe-advice.js';
 import { probeFindings } from './probe-findings.js';
 
@@ -49,7 +49,7 @@ const groups = (count: number, ...said: Said[]) => Array.from({ length: count },
 
 function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = []) {
   const recipe = tinyRecipe({}, overrides);
-  const findings = probeFindings(recipe, played, compare(played, recipe.advantage));
+  const findings = probeFindings(recipe, played, stepAdvantages(recipe, played));
   const advice = advise(recipe, findings);
   return { findings, advice, codes: advice.map(({ code, weight }) => `${code} ${weight}`) };
 }

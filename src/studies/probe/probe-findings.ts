@@ -5,7 +5,7 @@ import { type Episode, type EpisodeGroup, responseTokens, type Turn, turnReward 
 import { mean, standardDeviation } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { bootstrapInterval } from '../../tasks/metrics.js';
-import { type Comparison, compare, magnitude } from '../../training/step/advantages.js';
+import { magnitude, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 
 /** Those of the usual estimators whose advantages have one scale, whatever that of the rewards. */
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
@@ -60,17 +60,24 @@ export interface ProbeFindings {
 }
 
 /** @throws ArgumentError when the recipe's estimator needs what these episodes do not have */
-export function probeFindings(recipe: Recipe, groups: readonly EpisodeGroup[], comparison: Comparison): ProbeFindings {
-  const { turns, episodes } = comparison;
+export function probeFindings(
+  recipe: Recipe,
+  groups: readonly EpisodeGroup[],
+  advantages: StepAdvantages,
+): ProbeFindings {
+  const { turns, episodes } = advantages;
   const perTask = groups.map((group) => group.episodes.map(({ score }) => score.team));
   const { level } = recipe.evaluation;
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
   const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
   const players = [...new Set(episodes.flatMap((episode) => episode.turns.map(({ agent }) => agent)))].sort();
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
-  const compared: [string, Comparison][] = [
-    [recipe.advantage.type, comparison],
-    ...others.map((one): [string, Comparison] => [one.type, compare(groups, one, undefined, recipe.agents)]),
+  const estimated: [string, StepAdvantages][] = [
+    [recipe.advantage.type, advantages],
+    ...others.map((advantage): [string, StepAdvantages] => [
+      advantage.type,
+      stepAdvantages({ advantage, agents: recipe.agents }, groups),
+    ]),
   ];
   return {
     tasks: groups.length,
@@ -78,24 +85,24 @@ export function probeFindings(recipe: Recipe, groups: readonly EpisodeGroup[], c
     episodes: episodes.length,
     success: { mean: success, low, high, level },
     best: mean(perTask.map((scores) => Math.max(...scores))),
-    groups: groupFindings(groups, comparison),
+    groups: groupFindings(groups, advantages),
     repeated: repeated(groups) / Math.max(1, episodes.length),
     agents: Object.fromEntries(players.map((agent) => [agent, agentFindings(agent, episodes)])),
-    estimators: Object.fromEntries(compared.map(([type, made]) => [type, estimatorFindings(agents, made)])),
+    estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(agents, each)])),
     parts: means(episodes.map(({ score }) => score.parts)),
     ownRewards: means(episodes.map(({ score }) => score.agents)),
     failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
   };
 }
 
-function groupFindings(groups: readonly EpisodeGroup[], { advantages }: Comparison): ProbeFindings['groups'] {
+function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvantages): ProbeFindings['groups'] {
   const counts = { count: groups.length, mixed: 0, allRight: 0, allWrong: 0, signal: 0, penaltiesOnly: 0 };
   for (const { episodes } of groups) {
     const outcomes = episodes.map(({ score }) => score.team);
     if (outcomes.some((outcome) => outcome !== outcomes[0])) counts.mixed++;
     else counts[(outcomes[0] ?? 0) > 0 ? 'allRight' : 'allWrong']++;
     const teaches = episodes.some((episode) =>
-      (advantages.get(episode) ?? []).some((a) => a !== undefined && magnitude(a) > 0),
+      (byEpisode.get(episode) ?? []).some((a) => a !== undefined && magnitude(a) > 0),
     );
     if (!teaches) continue;
     counts.signal++;
@@ -125,7 +132,7 @@ function agentFindings(agent: string, episodes: readonly Episode[]): AgentFindin
   };
 }
 
-function estimatorFindings(agents: readonly string[], { turns, inflation }: Comparison) {
+function estimatorFindings(agents: readonly string[], { turns, inflation }: StepAdvantages) {
   return Object.fromEntries(
     agents.map((agent): [string, EstimatorFindings] => {
       const sizes = turns.filter(({ turn }) => turn.agent === agent).map(({ advantage }) => magnitude(advantage));

@@ -4,12 +4,14 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { RunEvent, Step, Warmup } from '../../core/events.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 import { probeRecipe } from './probe-recipe.js';
 
 const root = temporaryRoot();
 const recipe = tinyRecipe();
+const host = nodeHost({ threads: 1 });
 let run: RunDirectory;
 beforeAll(async () => {
   run = await trainTiny(root, recipe);
@@ -18,7 +20,7 @@ beforeAll(async () => {
 describe('probeRecipe', () => {
   it('sees what the first step of a run sees, from the cached warm start, and writes nothing', async () => {
     const before = await readdir(root, { recursive: true });
-    const report = await probeRecipe(recipe, { tasks: 2, threads: 1 });
+    const report = await probeRecipe(recipe, host, { tasks: 2 });
     expect(await readdir(root, { recursive: true })).toEqual(before);
     const events = await run.events();
     const step = events.find((event): event is Step & RunEvent => event.type === 'step');
@@ -42,7 +44,7 @@ describe('probeRecipe', () => {
     const warmups: Warmup[] = [];
     const other = tinyRecipe({}, ['warmStart.seed=9', 'training.steps=10']);
     const onWarmup = (event: Warmup) => void warmups.push(event);
-    const report = await probeRecipe(other, { tasks: 3, threads: 1, onWarmup });
+    const report = await probeRecipe(other, host, { tasks: 3, onWarmup });
     expect(report).toMatchObject({ tasks: 3, episodes: 12 });
     expect(warmups.at(-1)).toMatchObject({ step: 12, steps: 12 });
     const { warmStart, rollout, update, evaluation, total, memory } = report.projection;
@@ -53,26 +55,26 @@ describe('probeRecipe', () => {
 
   it('takes the policies of a checkpoint, or their first weights where there is no warm start', async () => {
     const checkpoint = await run.latestCheckpoint();
-    const trained = await probeRecipe(recipe, { tasks: 2, threads: 1, checkpoint });
+    const trained = await probeRecipe(recipe, host, { tasks: 2, checkpoint });
     expect(trained.start).toBe('checkpoint');
     expect(checkpoint?.directory).toBe(join(run.path, 'checkpoints', 'step-000004'));
     const { warmStart, ...cold } = recipe;
-    const untrained = await probeRecipe(cold, { tasks: 2, threads: 1 });
+    const untrained = await probeRecipe(cold, host, { tasks: 2 });
     expect(untrained.start).toBe('first weights');
     expect(untrained.success).not.toEqual(trained.success);
   });
 
   it.each(['remax', 'gigpo'])('plays what %s asks for besides', async (type) => {
-    const report = await probeRecipe(tinyRecipe({}, [`advantage.type=${type}`]), { tasks: 3, threads: 1 });
+    const report = await probeRecipe(tinyRecipe({}, [`advantage.type=${type}`]), host, { tasks: 3 });
     expect(report.estimators[type]?.solver?.maxAbsAdvantage).toBeGreaterThan(0);
   });
 
   it('refuses to play nothing', async () => {
-    await expect(probeRecipe(recipe, { tasks: 0, threads: 1 })).rejects.toThrow(/tasks: expected at least 1, got 0/);
+    await expect(probeRecipe(recipe, host, { tasks: 0 })).rejects.toThrow(/tasks: expected at least 1, got 0/);
   });
 
   it('asks critics that say nothing yet where the estimator uses them', async () => {
-    const report = await probeRecipe(tinyRecipe({ advantage: { type: 'gae' } }), { tasks: 2, threads: 1 });
+    const report = await probeRecipe(tinyRecipe({ advantage: { type: 'gae' } }), host, { tasks: 2 });
     expect(report.estimators.gae?.solver?.maxAbsAdvantage).toBeGreaterThan(0);
     expect(report.projection.update).toBeGreaterThan(0);
   });

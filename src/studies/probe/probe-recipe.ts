@@ -1,33 +1,37 @@
 /** Plays what the first steps of a run would play, without training, and says what reinforcement has to work with. */
-import type { Episode, EpisodeGroup } from '../../core/episode.js';
+import { join } from 'node:path';
+import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
 import { ArgumentError } from '../../core/errors.js';
-import { EVENT_VERSION, type RunEvent, type Warmup } from '../../core/events.js';
+import { EVENT_VERSION, type Warmup } from '../../core/events.js';
+import type { Files } from '../../core/files.js';
+import type { Host } from '../../core/host.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { applyFailureRule } from '../../rollout/score.js';
-import { type ExecutionOptions, publishAll, withDefaults } from '../../run/execute-run.js';
-import { openStage, prepareTasks } from '../../run/open-run.js';
+import { publishAll } from '../../run/execute-run.js';
+import { openRun, prepareTasks } from '../../run/open-run.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { type StoredEpisode, storedEpisode } from '../../store/episode-files.js';
-import { commitsOf, loadCheckpoint } from '../../training/checkpoint.js';
-import type { OpenedPolicies, Stage } from '../../training/session.js';
-import { type Comparison, compare, type TurnExtras } from '../../training/step/advantages.js';
-import { baselines } from '../../training/step/greedy-baselines.js';
+import { commitsOf, firstProgress, loadCheckpoint } from '../../training/checkpoint.js';
+import type { OpenRun, Progress } from '../../training/run-state.js';
+import { type EstimatorInputs, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 import { playGreedy, playTasks } from '../../training/step/rollout-step.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
-import { openCritics, updateCritic, valuesOf } from '../../training/update/critics.js';
-import { objectiveOptions, withProximal } from '../../training/update/policy-objective.js';
-import { trainingSample } from '../../training/update/training-samples.js';
-import { warmStart } from '../../training/warm-start/warm-start.js';
+import { type TurnScores, turnScores } from '../../training/step/turn-scores.js';
+import { openCritics, stepsAhead } from '../../training/update/critics.js';
+import type { KlCoefficients } from '../../training/update/kl-penalty.js';
+import { openReferences, REFERENCES, type ReferenceStore } from '../../training/update/references.js';
+import { updatePolicies } from '../../training/update/update-policies.js';
+import { type WarmStartLog, warmStart } from '../../training/warm-start/warm-start.js';
 import { agentUse, evaluationEpisodes, type TokenBudget, tokenBudget } from '../plan/token-budget.js';
 import { type Advice, advise } from './probe-advice.js';
 import { type ProbeFindings, probeFindings } from './probe-findings.js';
 
-export interface ProbeOptions extends ExecutionOptions {
+export interface ProbeOptions {
   /** Tasks to play, each `training.groupSize` times. */
   readonly tasks: number;
   /** Where the policies come from; otherwise the recipe's warm start, or their first weights. */
   readonly checkpoint?: Checkpoint | undefined;
-  /** Told of the warm start's progress. */
+  /** Receives the warm start's events. */
   readonly onWarmup?: (event: Warmup) => void;
 }
 
@@ -60,117 +64,130 @@ export interface ProbeReport extends ProbeFindings {
  * Probes a recipe. Nothing is written but the warm start's cache.
  * @throws ArgumentError, RecipeError, TaskError, CheckpointError when the request is wrong; the signal's reason when interrupted
  */
-export async function probeRecipe(recipe: Recipe, options: ProbeOptions): Promise<ProbeReport> {
+export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOptions): Promise<ProbeReport> {
   if (!Number.isInteger(options.tasks) || options.tasks < 1)
     throw new ArgumentError(`tasks: expected at least 1, got ${options.tasks}`);
-  const stageOptions = withDefaults(options);
-  const commits = await commitsOf(stageOptions.files, options.checkpoint);
-  const stage = await openStage(recipe, await prepareTasks(recipe), { ...stageOptions, commits });
+  const { checkpoint } = options;
+  const commits = await commitsOf(host.files, checkpoint);
+  const run = await openRun(recipe, await prepareTasks(recipe), host, { commits });
   try {
-    for (const { message } of stage.warnings) options.onNotice?.(message);
-    const { start, seconds: warmStartSeconds } = await firstPolicies(stage, options);
-    await openCritics(stage, options.checkpoint);
-    await publishAll(stage);
-    const { groups, extras, seconds: rollout } = await play(stage, options.tasks);
-    const comparison = compare(
-      applyFailureRule(groups, recipe.training.failedEpisodes),
-      recipe.advantage,
-      extras,
-      recipe.agents,
+    for (const { message } of run.warnings) host.notify(message);
+    const { start, progress, seconds: warmStartSeconds } = await firstWeights(run, options);
+    await openReferences(run, await keptReferences(host.files, checkpoint));
+    await openCritics(run, checkpoint);
+    await publishAll(run);
+    const steps = await playSteps(run, progress.kl, options.tasks);
+    const advantages = stepAdvantages(
+      recipe,
+      steps.flatMap(({ kept }) => kept),
+      mergedInputs(steps),
     );
-    const update = await updateSeconds(stage, groups, extras);
-    const played = { ...comparison, episodes: groups.flatMap(({ episodes }) => episodes) };
+    const groups = steps.flatMap(({ all }) => all);
+    const played = { ...advantages, episodes: groups.flatMap(({ episodes }) => episodes) };
     const findings = probeFindings(recipe, groups, played);
     const advice = advise(recipe, findings);
+    const seconds = { warmStart: warmStartSeconds, rollout: rolloutSeconds(steps, recipe) };
+    const update = await updateSeconds(run, progress, steps);
     return {
       recipe: recipe.name,
       start,
       ...findings,
       worthwhile: advice.every(({ weight }) => weight !== 'stops'),
       advice,
-      projection: projection(recipe, played.episodes, { warmStart: warmStartSeconds, rollout, update }),
-      examples: examples(played).map((episode) => storedEpisode(episode, comparison.advantages.get(episode))),
+      projection: projection(recipe, played.episodes, { ...seconds, update }),
+      examples: examples(played).map((episode) => storedEpisode(episode, advantages.byEpisode.get(episode))),
     };
   } finally {
-    await stage.backend.dispose();
+    await run.backend.dispose();
   }
 }
 
-/** Gives the policies the weights that reinforcement would begin with; says what that took. */
-async function firstPolicies(
-  stage: Stage & OpenedPolicies,
-  { checkpoint, onNotice = () => {}, onWarmup }: ProbeOptions,
-): Promise<{ readonly start: ProbeReport['start']; readonly seconds: number }> {
-  const { recipe, clock } = stage;
-  if (checkpoint !== undefined) {
-    await loadCheckpoint(stage, checkpoint, { optimizer: false });
-    return { start: 'checkpoint', seconds: 0 };
-  }
-  if (recipe.warmStart === undefined) return { start: 'first weights', seconds: 0 };
-  let seconds = 0;
-  const log = {
-    emit(body: Warmup): RunEvent {
-      seconds += body.seconds;
-      onWarmup?.(body);
-      return { ...body, time: clock.now().toISOString(), version: EVENT_VERSION };
-    },
-    write() {}, // a cached warm start's events: the run would not train it again either
-  };
-  await warmStart(stage, log as Parameters<typeof warmStart>[1], recipe.warmStart, onNotice);
-  return { start: 'warm start', seconds };
-}
-
-interface Rollout {
-  readonly groups: readonly EpisodeGroup[];
-  readonly extras: TurnExtras;
+interface Start {
+  readonly start: ProbeReport['start'];
+  readonly progress: Progress;
   readonly seconds: number;
 }
 
-/** Plays the tasks of the first steps, as many at once as a step would; seconds a step, of the last whole one. */
-async function play(stage: Stage, count: number): Promise<Rollout> {
-  const { recipe, tasks, clock } = stage;
-  const { tasksPerStep } = recipe.training;
-  const groups: EpisodeGroup[] = [];
-  const extras: TurnExtras[] = [];
+/** Gives the policies the weights that reinforcement would begin with; says what that took. */
+async function firstWeights(run: OpenRun, { checkpoint, onWarmup }: ProbeOptions): Promise<Start> {
+  const { recipe, host } = run;
+  if (checkpoint !== undefined)
+    return { start: 'checkpoint', progress: await loadCheckpoint(run, checkpoint, { optimizer: false }), seconds: 0 };
+  const progress = firstProgress(recipe);
+  if (recipe.warmStart === undefined) return { start: 'first weights', progress, seconds: 0 };
   let seconds = 0;
-  for (let step = 1; groups.length < count; step++) {
-    const together = tasksOfStep(tasks.train, recipe.seed, step, tasksPerStep).slice(0, count - groups.length);
-    const started = clock.seconds();
-    const played = await playTasks(stage, step, together);
-    const values = await valuesOf(stage, turnsOf(played));
-    extras.push(
-      baselines(played, await playGreedy(stage, step, played)),
-      new Map(Array.from(values, ([turn, own]) => [turn, { values: Array.from(own) }])),
-    );
-    groups.push(...played);
-    const taken = ((clock.seconds() - started) * tasksPerStep) / together.length;
-    if (step === 1 || together.length === tasksPerStep) seconds = taken;
-  }
-  return { groups, extras: new Map(extras.flatMap((known) => [...known])), seconds };
+  const log: WarmStartLog = {
+    emit(body) {
+      seconds += body.seconds;
+      onWarmup?.(body);
+      return { ...body, time: host.clock.now().toISOString(), version: EVENT_VERSION };
+    },
+    write() {}, // a cached warm start's events: the run would not train it again either
+  };
+  await warmStart(run, log, recipe.warmStart);
+  return { start: 'warm start', progress, seconds };
 }
 
-const turnsOf = (groups: readonly EpisodeGroup[]) =>
-  groups.flatMap(({ episodes }) => episodes).flatMap(({ turns }) => turns);
+/** The warm-started references that the checkpoint's run keeps; without them the policies' first weights are copied. */
+async function keptReferences(files: Files, checkpoint: Checkpoint | undefined): Promise<ReferenceStore | undefined> {
+  if (checkpoint === undefined) return undefined;
+  const directory = join(checkpoint.directory, '..', '..', REFERENCES);
+  return (await files.exists(directory)) ? { directory, mode: 'read' } : undefined;
+}
 
-/** Seconds of one step's backward passes; the policies' weights stay as they are. */
-async function updateSeconds(stage: Stage, groups: readonly EpisodeGroup[], extras: TurnExtras): Promise<number> {
-  const { recipe, backend, clock } = stage;
+interface ProbedStep {
+  /** Every group, failed episodes among them. */
+  readonly all: readonly EpisodeGroup[];
+  /** Every group as the rule about failed episodes leaves it. */
+  readonly kept: readonly EpisodeGroup[];
+  readonly scores: TurnScores;
+  readonly seconds: number;
+}
+
+/** Plays the tasks of the first steps, as many at once as a step would, and scores their turns as a step does. */
+async function playSteps(run: OpenRun, coefficients: KlCoefficients, count: number): Promise<ProbedStep[]> {
+  const { recipe, tasks, host } = run;
   const { tasksPerStep, failedEpisodes } = recipe.training;
-  const step = groups.slice(0, tasksPerStep);
-  const { turns } = compare(applyFailureRule(step, failedEpisodes), recipe.advantage, extras, recipe.agents);
-  const values = await valuesOf(stage, turnsOf(step));
-  const started = clock.seconds();
-  const passes = Object.entries(recipe.policies).map(async ([policy, { epochs }]) => {
-    const own = turns.filter(({ turn }) => turn.policy === policy);
-    if (own.length === 0) return 0;
-    await updateCritic(stage, 1, policy, own, values);
-    const played = own.map(({ turn, advantage }) => trainingSample(turn, advantage));
-    const samples = await withProximal(recipe, backend, policy, played);
-    await backend.forwardBackward(policy, samples, objectiveOptions(recipe, policy, samples));
-    return epochs;
-  });
-  const epochs = Math.max(1, ...(await Promise.all(passes)));
-  return (((clock.seconds() - started) * tasksPerStep) / step.length) * epochs;
+  const steps: ProbedStep[] = [];
+  for (let left = count; left > 0; ) {
+    const step = steps.length + 1;
+    const together = tasksOfStep(tasks.train, recipe.seed, step, tasksPerStep).slice(0, left);
+    const started = host.clock.seconds();
+    const all = await playTasks(run, step, together);
+    const kept = applyFailureRule(all, failedEpisodes);
+    const scores = await turnScores(run, coefficients, { kept, greedy: await playGreedy(run, step, kept) });
+    steps.push({ all, kept, scores, seconds: host.clock.seconds() - started });
+    left -= together.length;
+  }
+  return steps;
+}
+
+/** What the estimator may need, of the turns of all steps. */
+function mergedInputs(steps: readonly ProbedStep[]): EstimatorInputs {
+  const merged = <Value>(mapOf: (scores: TurnScores) => ReadonlyMap<Turn, Value> | undefined) =>
+    new Map(steps.flatMap(({ scores }) => [...(mapOf(scores) ?? [])]));
+  return {
+    baselines: merged(({ baselines }) => baselines),
+    tokenRewards: merged(({ tokenRewards }) => tokenRewards),
+    values: merged(({ values }) => values),
+  };
+}
+
+/** Seconds of a step's rollout: of the last step that played all of its tasks, else in proportion. */
+function rolloutSeconds(steps: readonly ProbedStep[], { training: { tasksPerStep } }: Recipe): number {
+  const step = steps.findLast(({ all }) => all.length === tasksPerStep) ?? steps[0];
+  return step === undefined ? 0 : (step.seconds * tasksPerStep) / step.all.length;
+}
+
+/** Seconds of one step's update, which is made: nothing plays with these policies afterwards. */
+async function updateSeconds(run: OpenRun, progress: Progress, [first]: readonly ProbedStep[]): Promise<number> {
+  if (first === undefined) return 0;
+  const { recipe, host } = run;
+  const advantages = stepAdvantages(recipe, first.kept, first.scores);
+  const waiting = Object.keys(recipe.policies).map((policy) => stepsAhead(recipe, policy));
+  const started = host.clock.seconds();
+  await updatePolicies(run, progress, Math.max(...waiting) + 1, first.scores, advantages);
+  return ((host.clock.seconds() - started) * recipe.training.tasksPerStep) / first.all.length;
 }
 
 function projection(
@@ -191,7 +208,7 @@ function projection(
 }
 
 /** Three episodes that differ: the best, the worst, and the one of the others that shows most. */
-function examples({ episodes }: Pick<Comparison, 'episodes'>): Episode[] {
+function examples({ episodes }: Pick<StepAdvantages, 'episodes'>): Episode[] {
   const byScore = [...episodes].sort((a, b) => b.score.team - a.score.team);
   const chosen = [...new Set([byScore[0], byScore.at(-1)])].filter((episode) => episode !== undefined);
   const shows = ({ failure, turns }: Episode) =>

@@ -4,6 +4,7 @@ import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
 import type { EvaluationEvent } from '../../core/events.js';
 import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { evaluateCheckpoint } from '../../run/execute-run.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import { gradeMath } from '../../tasks/grading/math.js';
@@ -151,7 +152,7 @@ describe('the episodes of an evaluation on disk', () => {
     }
     const last = await run.latestCheckpoint();
     if (last === undefined) throw new Error('expected a checkpoint');
-    const again = await evaluateCheckpoint(recipe, last, { threads: 1 });
+    const again = await evaluateCheckpoint(recipe, last, nodeHost({ threads: 1 }));
     const comparable = ({ seconds: _, ...event }: EvaluationEvent) => event;
     expect(events[1]).toMatchObject(comparable(again.event));
   });

@@ -1,7 +1,9 @@
 import { type Episode, type EpisodeGroup, responseTokens } from '../../core/episode.js';
 import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
-import type { Session, Stage } from '../session.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+import type { OpenRun, Progress } from '../run-state.js';
 import { evaluationTasks } from '../step/step-tasks.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
 import { divided, divisions } from './slices.js';
@@ -17,8 +19,8 @@ export interface EvaluationRequest {
 }
 
 /** Plays held-out tasks with the weights that the sampler holds. Nothing is learnt and nothing written. */
-export async function evaluateStage(
-  { recipe, tasks, executor, clock, signal }: Stage,
+export async function playEvaluation(
+  { recipe, tasks, executor, host: { clock, signal } }: OpenRun,
   request: Omit<EvaluationRequest, 'by'>,
 ): Promise<{ readonly event: EvaluationEvent; readonly episodes: readonly Episode[] }> {
   const started = clock.seconds();
@@ -35,32 +37,33 @@ export async function evaluateStage(
   return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
 }
 
-/** At the start, at the end and every so many steps, once each. */
-export function evaluationDue({ recipe, step, evaluated }: Session): boolean {
-  return evaluated < step && (step === 0 || step >= recipe.training.steps || step % recipe.evaluation.every === 0);
+/** Whether to evaluate: at the start, at the end and every so many steps, once each. */
+export function evaluationDue({ training, evaluation }: Recipe, { step, evaluated }: Progress): boolean {
+  return evaluated < step && (step === 0 || step >= training.steps || step % evaluation.every === 0);
 }
 
-/** Evaluates at the session's step as the recipe says, writes every episode, then the event. */
-export async function evaluatePolicies(session: Session): Promise<void> {
-  const { recipe, run, step } = session;
+/** Evaluates at the run's step as the recipe says, writes every episode, then the event. */
+export async function evaluatePolicies(run: OpenRun, progress: Progress, log: RunDirectory): Promise<void> {
+  const { recipe } = run;
+  const { step } = progress;
   const { tasks, samples, samplesDuring = samples, level } = recipe.evaluation;
   const between = step > 0 && step < recipe.training.steps;
-  const { event, episodes } = await evaluateStage(session, {
+  const { event, episodes } = await playEvaluation(run, {
     step,
     tasks,
     samples: between ? samplesDuring : samples,
     level,
   });
-  await run.writeEvaluationEpisodes(step, episodes);
+  await log.writeEvaluationEpisodes(step, episodes);
   const failures = episodes.flatMap(({ failure }) => failure ?? []);
   if (failures[0] !== undefined)
-    run.emit({
+    log.emit({
       type: 'warning',
       code: 'evaluation.failures',
       message: `${failures.length} of ${episodes.length} evaluation episodes failed, the first because: ${failures[0].message}`,
     });
-  run.emit(event);
-  session.evaluated = step;
+  log.emit(event);
+  progress.evaluated = step;
 }
 
 export function evaluationEvent(

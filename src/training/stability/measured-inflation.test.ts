@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
 import type { EpisodeGroup, Turn } from '../../core/episode.js';
 import type { TrainingSample } from '../../core/sample.js';
+import { nodeHost } from '../../platform/node-host.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { executeRun } from '../../run/execute-run.js';
-import type { Session } from '../session.js';
-import { compare } from '../step/advantages.js';
+import type { Backend, OpenRun } from '../run-state.js';
+import { stepAdvantages } from '../step/advantages.js';
 import { measureInflation } from './measured-inflation.js';
 
 const root = temporaryRoot();
@@ -14,7 +15,7 @@ const drmas = { type: 'drmas' } as const;
 /** A group in which the checker is called in the episodes that go badly only, and so has a mean of its own. */
 function group(norm: (agent: string, sample: number) => number): {
   groups: EpisodeGroup[];
-  session: Parameters<typeof measureInflation>[0];
+  run: OpenRun;
 } {
   const norms = new Map<number, number>();
   const turn = (agent: string, sample: number, at: number): Turn => {
@@ -47,20 +48,20 @@ function group(norm: (agent: string, sample: number) => number): {
       gradientNorm: norms.get(sample?.tokens[0] ?? -1),
     }),
     optimStep: async () => ({ gradientNorm: 0, applied: false }),
-  } as unknown as Session['backend'];
+  } as unknown as Backend;
   const recipe = {
     seed: 1,
     advantage: drmas,
     training: { measureInflation: 2 },
     policies: { writer: {}, checker: {} },
   } as unknown as Recipe;
-  return { groups: [{ task: { id: 'a', data: {} }, episodes }], session: { recipe, backend } };
+  return { groups: [{ task: { id: 'a', data: {} }, episodes }], run: { recipe, backend } as OpenRun };
 }
 
 describe('measured inflation', () => {
   it('is what the lemma says, up to the n - 1 of a sample, where gradients do not depend on rewards', async () => {
-    const { groups, session } = group(() => 3);
-    const measured = await measureInflation(session, 1, compare(groups, drmas));
+    const { groups, run } = group(() => 3);
+    const measured = await measureInflation(run, 1, stepAdvantages({ advantage: drmas, agents: {} }, groups));
     // mu = 0.625, sigma^2 = 0.229; the checker: mu_k = 0.25, sigma_k^2 = 0.125, two turns.
     const sigma2 = 0.6875 / 3;
     expect(measured.writer).toBeCloseTo(1, 12);
@@ -71,23 +72,23 @@ describe('measured inflation', () => {
   });
 
   it('weighs turns by their gradients: which predictions cannot', async () => {
-    const { groups, session } = group((agent, sample) => (agent === 'checker' && sample === 3 ? 10 : 1));
-    const measured = await measureInflation(session, 1, compare(groups, drmas));
+    const { groups, run } = group((agent, sample) => (agent === 'checker' && sample === 3 ? 10 : 1));
+    const measured = await measureInflation(run, 1, stepAdvantages({ advantage: drmas, agents: {} }, groups));
     const sigma2 = 0.6875 / 3;
     const moments = (good: number, bad: number) => good + 100 * bad;
     expect(measured.checker).toBeCloseTo(moments(0.125 ** 2 / sigma2, 0.625 ** 2 / sigma2) / moments(0.5, 0.5), 12);
   });
 
   it('is taken every so many steps, and not at all by default', async () => {
-    const { groups, session } = group(() => 1);
-    const comparison = compare(groups, drmas);
-    expect(await measureInflation(session, 2, comparison)).toEqual({});
-    expect(Object.keys(await measureInflation(session, 3, comparison)).sort()).toEqual(['checker', 'writer']);
+    const { groups, run } = group(() => 1);
+    const advantages = stepAdvantages({ advantage: drmas, agents: {} }, groups);
+    expect(await measureInflation(run, 2, advantages)).toEqual({});
+    expect(Object.keys(await measureInflation(run, 3, advantages)).sort()).toEqual(['checker', 'writer']);
     const never = {
-      ...session,
-      recipe: { ...session.recipe, training: { ...session.recipe.training, measureInflation: 0 } },
+      ...run,
+      recipe: { ...run.recipe, training: { ...run.recipe.training, measureInflation: 0 } },
     };
-    expect(await measureInflation(never, 1, comparison)).toEqual({});
+    expect(await measureInflation(never, 1, advantages)).toEqual({});
   });
 
   it('leaves the run as it would have been', async () => {
@@ -95,7 +96,7 @@ describe('measured inflation', () => {
       ['0', '1'].map(async (every) => {
         const recipe = tinyRecipe({}, [`training.measureInflation=${every}`]);
         const run = await createRun(root, recipe);
-        await executeRun(recipe, run, { threads: 1 });
+        await executeRun(recipe, run, nodeHost({ threads: 1 }));
         return (await run.events()).flatMap((event) => (event.type === 'step' ? [event] : []));
       }),
     );

@@ -1,8 +1,9 @@
 /** Inflation as the gradients of a step show it, beside what the lemma predicts. */
 import { inflationScores } from '../../advantage/inflation.js';
+import type { Turn } from '../../core/episode.js';
 import { permutation } from '../../core/random.js';
-import type { Session } from '../session.js';
-import type { ComparedTurn, Comparison } from '../step/advantages.js';
+import type { Backend, OpenRun } from '../run-state.js';
+import type { StepAdvantages } from '../step/advantages.js';
 import { trainingSample } from '../update/training-samples.js';
 
 /** So many turns of an agent are looked at: each costs a pass of its own. */
@@ -15,26 +16,26 @@ const MOST_TURNS = 32;
  * turn is missing. Leaves weights, gradients and the optimiser as they were.
  */
 export async function measureInflation(
-  { recipe, backend }: Pick<Session, 'recipe' | 'backend'>,
+  { recipe, backend }: OpenRun,
   step: number,
-  { turns, records }: Comparison,
+  { turns, records }: StepAdvantages,
 ): Promise<Readonly<Record<string, number>>> {
   const every = recipe.training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
-  const { shared, agent: byAgent } = inflationScores(records, recipe.advantage);
+  const scores = inflationScores(records, recipe.advantage);
   const judged = turns
-    .map((compared, i) => ({ compared, shared: shared[i] as number, byAgent: byAgent[i] as number }))
-    .filter((each) => !Number.isNaN(each.shared) && Object.hasOwn(recipe.policies, each.compared.turn.policy));
-  const agents = [...new Set(judged.map(({ compared }) => compared.turn.agent))];
+    .map(({ turn }, i) => ({ turn, shared: scores.shared[i] as number, byAgent: scores.agent[i] as number }))
+    .filter(({ turn, shared }) => !Number.isNaN(shared) && Object.hasOwn(recipe.policies, turn.policy));
+  const agents = [...new Set(judged.map(({ turn }) => turn.agent))];
   const measured = await Promise.all(
     agents.map(async (agent) => {
-      const all = judged.filter(({ compared }) => compared.turn.agent === agent);
+      const all = judged.filter(({ turn }) => turn.agent === agent);
       const order = permutation(all.length, 'measured inflation', recipe.seed, step, agent);
       const some = Array.from(order.subarray(0, MOST_TURNS), (i) => all[i] as (typeof all)[number]);
-      const norms = await Promise.all(some.map(({ compared }) => gradientNorm(backend, compared)));
+      const norms = await Promise.all(some.map(({ turn }) => gradientNorm(backend, turn)));
       const moment = (of: (each: (typeof all)[number]) => number) =>
         some.reduce((sum, each, i) => sum + of(each) ** 2 * (norms[i] as number) ** 2, 0);
-      const [above, below] = [moment((each) => each.shared), moment((each) => each.byAgent)];
+      const [above, below] = [moment(({ shared }) => shared), moment(({ byAgent }) => byAgent)];
       return below > 0 ? [[agent, above / below] as const] : [];
     }),
   );
@@ -45,7 +46,7 @@ export async function measureInflation(
 }
 
 /** |z|: the norm of the gradient of the turn's log-prob. */
-async function gradientNorm(backend: Session['backend'], { turn }: ComparedTurn): Promise<number> {
+async function gradientNorm(backend: Backend, turn: Turn): Promise<number> {
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
   return (await backend.forwardBackward(turn.policy, [trainingSample(turn, 0)], options)).gradientNorm;
 }

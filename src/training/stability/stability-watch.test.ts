@@ -3,15 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
 import type { ForwardBackwardResult } from '../../contract/backend.js';
-import { systemClock } from '../../core/clock.js';
 import type { Episode, Turn } from '../../core/episode.js';
 import { TrainingError } from '../../core/errors.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { openStage, prepareTasks } from '../../run/open-run.js';
-import { firstPosition } from '../checkpoint.js';
-import type { Session } from '../session.js';
-import type { Comparison } from '../step/advantages.js';
+import { openRun, prepareTasks } from '../../run/open-run.js';
+import { firstProgress } from '../checkpoint.js';
+import type { StepAdvantages } from '../step/advantages.js';
 import { trainTeam } from '../train.js';
 import type { PolicyUpdate, Updates } from '../update/update-result.js';
 import { StabilityWatch } from './stability-watch.js';
@@ -23,7 +22,7 @@ const rule = (action: Rule['action']): Rule => ({ factor: 3, window: 5, action }
 
 /** Four episodes; the solver's largest advantage is in the second, the verifier's in the third. */
 const advantages = { solver: [0.5, -3, 1, [0.1, 0.2]], verifier: [0, 1, [1, -4], 2] };
-const comparison = {
+const advantagesOfStep = {
   turns: [0, 1, 2, 3].flatMap((sample) =>
     Object.entries(advantages).map(([agent, own]) => ({
       episode: { task: { id: 'sum', data: {} }, sample } as unknown as Episode,
@@ -33,10 +32,11 @@ const comparison = {
     })),
   ),
   episodes: [],
-  advantages: new Map(),
+  byTurn: new Map(),
+  byEpisode: new Map(),
   records: [],
   inflation: {},
-} satisfies Comparison;
+} satisfies StepAdvantages;
 
 const update = (gradientNorm: number, agents: Record<string, number>, applied = true): PolicyUpdate => ({
   gradientNorm,
@@ -66,7 +66,7 @@ const at = (step: number) => ({ step, agents: {} });
 function experienced(action: Rule['action']): StabilityWatch {
   const watch = new StabilityWatch(rule(action));
   for (const norm of [5, 1, 4, 2, 3]) {
-    expect(watch.judge(at(1), comparison, alone(norm))).toEqual({ events: [], fatal: undefined });
+    expect(watch.judge(at(1), advantagesOfStep, alone(norm))).toEqual({ events: [], fatal: undefined });
   }
   return watch;
 }
@@ -75,9 +75,9 @@ describe('a spike', () => {
   it('is a norm above the multiple of the running median, named with the episodes behind it', () => {
     const watch = experienced('clip');
     expect(watch.skipAboveNorm('solver')).toBeUndefined();
-    expect(watch.judge(at(6), comparison, alone(9)).events).toEqual([]);
+    expect(watch.judge(at(6), advantagesOfStep, alone(9)).events).toEqual([]);
     // The window is now 1, 4, 2, 3, 9: median 3.
-    expect(watch.judge(at(7), comparison, alone(9.01))).toEqual({
+    expect(watch.judge(at(7), advantagesOfStep, alone(9.01))).toEqual({
       events: [
         {
           type: 'spike',
@@ -93,33 +93,33 @@ describe('a spike', () => {
       fatal: undefined,
     });
     // 4, 2, 3, 9, 9.01: median 4, so that what is usual now is no spike.
-    expect(watch.judge(at(8), comparison, alone(11.9)).events).toEqual([]);
+    expect(watch.judge(at(8), advantagesOfStep, alone(11.9)).events).toEqual([]);
   });
 
   it('needs five norms to be compared with', () => {
     const watch = new StabilityWatch(rule('clip'));
-    for (const norm of [1, 1, 1, 1, 1000]) expect(watch.judge(at(1), comparison, alone(norm)).events).toEqual([]);
-    expect(watch.judge(at(2), comparison, alone(1000)).events).toHaveLength(1);
+    for (const norm of [1, 1, 1, 1, 1000]) expect(watch.judge(at(1), advantagesOfStep, alone(norm)).events).toEqual([]);
+    expect(watch.judge(at(2), advantagesOfStep, alone(1000)).events).toHaveLength(1);
   });
 
   it('is no matter of a policy that learned nothing lately', () => {
     const watch = new StabilityWatch(rule('skip'));
-    for (let i = 0; i < 5; i++) watch.judge(at(1), comparison, alone(0));
+    for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, alone(0));
     expect(watch.skipAboveNorm('solver')).toBeUndefined();
-    expect(watch.judge(at(2), comparison, alone(7)).events).toEqual([]);
+    expect(watch.judge(at(2), advantagesOfStep, alone(7)).events).toEqual([]);
   });
 
   it("skip: the update above the limit is not made, and the event says 'skipped'", () => {
     const watch = experienced('skip');
     expect(watch.skipAboveNorm('solver')).toBe(9);
     expect(watch.skipAboveNorm('verifier')).toBeUndefined();
-    const { events, fatal } = watch.judge(at(6), comparison, alone(10, false));
+    const { events, fatal } = watch.judge(at(6), advantagesOfStep, alone(10, false));
     expect(events).toMatchObject([{ type: 'skipped', action: 'skip', gradientNorm: 10, median: 3 }]);
     expect(fatal).toBeUndefined();
   });
 
   it('stop: ends the run and says why', () => {
-    const { events, fatal } = experienced('stop').judge(at(6), comparison, alone(10, false));
+    const { events, fatal } = experienced('stop').judge(at(6), advantagesOfStep, alone(10, false));
     expect(events).toMatchObject([{ type: 'skipped', action: 'stop' }]);
     expect(fatal).toMatch(/policy 'solver' is 10\.0, its median 3\.00, and the recipe says stop/);
   });
@@ -127,8 +127,8 @@ describe('a spike', () => {
   it('of an agent that shares its policy is seen beside the whole', () => {
     const watch = new StabilityWatch(rule('clip'));
     const shared = (solver: number, verifier: number) => ({ all: update(2, { solver, verifier }) });
-    for (let i = 0; i < 5; i++) watch.judge(at(1), comparison, shared(1, 1));
-    expect(watch.judge(at(6), comparison, shared(1, 5)).events).toEqual([
+    for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, shared(1, 1));
+    expect(watch.judge(at(6), advantagesOfStep, shared(1, 5)).events).toEqual([
       {
         type: 'spike',
         step: 6,
@@ -150,7 +150,7 @@ describe('a spike', () => {
 
 describe('a gradient that is not a number', () => {
   const judgeAll = (watch: StabilityWatch, norms: readonly number[]) =>
-    norms.map((norm) => watch.judge(at(6), comparison, alone(norm, Number.isFinite(norm))));
+    norms.map((norm) => watch.judge(at(6), advantagesOfStep, alone(norm, Number.isFinite(norm))));
 
   it('is told, is not remembered as a norm, and ends the run the third time in a row', () => {
     const watch = experienced('clip');
@@ -177,30 +177,22 @@ describe('a gradient that is not a number', () => {
 
   it('never reaches the weights: the run ends with its last checkpoint intact', async () => {
     const recipe = tinyRecipe({}, ['training.steps=9', 'training.checkpointEvery=1', 'evaluation.every=100']);
-    const signal = new AbortController().signal;
-    const options = {
-      threads: 1,
-      files: nodeFiles,
-      clock: systemClock,
-      signal,
-      onNotice: () => {},
-      onWarning: () => {},
-    };
-    const stage = await openStage(recipe, await prepareTasks(recipe), options);
+    const run = await openRun(recipe, await prepareTasks(recipe), nodeHost({ threads: 1 }));
+    const progress = { ...firstProgress(recipe), evaluated: 0 };
     try {
-      const { backend } = stage;
+      const { backend } = run;
       for (const policy of Object.keys(recipe.policies)) {
         await backend.publish(policy);
         await backend.sync(policy);
       }
-      const run = await createRun(root, recipe);
+      const log = await createRun(root, recipe);
       // From the third step on the verifier's advantages are infinite.
       const forwardBackward: typeof backend.forwardBackward = (
         policy,
         samples,
         how,
       ): Promise<ForwardBackwardResult> => {
-        const poisoned = policy === 'verifier' && session.step >= 2;
+        const poisoned = policy === 'verifier' && progress.step >= 2;
         const infinite = (advantages: Float32Array) => advantages.map((a) => (a === 0 ? 0 : a / 0));
         return backend.forwardBackward(
           policy,
@@ -208,35 +200,32 @@ describe('a gradient that is not a number', () => {
           how,
         );
       };
-      const session: Session = {
-        ...stage,
+      const poisonedRun = {
+        ...run,
         backend: new Proxy(backend, {
           get: (target, name) => {
             if (name === 'forwardBackward') return forwardBackward;
-            const own = Reflect.get(target, name) as unknown;
-            return typeof own === 'function' ? own.bind(target) : own;
+            const member = Reflect.get(target, name) as unknown;
+            return typeof member === 'function' ? member.bind(target) : member;
           },
         }),
-        run,
-        ...firstPosition(recipe),
-        evaluated: 0,
       };
-      await expect(trainTeam(session)).rejects.toThrow(TrainingError);
-      expect(session.step).toBe(5);
-      const skipped = (await run.events()).filter(({ type }) => type === 'skipped');
+      await expect(trainTeam(poisonedRun, progress, log)).rejects.toThrow(TrainingError);
+      expect(progress.step).toBe(5);
+      const skipped = (await log.events()).filter(({ type }) => type === 'skipped');
       expect(skipped).toMatchObject([3, 4, 5].map((step) => ({ step, policy: 'verifier', gradientNorm: null })));
 
       const model = (step: number, policy: string) =>
-        readFile(join(run.path, 'checkpoints', `step-00000${step}`, policy, 'model.safetensors'));
-      expect((await run.latestCheckpoint())?.step).toBe(4);
+        readFile(join(log.path, 'checkpoints', `step-00000${step}`, policy, 'model.safetensors'));
+      expect((await log.latestCheckpoint())?.step).toBe(4);
       expect(await model(4, 'verifier')).toEqual(await model(2, 'verifier'));
       expect(await model(4, 'solver')).not.toEqual(await model(2, 'solver'));
-      const now = join(run.path, 'now');
+      const now = join(log.path, 'now');
       await nodeFiles.makeDirectory(now);
       await backend.save('verifier', now, { optimizer: false });
       expect(await readFile(join(now, 'model.safetensors'))).toEqual(await model(2, 'verifier'));
     } finally {
-      await stage.backend.dispose();
+      await run.backend.dispose();
     }
   });
 });

@@ -2,7 +2,7 @@
 import type { Spike, Step, Warning } from '../../core/events.js';
 import { median } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { type Comparison, episodeName, magnitude } from '../step/advantages.js';
+import { episodeName, magnitude, type StepAdvantages } from '../step/advantages.js';
 import type { Updates } from '../update/update-result.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
@@ -56,7 +56,7 @@ export class StabilityWatch {
    */
   judge(
     recorded: Pick<Step, 'step' | 'agents'>,
-    comparison: Comparison,
+    advantages: StepAdvantages,
     updates: Updates,
   ): { readonly events: readonly (Spike | Warning)[]; readonly fatal: string | undefined } {
     const { step } = recorded;
@@ -72,7 +72,7 @@ export class StabilityWatch {
         const inRow = (this.#dropped.get(policy) ?? 0) + 1;
         this.#dropped.set(policy, inRow);
         const median = this.#threshold(policy)?.median ?? 0;
-        const episodes = blame(comparison, agents);
+        const episodes = blame(advantages, agents);
         events.push({ type: 'skipped', ...about(only), gradientNorm: null, median, action: 'skip', episodes });
         if (inRow >= MOST_DROPPED)
           fatal = `the gradient of policy '${policy}' was not a number ${inRow} steps in a row`;
@@ -83,7 +83,7 @@ export class StabilityWatch {
       if (spike !== undefined) {
         const { action } = this.#rule;
         const type = update.applied ? 'spike' : 'skipped';
-        events.push({ type, ...about(only), ...spike, action, episodes: blame(comparison, agents) });
+        events.push({ type, ...about(only), ...spike, action, episodes: blame(advantages, agents) });
         if (action === 'stop')
           fatal = `the gradient norm of policy '${policy}' is ${spike.gradientNorm.toPrecision(3)}, its median ${spike.median.toPrecision(3)}, and the recipe says stop`;
       }
@@ -92,7 +92,7 @@ export class StabilityWatch {
         if (Number.isNaN(gradientNorm)) continue;
         const own = this.#spike(`${policy}/${agent}`, gradientNorm);
         if (own !== undefined)
-          events.push({ type: 'spike', ...about(agent), ...own, action: 'clip', episodes: blame(comparison, [agent]) });
+          events.push({ type: 'spike', ...about(agent), ...own, action: 'clip', episodes: blame(advantages, [agent]) });
       }
     }
     return { events, fatal };
@@ -118,7 +118,7 @@ export class StabilityWatch {
 }
 
 /** The episodes with the largest advantages among these agents' turns. */
-function blame({ turns }: Comparison, agents: readonly string[]): string[] {
+function blame({ turns }: StepAdvantages, agents: readonly string[]): string[] {
   const largest = new Map<string, number>();
   for (const { episode, turn, advantage } of turns) {
     if (!agents.includes(turn.agent)) continue;

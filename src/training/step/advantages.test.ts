@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Episode, Turn } from '../../core/episode.js';
-import { compare, magnitude } from './advantages.js';
+import type { Estimator } from '../../advantage/estimators/index.js';
+import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
+import { type EstimatorInputs, magnitude, stepAdvantages } from './advantages.js';
+
+const advantagesOf = (groups: readonly EpisodeGroup[], advantage: Estimator, inputs?: EstimatorInputs, agents = {}) =>
+  stepAdvantages({ advantage, agents }, groups, inputs);
 
 const episode = (task: string, sample: number, score: Partial<Episode['score']>, turns: readonly Partial<Turn>[]) =>
   ({
@@ -21,35 +25,35 @@ const groups = ['a', 'b'].map((task, t) => ({
   ],
 }));
 
-describe('the comparison of a step', () => {
-  const comparison = compare(groups, { type: 'drmas', spread: 'none' });
+describe('the advantages of a step', () => {
+  const estimated = advantagesOf(groups, { type: 'drmas', spread: 'none' });
 
   it("takes an agent's own reward before the team's, and each turn's penalty off", () => {
-    expect(comparison.turns.map(({ reward }) => reward)).toEqual([1, 0.5, 0.75, 0, -0.5, 1, 1.5, 0.75, 0, -0.5]);
+    expect(estimated.turns.map(({ reward }) => reward)).toEqual([1, 0.5, 0.75, 0, -0.5, 1, 1.5, 0.75, 0, -0.5]);
   });
 
   it('holds a turn against those of the same agent on the same task', () => {
     const mean = (1 + 0.75 + 0) / 3;
     const advantages = [1 - mean, 0.5, 0.75 - mean, 0 - mean, -0.5, 1 - mean, 1, 0.75 - mean, 0 - mean, -1];
-    expect(comparison.turns.map(({ advantage }) => advantage)).toEqual(advantages);
+    expect(estimated.turns.map(({ advantage }) => advantage)).toEqual(advantages);
   });
 
   it('keeps turns and their advantages with their episodes', () => {
     const [first, second] = groups[1]?.episodes ?? [];
     if (first === undefined || second === undefined) throw new Error('expected two episodes');
-    const all = comparison.turns.map(({ advantage }) => advantage);
-    expect(comparison.advantages.get(first)).toEqual(all.slice(5, 8));
-    expect(comparison.advantages.get(second)).toEqual(all.slice(8));
-    expect(comparison.turns.map((turn) => turn.episode)).toEqual(
+    const all = estimated.turns.map(({ advantage }) => advantage);
+    expect(estimated.byEpisode.get(first)).toEqual(all.slice(5, 8));
+    expect(estimated.byEpisode.get(second)).toEqual(all.slice(8));
+    expect(estimated.turns.map((turn) => turn.episode)).toEqual(
       groups.flatMap(({ episodes }) => episodes.flatMap((own) => own.turns.map(() => own))),
     );
   });
 
   it('multiplies the advantages of an agent by its weight, token by token where there is one a token', () => {
     const weights = { solver: { rewardWeight: 0.5 }, verifier: { rewardWeight: 0 } };
-    const factors = comparison.turns.map(({ turn }) => weights[turn.agent as 'solver' | 'verifier'].rewardWeight);
+    const factors = estimated.turns.map(({ turn }) => weights[turn.agent as 'solver' | 'verifier'].rewardWeight);
     for (const estimator of [{ type: 'drmas', spread: 'none' }, { type: 'reinforce++' }] as const) {
-      const [plain, weighted] = [compare(groups, estimator), compare(groups, estimator, undefined, weights)];
+      const [plain, weighted] = [advantagesOf(groups, estimator), advantagesOf(groups, estimator, undefined, weights)];
       const expected = plain.turns.map(({ advantage }, i) => [advantage].flat().map((a) => a * (factors[i] ?? 0)));
       expect(weighted.turns.map(({ advantage }) => [advantage].flat())).toEqual(expected);
       expect(weighted.inflation).toEqual(plain.inflation);
@@ -79,19 +83,19 @@ describe('the comparison of a step', () => {
       task,
       episodes: episodes.map((own) => ({ ...own, turns: own.turns.filter(({ agent }) => agent !== 'judge') })),
     }));
-    const [with_, without] = [compare(spoken, estimator), compare(silent, estimator)];
+    const [with_, without] = [advantagesOf(spoken, estimator), advantagesOf(silent, estimator)];
     expect(with_.turns.map(({ advantage }) => advantage)).toEqual(without.turns.map(({ advantage }) => advantage));
     expect(with_.inflation).toEqual(without.inflation);
     const first = spoken[0]?.episodes[0] as Episode;
-    const entries = with_.advantages.get(first) ?? [];
+    const entries = with_.byEpisode.get(first) ?? [];
     expect(entries.map((advantage) => advantage === undefined)).toEqual([true, false, false, false, true]);
   });
 
-  it('takes what an estimator needs beside the episode from extras', () => {
-    const extras = new Map(comparison.turns.map(({ turn }, i) => [turn, { baseline: i }]));
-    const { turns } = compare(groups, { type: 'remax' }, extras);
+  it('takes what an estimator needs beside the episode from its inputs', () => {
+    const inputs = { baselines: new Map(estimated.turns.map(({ turn }, i) => [turn, i])) };
+    const { turns } = advantagesOf(groups, { type: 'remax' }, inputs);
     expect(turns.map(({ advantage }) => advantage)).toEqual(turns.map(({ reward }, i) => [reward - i, reward - i]));
-    expect(() => compare(groups, { type: 'remax' })).toThrow('baseline must be a finite number');
+    expect(() => advantagesOf(groups, { type: 'remax' })).toThrow('baseline must be a finite number');
   });
 
   it('a turn earns its own reward besides, and the outcome arrives with the last turn', () => {
@@ -103,9 +107,9 @@ describe('the comparison of a step', () => {
     ];
     const said = [episode('a', 0, { team: 1 }, turns), episode('a', 1, { team: 0 }, [{ ...solver, messages: asked }])];
     const records = [{ task: { id: 'a', data: {} }, episodes: said }];
-    expect(compare(records, { type: 'drmas' }).turns.map(({ reward }) => reward)).toEqual([1.5, 0.75, 1, 0]);
+    expect(advantagesOf(records, { type: 'drmas' }).turns.map(({ reward }) => reward)).toEqual([1.5, 0.75, 1, 0]);
     // Returns of the steps with gamma 1: 0.5 - 0.25 + 1, -0.25 + 1, 1; 0. Three solver turns read the same words.
-    const advantages = compare(records, { type: 'gigpo', byAgent: true, gamma: 1 }).turns.map(
+    const advantages = advantagesOf(records, { type: 'gigpo', byAgent: true, gamma: 1 }).turns.map(
       ({ advantage }) => advantage,
     );
     const own = (1.5 + 0.75) / 3;
@@ -115,7 +119,7 @@ describe('the comparison of a step', () => {
   });
 
   it('of nothing is empty', () => {
-    expect(compare([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
+    expect(advantagesOf([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
   });
 });
 

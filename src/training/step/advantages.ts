@@ -4,23 +4,25 @@ import { predictedInflation } from '../../advantage/inflation.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../core/episode.js';
 
-/** A turn with what it earned and what that is worth beside the others. */
-export interface ComparedTurn {
+/** A turn with its reward and its advantage. */
+export interface TurnAdvantage {
   readonly episode: Episode;
   readonly turn: Turn;
   readonly reward: number;
   /** One number for all of its tokens, or one a token. */
   readonly advantage: number | readonly number[];
-  /** What a critic is to predict at each token, where the estimator uses one. */
+  /** What a critic is to predict at each token [R], where the estimator uses one. */
   readonly returns?: readonly number[];
 }
 
-/** All turns of a step that are learnt from, in the order of tasks, samples and calls. */
-export interface Comparison {
-  readonly turns: readonly ComparedTurn[];
+/** The advantages of a step. */
+export interface StepAdvantages {
+  /** The turns that policies learn from, in the order of tasks, samples and calls. */
+  readonly turns: readonly TurnAdvantage[];
+  readonly byTurn: ReadonlyMap<Turn, TurnAdvantage>;
   readonly episodes: readonly Episode[];
-  /** Of each episode's turns; undefined for those of frozen agents. */
-  readonly advantages: ReadonlyMap<Episode, readonly (number | readonly number[] | undefined)[]>;
+  /** The advantages of each episode's turns; undefined for those of frozen agents. */
+  readonly byEpisode: ReadonlyMap<Episode, readonly (number | readonly number[] | undefined)[]>;
   /** The turns as the estimator saw them. */
   readonly records: readonly TurnRecord[];
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
@@ -28,21 +30,33 @@ export interface Comparison {
 }
 
 /** What estimators may need of a turn that its episode does not tell. */
-export type TurnExtras = ReadonlyMap<Turn, Pick<TurnRecord, 'tokenRewards' | 'values' | 'baseline'>>;
+export interface EstimatorInputs {
+  /** The reward of the same agent in a greedy episode of the task. */
+  readonly baselines?: ReadonlyMap<Turn, number>;
+  /** What each response token earns besides [R]: the KL penalty, where it is part of the reward. */
+  readonly tokenRewards?: ReadonlyMap<Turn, readonly number[]>;
+  /** What the critic predicts at each response token [R]. */
+  readonly values?: ReadonlyMap<Turn, Float32Array>;
+}
+
+/** The parts of a recipe that say how advantages are estimated. */
+export interface AdvantageSettings {
+  readonly advantage: Estimator;
+  readonly agents: Readonly<Record<string, { readonly rewardWeight: number }>>;
+}
 
 /**
- * Compares the turns of a step's episodes with the estimator. Turns of frozen agents are nowhere in it: not in the statistics of a
- * task, not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
+ * Estimates the advantages of a step's turns. Turns of frozen agents take no part: they are not in the statistics of a task and
+ * not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
  */
-export function compare(
+export function stepAdvantages(
+  { advantage: estimator, agents }: AdvantageSettings,
   groups: readonly EpisodeGroup[],
-  estimator: Estimator,
-  extras: TurnExtras = new Map(),
-  agents: Readonly<Record<string, { readonly rewardWeight: number }>> = {},
-): Comparison {
+  inputs: EstimatorInputs = {},
+): StepAdvantages {
   const episodes = groups.flatMap((group) => group.episodes);
   const pairs = episodes.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn })));
-  const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...extras.get(turn) }));
+  const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...inputsOf(inputs, turn) }));
   const estimated = estimateAdvantages(records, estimator);
   const returns = estimateReturns(records, estimator);
   const turns = pairs.map(({ episode, turn }, i) => ({
@@ -52,9 +66,23 @@ export function compare(
     advantage: weighted(estimated[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
     ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
   }));
-  const ofTurn = new Map<Turn, number | readonly number[]>(turns.map(({ turn, advantage }) => [turn, advantage]));
-  const advantages = new Map(episodes.map((episode) => [episode, episode.turns.map((turn) => ofTurn.get(turn))]));
-  return { turns, episodes, advantages, records, inflation: predictedInflation(records, estimator) };
+  const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));
+  const byEpisode = new Map(
+    episodes.map((episode) => [episode, episode.turns.map((turn) => byTurn.get(turn)?.advantage)]),
+  );
+  return { turns, byTurn, episodes, byEpisode, records, inflation: predictedInflation(records, estimator) };
+}
+
+function inputsOf(
+  { baselines, tokenRewards, values }: EstimatorInputs,
+  turn: Turn,
+): Pick<TurnRecord, 'baseline' | 'tokenRewards' | 'values'> {
+  const [baseline, rewards, predicted] = [baselines?.get(turn), tokenRewards?.get(turn), values?.get(turn)];
+  return {
+    ...(baseline === undefined ? {} : { baseline }),
+    ...(rewards === undefined ? {} : { tokenRewards: rewards }),
+    ...(predicted === undefined ? {} : { values: Array.from(predicted) }),
+  };
 }
 
 const weighted = (advantage: number | readonly number[], weight: number) =>

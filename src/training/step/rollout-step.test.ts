@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { fakeSession } from '../../../test/support/fake-session.js';
+import { fakeRun } from '../../../test/support/fake-run.js';
 import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { filterGroups } from '../../advantage/filter.js';
 import type { Step } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { TaskSource } from '../../core/task.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { executeRun } from '../../run/execute-run.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -18,8 +19,8 @@ import { integer } from '../../teams/parsers.js';
 import { defineTeam } from '../../teams/team.js';
 import type { Script } from '../../testing/scripted-sampler.js';
 import { trainTeam } from '../train.js';
-import { baselines } from './greedy-baselines.js';
-import { playStep } from './rollout-step.js';
+import { greedyBaselines } from './greedy-baselines.js';
+import { rolloutStep } from './rollout-step.js';
 
 const root = temporaryRoot();
 
@@ -56,8 +57,8 @@ const recipe = (overrides: readonly string[], tasks = numbered(40)) =>
     overrides,
   );
 
-const stageOf = async (overrides: readonly string[], tasks?: TaskSource, says: Script = script()) =>
-  (await fakeSession(root, recipe(overrides, tasks), says)).session;
+const runOf = async (overrides: readonly string[], tasks?: TaskSource, says: Script = script()) =>
+  (await fakeRun(root, recipe(overrides, tasks), says)).run;
 
 const idsOf = (groups: readonly { readonly task: { readonly id: string } }[]) => groups.map(({ task }) => task.id);
 const isMixed = (id: string) => Number(id.slice(1)) % 2 === 0;
@@ -65,14 +66,14 @@ const REFILL = ['training.filter.type=equal-outcomes', 'training.filter.refill.m
 
 describe('the episodes of a step', () => {
   it('are all learnt from where there is no filter', async () => {
-    const played = await playStep(await stageOf([]), 1);
+    const played = await rolloutStep(await runOf([]), 1);
     expect(played.kept).toEqual(played.all);
     expect(played.filter).toBeUndefined();
     expect(played.greedy).toEqual([]);
   });
 
   it('equal outcomes: those groups are dropped that the exported filter drops', async () => {
-    const { all, kept, filter } = await playStep(await stageOf(['training.filter.type=equal-outcomes']), 1);
+    const { all, kept, filter } = await rolloutStep(await runOf(['training.filter.type=equal-outcomes']), 1);
     expect(all).toHaveLength(4);
     const rewards = all.flatMap(({ episodes }) => episodes.map(({ score }) => score.team));
     expect(kept.flatMap(({ episodes }) => episodes)).toEqual(
@@ -86,14 +87,14 @@ describe('the episodes of a step', () => {
   it('refill: further tasks until the step is full, none of them twice, the same ones every time', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 1000 }), async (step) => {
-        const { all, kept, filter } = await playStep(await stageOf(REFILL), step);
+        const { all, kept, filter } = await rolloutStep(await runOf(REFILL), step);
         expect(kept).toHaveLength(4);
         expect(idsOf(kept).every(isMixed)).toBe(true);
         expect(idsOf(kept)).toEqual(idsOf(all).filter(isMixed).slice(0, 4));
         expect(new Set(idsOf(all)).size).toBe(all.length);
         expect(filter).toMatchObject({ played: all.length, refilled: all.length - 4, kept: 4 });
         expect((filter?.dropped ?? 0) + (filter?.surplus ?? 0)).toBe(all.length - 4);
-        expect(idsOf((await playStep(await stageOf(REFILL), step)).all)).toEqual(idsOf(all));
+        expect(idsOf((await rolloutStep(await runOf(REFILL), step)).all)).toEqual(idsOf(all));
       }),
       { numRuns: 5 },
     );
@@ -101,24 +102,24 @@ describe('the episodes of a step', () => {
 
   it('refill: other seeds and steps take other tasks', async () => {
     const taken = async (overrides: readonly string[], step: number) =>
-      idsOf((await playStep(await stageOf([...REFILL, ...overrides]), step)).all);
+      idsOf((await rolloutStep(await runOf([...REFILL, ...overrides]), step)).all);
     expect(await taken(['seed=2'], 1)).not.toEqual(await taken([], 1));
     expect(await taken([], 2)).not.toEqual(await taken([], 1));
   });
 
   it('refill: ends with the rounds, or with the tasks, and learns from what there is', async () => {
     const never: Script = () => '1';
-    const rounds = await playStep(await stageOf(REFILL, numbered(1000), never), 1);
+    const rounds = await rolloutStep(await runOf(REFILL, numbered(1000), never), 1);
     expect(rounds.filter).toEqual({ rounds: 9, played: 36, refilled: 32, dropped: 36, surplus: 0, kept: 0 });
-    const tasks = await playStep(await stageOf(REFILL, numbered(6)), 1);
+    const tasks = await rolloutStep(await runOf(REFILL, numbered(6)), 1);
     expect(tasks.all).toHaveLength(6);
     expect(idsOf(tasks.kept).sort()).toEqual(['t0', 't2', 't4']);
   });
 
   it('variance: the fraction of the groups that vary most', async () => {
     const wide: Script = ({ prompt, request }) => `${Number(/\d+/.exec(prompt)?.[0]) * (Number(request.key[0]) % 2)}`;
-    const { all, kept, filter } = await playStep(
-      await stageOf(['training.filter.type=variance', 'training.filter.keep=0.5'], numbered(40), wide),
+    const { all, kept, filter } = await rolloutStep(
+      await runOf(['training.filter.type=variance', 'training.filter.keep=0.5'], numbered(40), wide),
       1,
     );
     const spread = ({ episodes }: (typeof all)[number]) => {
@@ -136,12 +137,8 @@ describe('the episodes of a step', () => {
     const garbage = (): Script => () => (said++ % 2 === 0 ? '0' : '=');
     const kept = async (score: string) =>
       (
-        await playStep(
-          await stageOf(
-            ['training.filter.type=equal-outcomes', `training.filter.score=${score}`],
-            undefined,
-            garbage(),
-          ),
+        await rolloutStep(
+          await runOf(['training.filter.type=equal-outcomes', `training.filter.score=${score}`], undefined, garbage()),
           1,
         )
       ).kept.length;
@@ -151,10 +148,10 @@ describe('the episodes of a step', () => {
 
 describe('a filtered run', () => {
   it('learns from the kept groups alone, divides by their tokens, and tells about all', async () => {
-    const { session, run, submitted } = await fakeSession(root, recipe(REFILL), script());
-    await trainTeam(session);
-    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
-    const episodes = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    const { run, progress, log, submitted } = await fakeRun(root, recipe(REFILL), script());
+    await trainTeam(run, progress, log);
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    const episodes = await readEpisodes(nodeFiles, log.stepEpisodesPath(1));
     const { played = 0, kept } = step?.filter ?? {};
     expect([played * 4, kept]).toEqual([episodes.length, 4]);
     expect(step?.agents.teller?.turns).toBe(played * 4);
@@ -167,10 +164,14 @@ describe('a filtered run', () => {
   });
 
   it('survives a step in which every group is dropped, without an update', async () => {
-    const { session, run, steps } = await fakeSession(root, recipe(['training.filter.type=equal-outcomes']), () => '1');
-    await trainTeam(session);
+    const { run, progress, log, steps } = await fakeRun(
+      root,
+      recipe(['training.filter.type=equal-outcomes']),
+      () => '1',
+    );
+    await trainTeam(run, progress, log);
     expect(steps).toEqual([]);
-    expect((await run.events()).filter(({ type }) => type === 'step')).toMatchObject([
+    expect((await log.events()).filter(({ type }) => type === 'step')).toMatchObject([
       { filter: { kept: 0, dropped: 4 }, reward: { mean: 1 }, agents: { teller: { turns: 16, maxAbsAdvantage: 0 } } },
     ]);
   });
@@ -186,13 +187,13 @@ describe('a filtered run', () => {
     const checkpoint = await run.latestCheckpoint();
     expect(checkpoint?.step).toBe(2);
     await run.rewind(checkpoint);
-    await executeRun(filtered, run, { threads: 1, checkpoint });
+    await executeRun(filtered, run, nodeHost({ threads: 1 }), { checkpoint });
     expect(await eventsOf(run)).toEqual(events);
     expect(await filesOf(run)).toEqual(files);
   });
 
   it('needs groups', async () => {
-    await expect(stageOf([...REFILL, 'training.groupSize=1'])).rejects.toThrow(
+    await expect(runOf([...REFILL, 'training.groupSize=1'])).rejects.toThrow(
       'training.filter: compares the episodes of a group: expected training.groupSize to be at least 2',
     );
   });
@@ -200,14 +201,14 @@ describe('a filtered run', () => {
 
 describe('greedy baselines', () => {
   it('one episode a task at temperature 0, told from the others, not learnt from', async () => {
-    const { session, run, submitted } = await fakeSession(root, recipe(['advantage.type=remax']), script());
-    const { kept, greedy } = await playStep(session, 1);
+    const { run, progress, log, submitted } = await fakeRun(root, recipe(['advantage.type=remax']), script());
+    const { kept, greedy } = await rolloutStep(run, 1);
     expect(idsOf(greedy)).toEqual(idsOf(kept));
     expect(greedy.flatMap(({ turns }) => turns.map(({ temperature, text }) => [temperature, text]))).toEqual(
       new Array(4).fill([0, '3']),
     );
-    await trainTeam(session);
-    const step = (await run.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    await trainTeam(run, progress, log);
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
     expect(step?.baseline).toEqual({ episodes: 4, reward: 3, failed: 0 });
     expect(step?.agents.teller?.turns).toBe(16);
     expect(step?.tokens.sampled).toBe(2 * (16 + 4)); // a digit and the stop token each
@@ -231,8 +232,8 @@ describe('greedy baselines', () => {
     ];
     const turns = [turn('solver'), turn('critic'), turn('judge')];
     const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns }] }];
-    const found = baselines(groups as never, greedy as never);
-    expect(turns.map((one) => found.get(one as never)?.baseline)).toEqual([(0.75 + 2) / 2, 0.5, 1]);
-    expect(baselines(groups as never, []).size).toBe(0);
+    const baselines = greedyBaselines({ kept: groups, greedy } as never);
+    expect(turns.map((one) => baselines.get(one as never))).toEqual([(0.75 + 2) / 2, 0.5, 1]);
+    expect(greedyBaselines({ kept: groups, greedy: [] } as never).size).toBe(0);
   });
 });

@@ -1,5 +1,4 @@
-/** Playing: the episodes of a step, and those among them that are learnt from. */
-
+/** The rollout of a step: its episodes, and those among them that policies learn from. */
 import { needOf } from '../../advantage/estimators/index.js';
 import { keptGroups } from '../../advantage/filter.js';
 import { type Episode, type EpisodeGroup, trainedTurns, turnReward } from '../../core/episode.js';
@@ -8,11 +7,11 @@ import { mean } from '../../core/statistics.js';
 import type { Task } from '../../core/task.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { applyFailureRule } from '../../rollout/score.js';
-import type { Stage } from '../session.js';
+import type { OpenRun } from '../run-state.js';
 import { furtherTasks, tasksOfStep } from './step-tasks.js';
 
 /** What a step played. */
-export interface Played {
+export interface StepRollout {
   /** Every group, failed episodes among them. */
   readonly all: readonly EpisodeGroup[];
   /** Every group as the rule about failed episodes leaves it. */
@@ -26,8 +25,8 @@ export interface Played {
 }
 
 /** Plays the tasks of a step; with a filter that refills, further ones until enough groups are kept or the rounds are over. */
-export async function playStep(stage: Stage, step: number): Promise<Played> {
-  const { recipe, tasks } = stage;
+export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollout> {
+  const { recipe, tasks } = run;
   const { tasksPerStep, failedEpisodes, filter } = recipe.training;
   const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
   const all: EpisodeGroup[] = [];
@@ -37,7 +36,7 @@ export async function playStep(stage: Stage, step: number): Promise<Played> {
   const further = furtherTasks(tasks.train, recipe.seed, step, next);
   let rounds = 0;
   while (next.length > 0) {
-    const round = await playTasks(stage, step, next);
+    const round = await playTasks(run, step, next);
     const fair = applyFailureRule(round, failedEpisodes);
     all.push(...round);
     scored.push(...fair);
@@ -58,20 +57,20 @@ export async function playStep(stage: Stage, step: number): Promise<Played> {
     surplus: kept.length - learnt.length,
     kept: learnt.length,
   };
-  const greedy = await playGreedy(stage, step, learnt);
+  const greedy = await playGreedy(run, step, learnt);
   return { all, scored, kept: learnt, greedy, ...(filter === undefined ? {} : { filter: counts }) };
 }
 
 /** A group of episodes for each of the tasks. */
-export function playTasks(stage: Stage, step: number, tasks: readonly Task[]): Promise<EpisodeGroup[]> {
-  const { recipe, executor, signal } = stage;
+export function playTasks(run: OpenRun, step: number, tasks: readonly Task[]): Promise<EpisodeGroup[]> {
+  const { recipe, executor } = run;
   const { groupSize } = recipe.training;
-  return executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal });
+  return executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal: run.host.signal });
 }
 
 /** One greedy episode for each group's task, where the recipe's estimator measures against one. */
-export async function playGreedy(stage: Stage, step: number, groups: readonly EpisodeGroup[]): Promise<Episode[]> {
-  const { recipe, executor, signal } = stage;
+export async function playGreedy(run: OpenRun, step: number, groups: readonly EpisodeGroup[]): Promise<Episode[]> {
+  const { recipe, executor } = run;
   if (needOf(recipe.advantage) !== 'baseline') return [];
   const played = await executor.playGroups({
     team: recipe.team,
@@ -80,7 +79,7 @@ export async function playGreedy(stage: Stage, step: number, groups: readonly Ep
     phase: 'baseline',
     step,
     sampling: { temperature: 0 },
-    signal,
+    signal: run.host.signal,
   });
   return played.flatMap(({ episodes }) => episodes);
 }

@@ -4,23 +4,22 @@ import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.
 import { mean, standardDeviation } from '../../core/statistics.js';
 import { agentHealth, groupKinds, largestAdvantage, type PlayedTurn } from '../stability/agent-health.js';
 import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
-import type { Comparison } from './advantages.js';
-import type { Played } from './rollout-step.js';
+import type { StepAdvantages } from './advantages.js';
+import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
   step: number,
-  played: Played,
-  { advantages, inflation }: Comparison,
+  { scored, greedy, filter }: StepRollout,
+  { byEpisode, inflation }: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
   phaseSeconds: Step['phaseSeconds'],
 ): Step {
-  const { scored, greedy, filter } = played;
   const episodes = scored.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) =>
-    episode.turns.map((turn, i): PlayedTurn => ({ episode, turn, advantage: advantages.get(episode)?.[i] ?? 0 })),
+    episode.turns.map((turn, i): PlayedTurn => ({ episode, turn, advantage: byEpisode.get(episode)?.[i] ?? 0 })),
   );
-  const tokens = (said: readonly Turn[]) => said.reduce((sum, { response }) => sum + response.length, 0);
+  const tokens = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
   const rewards = episodes.map(({ score }) => score.team);
   const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
   const updateOf = (agent: string) => Object.values(updates).find((update) => agent in update.agents)?.agents[agent];
@@ -38,13 +37,13 @@ export function stepEvent(
     reward: { mean: mean(rewards), std: standardDeviation(rewards) },
     agents: Object.fromEntries(
       agents.map((agent) => {
-        const own = turns.filter(({ turn }) => turn.agent === agent);
+        const ofAgent = turns.filter(({ turn }) => turn.agent === agent);
         // Without a group whose scores differ there is nothing to inflate.
         const factors = {
           predicted: inflation[agent] ?? 1,
           ...(agent in measured ? { measured: measured[agent] } : {}),
         };
-        return [agent, agentStep(own, factors, updateOf(agent))];
+        return [agent, agentStep(ofAgent, factors, updateOf(agent))];
       }),
     ),
     policies: Object.fromEntries(

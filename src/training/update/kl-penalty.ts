@@ -1,4 +1,4 @@
-/** Prices for leaving a reference: the KL of sampled tokens, its place in their rewards, and what moves its coefficient. */
+/** The KL penalty: the KL of sampled tokens from a reference, its place in rewards or in the loss, its coefficient. */
 import type { Turn } from '../../core/episode.js';
 import { mean } from '../../core/statistics.js';
 import { klPenalty } from '../../loss/kl.js';
@@ -9,12 +9,6 @@ import type { PolicyUpdate } from './update-result.js';
 
 /** The most that the KL's distance from its target may count, so that one odd step cannot move the coefficient far. */
 const MOST_ERROR = 0.2;
-
-/** What a session has of all this. */
-interface WithKl {
-  readonly recipe: Recipe;
-  readonly kl: KlCoefficients;
-}
 
 /** The coefficient of every policy with a KL: what a controller may change, and so part of a checkpoint. */
 export class KlCoefficients {
@@ -68,31 +62,66 @@ export function tokenKl(
   return klPenalty([logprobs], [referenceLogprobs], kind)[0] ?? [];
 }
 
+/** The KL of the response tokens [R] of each turn that a reference scored. */
+export function tokenKls(
+  { policies }: Recipe,
+  references: ReadonlyMap<Turn, Float32Array>,
+): ReadonlyMap<Turn, readonly number[]> {
+  const kls = new Map<Turn, readonly number[]>();
+  for (const [turn, reference] of references) {
+    const settings = policies[turn.policy]?.kl;
+    if (settings !== undefined) kls.set(turn, tokenKl(turn.logprobs, reference, settings.kind));
+  }
+  return kls;
+}
+
+/** The rewards of response tokens [R] of the policies whose KL penalty is part of the reward. */
+export function klRewards(
+  { policies }: Recipe,
+  coefficients: KlCoefficients,
+  kls: ReadonlyMap<Turn, readonly number[]>,
+): ReadonlyMap<Turn, readonly number[]> {
+  const rewards = new Map<Turn, readonly number[]>();
+  for (const [turn, kl] of kls) {
+    if (policies[turn.policy]?.kl?.in !== 'reward') continue;
+    const coefficient = coefficients.of(turn.policy);
+    rewards.set(
+      turn,
+      kl.map((token) => -coefficient * token),
+    );
+  }
+  return rewards;
+}
+
 /** The mean over turns, however long each is, of the mean over a turn's tokens. */
 export function meanKl(turns: readonly (readonly number[])[]): number {
   return mean(turns.map(mean));
 }
 
 /** The term of a policy's loss, where its KL is one. */
-export function klTerm({ recipe, kl }: WithKl, policy: string): { readonly kl?: KlTerm } {
-  const settings = recipe.policies[policy]?.kl;
-  return settings?.in === 'loss' ? { kl: { kind: settings.kind, coefficient: kl.of(policy) } } : {};
+export function klTerm({ policies }: Recipe, coefficients: KlCoefficients, policy: string): { readonly kl?: KlTerm } {
+  const settings = policies[policy]?.kl;
+  return settings?.in === 'loss' ? { kl: { kind: settings.kind, coefficient: coefficients.of(policy) } } : {};
 }
 
 /** An update with the KL of the turns behind it, after which the coefficient may change. */
 export function settleKl(
-  { recipe, kl }: WithKl,
+  coefficients: KlCoefficients,
   policy: string,
   update: PolicyUpdate,
-  tokens: ReadonlyMap<Turn, readonly number[]>,
+  turns: readonly Turn[],
+  kls: ReadonlyMap<Turn, readonly number[]>,
 ): PolicyUpdate {
-  if (recipe.policies[policy]?.kl === undefined) return update;
-  const own = [...tokens].filter(([turn]) => turn.policy === policy);
-  const klOf = (turns: typeof own) => meanKl(turns.map(([, row]) => row));
-  const agents = Object.entries(update.agents).map(([name, agent]) => {
-    return [name, { ...agent, referenceKl: klOf(own.filter(([turn]) => turn.agent === name)) }] as const;
+  const rows = turns.flatMap((turn) => {
+    const kl = kls.get(turn);
+    return kl === undefined ? [] : [{ agent: turn.agent, kl }];
   });
-  const [referenceKl, klCoefficient] = [klOf(own), kl.of(policy)];
-  kl.observe(policy, referenceKl, own.length);
+  if (rows.length === 0) return update;
+  const klOf = (some: typeof rows) => meanKl(some.map(({ kl }) => kl));
+  const agents = Object.entries(update.agents).map(([name, agent]) => {
+    return [name, { ...agent, referenceKl: klOf(rows.filter((row) => row.agent === name)) }] as const;
+  });
+  const [referenceKl, klCoefficient] = [klOf(rows), coefficients.of(policy)];
+  coefficients.observe(policy, referenceKl, rows.length);
   return { ...update, referenceKl, klCoefficient, agents: Object.fromEntries(agents) };
 }

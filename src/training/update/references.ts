@@ -4,13 +4,19 @@ import type { PolicySpec } from '../../contract/weights.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import type { RunDirectory } from '../../store/run-directory.js';
 import { writeDirectory } from '../../store/write-directory.js';
-import type { OpenedPolicies, Stage } from '../session.js';
+import type { OpenRun } from '../run-state.js';
+import type { TurnsByPolicy } from '../step/turns-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
-/** Where a run keeps references that cannot be made again: warm-started weights. */
-const DIRECTORY = 'references';
+/** The directory in which a run keeps references that cannot be made again: warm-started weights. */
+export const REFERENCES = 'references';
+
+/** Where warm-started references lie: a run that begins writes them, one that goes on reads them. */
+export interface ReferenceStore {
+  readonly directory: string;
+  readonly mode: 'write' | 'read';
+}
 
 /** A reference as the backend knows it. Policies have no spaces in their names, so it cannot be mistaken for one. */
 interface Reference {
@@ -37,51 +43,50 @@ export function referenceOf(recipe: Recipe, policy: string): string | undefined 
   return `reference of ${alike ?? policy}`;
 }
 
-function referencesOf(recipe: Recipe, specs: OpenedPolicies['specs']): Reference[] {
-  const found = new Map<string, Reference>();
+function referencesOf({ recipe, models }: OpenRun): Reference[] {
+  const references = new Map<string, Reference>();
   for (const [policy, { kl }] of Object.entries(recipe.policies)) {
     const name = referenceOf(recipe, policy);
-    if (name === undefined || kl === undefined || kl.reference.type === 'policy' || found.has(name)) continue;
+    if (name === undefined || kl === undefined || kl.reference.type === 'policy' || references.has(name)) continue;
     const given = kl.reference.type === 'checkpoint';
     const spec: PolicySpec =
       kl.reference.type === 'checkpoint'
         ? { type: 'directory', directory: kl.reference.path }
-        : (specs[policy] as PolicySpec);
+        : (models[policy]?.spec as PolicySpec);
     const copied = !given && recipe.warmStart !== undefined;
     const asItIs = !copied && spec.type === 'directory';
-    found.set(name, { name, policy, spec: asItIs ? { type: 'frozen', base: spec } : spec, copied });
+    references.set(name, { name, policy, spec: asItIs ? { type: 'frozen', base: spec } : spec, copied });
   }
-  return [...found.values()];
+  return [...references.values()];
 }
 
 /**
  * Creates the recipe's references in the backend, frozen. First weights, an untrained adapter's among them, are made again
- * whenever a run goes on; those of a warm start are copied from the policies, and kept with the run.
- * @param resumed Whether the run goes on from a checkpoint
+ * whenever a run goes on; those of a warm start are copied from the policies, and kept in the store where there is one.
  * @throws CheckpointError when one cannot be read; RecipeError when it has another vocabulary than its policy
  */
-export async function openReferences(
-  { recipe, backend, files, policies, specs }: Stage & OpenedPolicies,
-  run: Pick<RunDirectory, 'path'>,
-  { resumed }: { readonly resumed: boolean },
-): Promise<void> {
-  const sizes = new Map(Object.entries(policies).map(([name, { tokenizer }]) => [name, tokenizer.vocabSize]));
-  for (const { name, policy, spec, copied } of referencesOf(recipe, specs)) {
+export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<void> {
+  const { recipe, backend, models } = run;
+  const { files } = run.host;
+  const sizes = new Map(Object.entries(models).map(([name, { info }]) => [name, info.tokenizer.vocabSize]));
+  for (const { name, policy, spec, copied } of referencesOf(run)) {
     sizes.set(name, (await backend.createPolicy(name, spec)).tokenizer.vocabSize);
     if (!copied) continue;
-    const parent = join(run.path, DIRECTORY);
-    if (!resumed) {
-      await backend.copyWeights(policy, name);
-      await files.makeDirectory(parent);
-      await files.remove(join(parent, policy)); // of an attempt that did not come to a checkpoint
-      await writeDirectory(files, parent, policy, (directory) => backend.save(name, directory, { optimizer: false }));
-    } else await backend.load(name, join(parent, policy), { optimizer: false });
+    if (store?.mode === 'read') {
+      await backend.load(name, join(store.directory, policy), { optimizer: false });
+      continue;
+    }
+    await backend.copyWeights(policy, name);
+    if (store === undefined) continue;
+    await files.makeDirectory(store.directory);
+    await files.remove(join(store.directory, policy)); // left by an attempt that did not come to a checkpoint
+    await writeDirectory(files, store.directory, policy, (place) => backend.save(name, place, { optimizer: false }));
   }
   for (const policy of Object.keys(recipe.policies)) {
-    const [own, other] = [sizes.get(policy), sizes.get(referenceOf(recipe, policy) ?? policy)];
-    if (own !== other)
+    const [size, other] = [sizes.get(policy), sizes.get(referenceOf(recipe, policy) ?? policy)];
+    if (size !== other)
       throw new RecipeError(
-        `has a vocabulary of ${other} tokens, the policy one of ${own}: expected the same tokenizer`,
+        `has a vocabulary of ${other} tokens, the policy one of ${size}: expected the same tokenizer`,
         `policies.${policy}.kl.reference`,
       );
   }
@@ -89,15 +94,14 @@ export async function openReferences(
 
 /** Log-probs of each turn's response [R] under what its policy is held near; turns of policies without a KL are missing. */
 export async function referenceLogprobs(
-  { recipe, backend }: Pick<Stage, 'recipe' | 'backend'>,
-  turns: readonly Turn[],
-): Promise<Map<Turn, Float32Array>> {
+  { recipe, backend }: OpenRun,
+  turns: TurnsByPolicy,
+): Promise<ReadonlyMap<Turn, Float32Array>> {
   const scored = await Promise.all(
-    Object.keys(recipe.policies).map((policy) => {
+    Array.from(turns, ([policy, ofPolicy]) => {
       const reference = referenceOf(recipe, policy);
-      const own = turns.filter((turn) => turn.policy === policy);
-      if (reference === undefined || own.length === 0) return new Map<Turn, Float32Array>();
-      return scoreTurns(own, (samples) => backend.forward(reference, samples));
+      if (reference === undefined || ofPolicy.length === 0) return new Map<Turn, Float32Array>();
+      return scoreTurns(ofPolicy, (samples) => backend.forward(reference, samples));
     }),
   );
   return new Map(scored.flatMap((each) => [...each]));

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fakeSession } from '../../../test/support/fake-session.js';
+import { fakeRun } from '../../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
 import { trainTeam } from '../train.js';
 
@@ -12,7 +12,7 @@ it('publishes a policy that is updated while others still are', async () => {
     release = resolve;
   });
   const recipe = tinyRecipe({}, ['training.steps=1', 'evaluation.tasks=1']);
-  const { session } = await fakeSession(root, recipe, ({ index }) => String(index % 10), {
+  const { run, progress, log } = await fakeRun(root, recipe, ({ index }) => String(index % 10), {
     async optimStep(policy) {
       if (policy === 'solver') await verifierIsOut; // for ever, were it to wait for the solver
       return { gradientNorm: 1, applied: true };
@@ -23,6 +23,6 @@ it('publishes a policy that is updated while others still are', async () => {
       return { version: 1 };
     },
   });
-  await trainTeam(session);
+  await trainTeam(run, progress, log);
   expect(published).toEqual(['verifier', 'solver']);
 });

@@ -1,11 +1,12 @@
-/** Updating: each policy learns from the turns of the agents that it speaks for. */
+/** The update of a step: each policy learns from the turns of the agents that it speaks for. */
 import type { ForwardBackwardResult } from '../../contract/backend.js';
 import type { OptimStepResult } from '../../contract/optimizer.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
-import type { Session } from '../session.js';
-import type { Comparison } from '../step/advantages.js';
-import type { Appraisal } from '../step/turn-scores.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { OpenRun, Progress } from '../run-state.js';
+import type { StepAdvantages, TurnAdvantage } from '../step/advantages.js';
+import type { TurnScores } from '../step/turn-scores.js';
 import { stepsAhead, updateCritic } from './critics.js';
 import { klTerm, settleKl } from './kl-penalty.js';
 import { learningRateAt } from './learning-rate.js';
@@ -14,31 +15,34 @@ import { objectiveOptions, withProximal } from './policy-objective.js';
 import { trainingSample } from './training-samples.js';
 import { type AgentUpdate, LOSS_TERMS, type PolicyUpdate, type Updates } from './update-result.js';
 
-/** Of a policy whose critic learns first. */
+/** The update of a policy that still waits for its critic. */
 const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, applied: true, agents: {} };
 
 /** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
 export async function updatePolicies(
-  session: Session,
+  run: OpenRun,
+  progress: Progress,
   step: number,
-  { turns }: Comparison,
-  appraisal: Appraisal,
+  scores: TurnScores,
+  advantages: StepAdvantages,
 ): Promise<Updates> {
   const updates = await Promise.all(
-    Object.keys(session.recipe.policies).map(async (policy) => {
-      const own = turns.filter(({ turn }) => turn.policy === policy);
-      if (own.length === 0) return [];
-      const critic = await updateCritic(session, step, policy, own, appraisal.values);
+    Array.from(scores.turns, async ([policy, turns]) => {
+      if (turns.length === 0) return [];
+      const learnt = turns.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage);
+      const critic = await updateCritic(run, step, policy, learnt, scores.values);
       if (critic !== undefined && !Number.isFinite(critic.gradientNorm)) {
         const message = `step ${step}: a gradient of the critic of '${policy}' was not a number; that update was not made`;
-        session.run.emit({ type: 'warning', code: 'critic', message });
+        run.host.warn('critic', message);
       }
       const learn = async () => {
-        if (step <= stepsAhead(session.recipe, policy)) return NOTHING_LEARNT;
-        const samples = own.map(({ turn, advantage }) =>
-          trainingSample(turn, advantage, appraisal.referenceLogprobs.get(turn)),
+        if (step <= stepsAhead(run.recipe, policy)) return NOTHING_LEARNT;
+        const inLoss = run.recipe.policies[policy]?.kl?.in === 'loss';
+        const samples = learnt.map(({ turn, advantage }) =>
+          trainingSample(turn, advantage, inLoss ? scores.referenceLogprobs.get(turn) : undefined),
         );
-        return settleKl(session, policy, await updatePolicy(session, step, policy, samples), appraisal.kl);
+        const update = await updatePolicy(run, progress, step, policy, samples);
+        return settleKl(progress.kl, policy, update, turns, scores.kl);
       };
       const update = await learn();
       return [[policy, critic === undefined ? update : { ...update, critic }] as const];
@@ -48,12 +52,12 @@ export async function updatePolicies(
 }
 
 async function updatePolicy(
-  session: Session,
+  { recipe, backend }: OpenRun,
+  { watch, kl }: Progress,
   step: number,
   policy: string,
   played: readonly TrainingSample[],
 ): Promise<PolicyUpdate> {
-  const { recipe, backend, watch } = session;
   const samples = await withProximal(recipe, backend, policy, played);
   const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches } = recipe.policies[policy] as PolicySettings;
   const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
@@ -67,7 +71,7 @@ async function updatePolicy(
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
       const update = ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1;
       learningRate = learningRateAt(rates, update, total);
-      const options = { ...objectiveOptions(recipe, policy, batch), ...klTerm(session, policy) };
+      const options = { ...objectiveOptions(recipe, policy, batch), ...klTerm(recipe, kl, policy) };
       const agents = [...new Set(batch.map(({ agent }) => agent))];
       // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
       const submitted = agents.map((agent) =>
@@ -82,13 +86,13 @@ async function updatePolicy(
         clipNorm,
         ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
       });
-      const [results, taken] = await Promise.all([Promise.all(submitted), stepped]);
+      const [results, optimStep] = await Promise.all([Promise.all(submitted), stepped]);
       parts.push(...results.map((result, k) => ({ agent: agents[k] as string, result })));
-      steps.push(taken);
+      steps.push(optimStep);
     }
   }
   await backend.publish(policy);
-  await session.backend.sync(policy);
+  await backend.sync(policy);
   const names = [...new Set(parts.map(({ agent }) => agent))];
   const agents = names.map((name) => {
     const update = averaged(parts.filter(({ agent }) => agent === name).map(({ result }) => result));
@@ -104,7 +108,7 @@ async function updatePolicy(
   };
 }
 
-type PolicySettings = Session['recipe']['policies'][string];
+type PolicySettings = Recipe['policies'][string];
 
 function averaged(results: readonly ForwardBackwardResult[]): AgentUpdate {
   const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));

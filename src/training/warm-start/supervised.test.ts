@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { fakeSession } from '../../../test/support/fake-session.js';
+import { fakeRun } from '../../../test/support/fake-run.js';
 import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { TrainBackend } from '../../contract/backend.js';
 import type { OptimStepSettings } from '../../contract/optimizer.js';
-import type { PolicyInfo } from '../../contract/weights.js';
 import type { Warmup } from '../../core/events.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -14,24 +13,22 @@ const root = temporaryRoot();
 
 const settingsOf = ({ warmStart }: Recipe) => warmStart as WarmStartSettings;
 
-/** A stage that learns nothing, and what it was asked to do. */
-async function fakeStage(recipe: Recipe, changes: Partial<TrainBackend> = {}) {
+/** A run that learns nothing, and what its backend was called for. */
+async function fakeRunOf(recipe: Recipe, changes: Partial<TrainBackend> = {}) {
   const done: string[] = [];
-  const { session, run, submitted, steps, tokenizer } = await fakeSession(root, recipe, () => '', {
+  const fake = await fakeRun(root, recipe, () => '', {
     copyWeights: async (from, to) => void done.push(`copy ${from} to ${to}`),
     resetOptimizer: async (policy) => void done.push(`reset ${policy}`),
     load: async (policy) => void done.push(`load ${policy}`),
     ...changes,
   });
-  const policies = Object.fromEntries(
-    Object.keys(recipe.policies).map((policy) => [policy, { tokenizer } as unknown as PolicyInfo]),
-  );
-  const hardware = { kernels: 'none', isa: 'none' };
-  return { stage: { ...session, policies, hardware, specs: {}, warnings: [] }, run, submitted, steps, tokenizer, done };
+  const notices: string[] = [];
+  const host = { ...fake.run.host, notify: (notice: string) => void notices.push(notice) };
+  return { ...fake, run: { ...fake.run, host }, done, notices };
 }
 
 /** The optimiser's steps that change weights. */
-const learning = (steps: Awaited<ReturnType<typeof fakeStage>>['steps']) =>
+const learning = (steps: Awaited<ReturnType<typeof fakeRunOf>>['steps']) =>
   steps.filter(({ settings }) => settings.optimizer.learningRate > 0);
 
 const agentsOf = (samples: readonly TrainingSample[]) => [...new Set(samples.map(({ agent }) => agent))].sort();
@@ -39,9 +36,9 @@ const agentsOf = (samples: readonly TrainingSample[]) => [...new Set(samples.map
 describe('the warm start', () => {
   it('of a base learns from the traces of all agents and is copied into every policy', async () => {
     const recipe = tinyRecipe();
-    const { stage, submitted, steps, done } = await fakeStage(recipe);
+    const { run, submitted, steps, done } = await fakeRunOf(recipe);
     const events: Warmup[] = [];
-    await trainWarmStart(stage, settingsOf(recipe), (event) => events.push(event));
+    await trainWarmStart(run, settingsOf(recipe), (event) => events.push(event));
     expect(submitted).toHaveLength(12);
     expect(new Set([...submitted, ...steps].map(({ policy }) => policy))).toEqual(new Set(['solver']));
     expect(agentsOf(submitted.flatMap(({ samples }) => samples))).toEqual(['solver', 'verifier']);
@@ -51,8 +48,8 @@ describe('the warm start', () => {
 
   it('of each policy learns from the traces of its own agents only', async () => {
     const recipe = tinyRecipe({}, ['warmStart.share=policy']);
-    const { stage, submitted, done } = await fakeStage(recipe);
-    await trainWarmStart(stage, settingsOf(recipe), () => {});
+    const { run, submitted, done } = await fakeRunOf(recipe);
+    await trainWarmStart(run, settingsOf(recipe), () => {});
     for (const policy of ['solver', 'verifier']) {
       const own = submitted.filter((call) => call.policy === policy);
       expect(own).toHaveLength(12);
@@ -64,8 +61,8 @@ describe('the warm start', () => {
 
   it('learns the demonstrated responses with their stop token, after the prompts that episodes have', async () => {
     const recipe = tinyRecipe({}, ['warmStart.batch=40', 'warmStart.steps=1']);
-    const { stage, submitted, tokenizer } = await fakeStage(recipe);
-    await trainWarmStart(stage, settingsOf(recipe), () => {});
+    const { run, submitted, tokenizer } = await fakeRunOf(recipe);
+    await trainWarmStart(run, settingsOf(recipe), () => {});
     const [call] = submitted;
     const texts = (call?.samples ?? []).map(({ tokens, mask, agent }) => ({
       agent,
@@ -88,8 +85,8 @@ describe('the warm start', () => {
       'warmStart.learningRate=1',
       'warmStart.finalLearningRate=0.2',
     ]);
-    const { stage, steps } = await fakeStage(recipe);
-    await trainWarmStart(stage, settingsOf(recipe), () => {});
+    const { run, steps } = await fakeRunOf(recipe);
+    await trainWarmStart(run, settingsOf(recipe), () => {});
     const rates = steps.map(({ settings }: { settings: OptimStepSettings }) => settings.optimizer.learningRate);
     expect(rates[0]).toBeCloseTo(0.25, 12);
     expect(rates[3]).toBeCloseTo(0.2 + 0.4 * (1 + Math.cos((Math.PI * 3) / 40)), 12);
@@ -120,7 +117,7 @@ describe('a cached warm start', () => {
   it('is found by what decides it and by nothing else', async () => {
     const hash = async (overrides: readonly string[], changes = {}) => {
       const recipe = tinyRecipe(changes, overrides);
-      return warmStartHash((await fakeStage(recipe)).stage, settingsOf(recipe), []);
+      return warmStartHash((await fakeRunOf(recipe)).run, settingsOf(recipe), []);
     };
     const usual = await hash([]);
     for (const same of [
@@ -148,35 +145,34 @@ describe('a cached warm start', () => {
 
   it('is made anew by an engine that computes other numbers', async () => {
     const recipe = tinyRecipe();
-    const { stage } = await fakeStage(recipe);
-    const hash = (...numbers: number[]) => warmStartHash(stage, settingsOf(recipe), numbers);
+    const { run } = await fakeRunOf(recipe);
+    const hash = (...numbers: number[]) => warmStartHash(run, settingsOf(recipe), numbers);
     expect(hash(-0.5, 1)).toBe(hash(-0.5, 1));
     expect(hash(-0.5, 1)).not.toBe(hash(-0.5, 1 + 1e-7));
   });
 
   it('is taken with its events, and said to be', async () => {
     const recipe = tinyRecipe({}, ['warmStart.seed=77']);
-    const notices: string[] = [];
-    const first = await fakeStage(recipe);
-    await warmStart(first.stage, first.run, settingsOf(recipe), (notice) => notices.push(notice));
-    expect(notices).toEqual([]);
-    const second = await fakeStage(recipe);
-    await warmStart(second.stage, second.run, settingsOf(recipe), (notice) => notices.push(notice));
-    expect(notices).toEqual([expect.stringMatching(/^Warm start taken from the cache .*neither --seed nor/)]);
+    const first = await fakeRunOf(recipe);
+    await warmStart(first.run, first.log, settingsOf(recipe));
+    expect(first.notices).toEqual([]);
+    const second = await fakeRunOf(recipe);
+    await warmStart(second.run, second.log, settingsOf(recipe));
+    expect(second.notices).toEqual([expect.stringMatching(/^Warm start taken from the cache .*neither --seed nor/)]);
     expect(learning(second.steps)).toHaveLength(0);
     expect(second.done.slice(-2)).toEqual(['load solver', 'load verifier']);
-    expect(await second.run.events()).toEqual(await first.run.events());
+    expect(await second.log.events()).toEqual(await first.log.events());
   });
 
   it('that cannot be written costs no run', async () => {
     const recipe = tinyRecipe({}, ['warmStart.seed=78']);
-    const notices: string[] = [];
-    const { stage, run, steps } = await fakeStage(recipe, { save: () => Promise.reject(new Error('disk full')) });
-    await warmStart(stage, run, settingsOf(recipe), (notice) => notices.push(notice));
+    const full = { save: () => Promise.reject(new Error('disk full')) };
+    const { run, log, steps, notices } = await fakeRunOf(recipe, full);
+    await warmStart(run, log, settingsOf(recipe));
     expect(notices).toEqual(['The warm start could not be cached (disk full).']);
     expect(learning(steps)).toHaveLength(12);
-    const again = await fakeStage(recipe);
-    await warmStart(again.stage, again.run, settingsOf(recipe), () => {});
+    const again = await fakeRunOf(recipe);
+    await warmStart(again.run, again.log, settingsOf(recipe));
     expect(learning(again.steps)).toHaveLength(12);
   });
 });

@@ -5,10 +5,10 @@ import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
 import type { Split, Trace } from '../../core/task.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { type Speaker, warmPolicies } from '../../recipe/assignment.js';
+import type { Speaker } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
-import type { OpenedPolicies, Stage } from '../session.js';
+import type { Backend, OpenModel, OpenRun } from '../run-state.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
 const REPORT_EVERY = 50;
@@ -27,33 +27,33 @@ interface Learner {
 }
 
 /**
- * Trains the policies of a stage on traces. With `share: 'base'` one base learns from all traces and is copied into every
+ * Trains the policies of a run on traces. With `share: 'base'` one base learns from all traces and is copied into every
  * policy; otherwise each policy learns from the traces of its own agents.
  */
 export async function trainWarmStart(
-  stage: Stage & OpenedPolicies,
+  run: OpenRun,
   settings: WarmStartSettings,
   emit: (event: Warmup) => void,
 ): Promise<void> {
-  const { recipe, backend } = stage;
-  const learners = warmPolicies(recipe);
-  const learner = (policy: string, own: readonly string[]): Learner => ({
+  const { recipe, backend } = run;
+  const learners = run.assignment.warmStarted;
+  const learner = (policy: string, agents: readonly string[]): Learner => ({
     policy,
-    agents: own,
-    tokenizer: (stage.policies[policy] as OpenedPolicies['policies'][string]).tokenizer,
+    agents,
+    tokenizer: (run.models[policy] as OpenModel).info.tokenizer,
   });
   if (settings.share === 'policy') {
-    for (const { name, agents } of learners) await learn(stage, settings, learner(name, agents), name, emit);
+    for (const { name, agents } of learners) await learn(run, settings, learner(name, agents), name, emit);
   } else {
     const [base, ...others] = learners as [Speaker, ...Speaker[]];
-    await learn(stage, settings, learner(base.name, Object.keys(recipe.agents)), 'base', emit);
+    await learn(run, settings, learner(base.name, Object.keys(recipe.agents)), 'base', emit);
     for (const other of others) await backend.copyWeights(base.name, other.name);
   }
   for (const { name } of learners) await backend.resetOptimizer(name);
 }
 
 async function learn(
-  { recipe, backend, clock, signal }: Stage,
+  { recipe, backend, host: { clock, signal } }: OpenRun,
   settings: WarmStartSettings,
   learner: Learner,
   name: string,
@@ -139,11 +139,7 @@ function traceSample(recipe: Recipe, { agent, messages, response }: Trace, token
 const writtenTokens = (samples: readonly TrainingSample[]) =>
   samples.reduce((sum, { mask }) => sum + mask.reduce((n, written) => n + written, 0), 0);
 
-async function crossEntropy(
-  backend: Stage['backend'],
-  policy: string,
-  samples: readonly TrainingSample[],
-): Promise<number> {
+async function crossEntropy(backend: Backend, policy: string, samples: readonly TrainingSample[]): Promise<number> {
   const rows = await backend.forward(policy, samples);
   let sum = 0;
   for (const row of rows) for (const logprob of row) sum -= logprob;

@@ -3,7 +3,7 @@ import { TinkerBackend } from '../../../src/backends/tinker/tinker-backend.js';
 import type { TinkerSpec } from '../../../src/backends/tinker/tinker-spec.js';
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
 import type { PolicySpec } from '../../../src/contract/weights.js';
-import { nodeFiles } from '../../../src/platform/node-files.js';
+import { nodeHost } from '../../../src/platform/node-host.js';
 import type { FakeOptions } from './options.js';
 import { TinkerFake } from './server.js';
 
@@ -31,10 +31,8 @@ export async function openOnFake(options: FakeOptions, spec: Partial<TinkerSpec>
         ...spec,
       },
       {
-        files: nodeFiles,
+        host: nodeHost({ warn: (_, message) => void warnings.push(message) }),
         policies: [adapterOn(options.directory)],
-        onProgress: () => {},
-        onWarning: (_, message) => void warnings.push(message),
         environment: {},
         timing: { request: 1, backOff: 0.005, retries: 6, heartbeat: 0.2 },
       },

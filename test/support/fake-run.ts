@@ -1,19 +1,18 @@
 import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
 import type { TrainBackend } from '../../src/contract/backend.js';
 import type { OptimStepSettings } from '../../src/contract/optimizer.js';
-import { systemClock } from '../../src/core/clock.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { allModels } from '../../src/recipe/assignment.js';
+import { nodeHost } from '../../src/platform/node-host.js';
+import { assignmentOf } from '../../src/recipe/assignment.js';
 import type { Recipe } from '../../src/recipe/recipe.js';
 import { inProcessExecutor } from '../../src/rollout/executor.js';
-import { agentSettings, prepareTasks } from '../../src/run/open-run.js';
+import { agentSettings, firstWeights, prepareTasks } from '../../src/run/open-run.js';
 import { scriptedContext } from '../../src/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
-import { firstPosition } from '../../src/training/checkpoint.js';
-import type { Session } from '../../src/training/session.js';
+import { firstProgress } from '../../src/training/checkpoint.js';
+import type { Backend, OpenRun, Progress } from '../../src/training/run-state.js';
 import { createRun } from './tiny-run.js';
 
 interface Submitted {
@@ -23,18 +22,18 @@ interface Submitted {
 }
 
 /**
- * A session whose policies say what the script says and learn nothing: what is submitted to them is kept. The log-probs of
+ * A run whose policies say what the script says and learn nothing: what is submitted to them is kept. The log-probs of
  * request n are -n, -n - 1/8, -n - 2/8 ..., so that each can be told from all others. Norms are 1.
  */
-export async function fakeSession(root: string, recipe: Recipe, script: Script, changes: Partial<TrainBackend> = {}) {
+export async function fakeRun(root: string, recipe: Recipe, script: Script, changes: Partial<TrainBackend> = {}) {
   const models = Object.values(recipe.policies).map(({ model }) => model);
   const model = models[0];
-  if (model?.type !== 'tiny-decoder') throw new Error('a fake session needs tiny decoders');
+  if (model?.type !== 'tiny-decoder') throw new Error('a fake run needs tiny decoders');
   const tokenizer = createTokenizer(model.tokenizer);
   const sampler = scriptedSampler(script, tokenizer);
   const submitted: Submitted[] = [];
   const steps: { readonly policy: string; readonly settings: OptimStepSettings }[] = [];
-  const backend: Session['backend'] = {
+  const backend: Backend = {
     ...sampler,
     async generate(request, signal) {
       const n = sampler.calls.length + 1;
@@ -68,24 +67,31 @@ export async function fakeSession(root: string, recipe: Recipe, script: Script, 
     dispose: async () => {},
     ...changes,
   };
-  const run = await createRun(root, recipe);
+  const log = await createRun(root, recipe);
+  const assignment = assignmentOf(recipe);
   const context = scriptedContext(recipe.team, backend, {
-    agents: agentSettings(recipe),
-    policies: Object.fromEntries(allModels(recipe).map(({ name }) => [name, { tokenizer, context: model.context }])),
+    agents: agentSettings(recipe, assignment),
+    policies: Object.fromEntries(assignment.models.map(({ name }) => [name, { tokenizer, context: model.context }])),
     seed: recipe.seed,
   });
-  const session: Session = {
+  const info = { tokenizer, context: model.context };
+  const run: OpenRun = {
     recipe,
+    assignment,
     tasks: await prepareTasks(recipe),
     backend,
+    hardware: { kernels: 'none', isa: 'none' },
+    models: Object.fromEntries(
+      assignment.models.map(({ name, model }, index) => [
+        name,
+        { info, spec: firstWeights(recipe, model, index, undefined) },
+      ]),
+    ),
     executor: inProcessExecutor(context),
     commits: {},
-    files: nodeFiles,
-    clock: systemClock,
-    signal: new AbortController().signal,
-    run,
-    ...firstPosition(recipe),
-    evaluated: 0,
+    warnings: [],
+    host: nodeHost({ warn: (code, message) => void log.emit({ type: 'warning', code, message }) }),
   };
-  return { session, run, submitted, steps, tokenizer };
+  const progress: Progress = { ...firstProgress(recipe), evaluated: 0 };
+  return { run, progress, log, submitted, steps, tokenizer };
 }

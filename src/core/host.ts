@@ -1,0 +1,16 @@
+import type { Clock } from './clock.js';
+import type { Files } from './files.js';
+
+/** The machine and the program around a piece of work. It is made once and passed on unchanged. */
+export interface Host {
+  /** Threads of the engine's kernels, at least 1. */
+  readonly threads: number;
+  readonly files: Files;
+  readonly clock: Clock;
+  /** Fires when the work is to stop. */
+  readonly signal: AbortSignal;
+  /** Receives what takes long and what a person should know; no event log keeps it. */
+  readonly notify: (message: string) => void;
+  /** Receives what went wrong and was put right; an event log keeps it where there is one. */
+  readonly warn: (code: string, message: string) => void;
+}

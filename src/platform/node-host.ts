@@ -1,0 +1,27 @@
+import { availableParallelism } from 'node:os';
+import { systemClock } from '../core/clock.js';
+import { ArgumentError } from '../core/errors.js';
+import type { Host } from '../core/host.js';
+import { nodeFiles } from './node-files.js';
+
+/** The parts of a host that a caller may choose. */
+export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
+
+/**
+ * This process as a host: one thread a core, the system's files and clock, a signal that never fires. Notices go nowhere and
+ * warnings become notices unless the caller says otherwise.
+ * @throws ArgumentError when there is not at least one thread
+ */
+export function nodeHost({ threads = availableParallelism(), ...options }: HostOptions = {}): Host {
+  if (!Number.isInteger(threads) || threads < 1)
+    throw new ArgumentError(`threads: expected at least 1, got ${threads}`);
+  const { notify = () => {} } = options;
+  return {
+    threads,
+    files: options.files ?? nodeFiles,
+    clock: options.clock ?? systemClock,
+    signal: options.signal ?? new AbortController().signal,
+    notify,
+    warn: options.warn ?? ((_, message) => notify(message)),
+  };
+}
