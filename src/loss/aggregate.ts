@@ -1,5 +1,5 @@
 import { ArgumentError } from '../core/errors.js';
-import type { Aggregation } from './loss-spec.js';
+import type { Aggregation } from './loss-settings.js';
 
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;

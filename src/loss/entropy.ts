@@ -1,6 +1,6 @@
 import { ArgumentError } from '../core/errors.js';
 import { aggregateLoss, aggregationWeights, assertSameShape, type Row } from './aggregate.js';
-import type { Aggregation } from './loss-spec.js';
+import type { Aggregation } from './loss-settings.js';
 
 export interface EntropyResult {
   /** The aggregated entropy, nats. Subtract `coefficient · loss` from a policy loss to reward it. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { correctionWeights } from './importance-correction.js';
-import type { ImportanceCorrection, LossSpec } from './loss-spec.js';
+import type { ImportanceCorrection } from './loss-settings.js';
+import type { LossSpec } from './loss-spec.js';
 import { policyLoss } from './policy-loss.js';
 
 const row = { behaviourLogprobs: [-9, -1, -1, -1], mask: [0, 1, 1, 1] };

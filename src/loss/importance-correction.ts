@@ -7,7 +7,7 @@
  */
 import { ArgumentError } from '../core/errors.js';
 import type { Row } from './aggregate.js';
-import type { ImportanceCorrection } from './loss-spec.js';
+import type { ImportanceCorrection } from './loss-settings.js';
 
 export interface CorrectionWeights {
   readonly weights: Float64Array; // [T], 0 where masked

@@ -1,6 +1,14 @@
 import { ArgumentError } from '../core/errors.js';
 import { assertSameShape, type Row } from './aggregate.js';
-import type { KlKind } from './loss-spec.js';
+
+/** Estimators of KL(policy || reference) from sampled tokens; `klPenalty` has their formulas. */
+export type KlKind = 'k1' | 'k2' | 'k3' | 'abs';
+
+/** A term of the loss that holds a policy near its reference: coefficient · KL, aggregated as the policy loss is. */
+export interface KlTerm {
+  readonly kind: KlKind;
+  readonly coefficient: number;
+}
 
 /** One estimator (Schulman, "Approximating KL divergence", 2020). */
 interface KlEstimator {

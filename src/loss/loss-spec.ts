@@ -1,57 +1,54 @@
-/** How token losses become one number. `norm` divides each row's sum by the width of the batch (Dr. GRPO). */
-export type Aggregation = 'token-mean' | 'seq-mean-token-sum' | 'seq-mean-token-mean' | 'seq-mean-token-sum-norm';
+/** A policy loss as recipes and programs name it, and the declaration behind the name. */
+import { z } from 'zod';
+import { ArgumentError } from '../core/errors.js';
+import type { LossDeclaration, LossDocumentation, LossKind } from './define-loss.js';
+import type { Aggregation, ImportanceCorrection } from './loss-settings.js';
+import { losses } from './losses/index.js';
 
-/**
- * A constant weight on every token's loss for samples that another policy wrote than the one the update begins with: a stale
- * version, or a sampler that rounds differently. ρ = exp(proximal log-prob - behaviour log-prob); the ratios of the loss are
- * then taken to the proximal policy.
- */
-export interface ImportanceCorrection {
-  /** The largest ρ that counts in full. */
-  readonly cap: number;
-  /** What becomes of a ρ above the cap: it counts as the cap, or its token not at all. */
-  readonly beyond: 'truncate' | 'mask';
-  /** ρ of each token, or of the whole response (the product of its tokens'). */
-  readonly level: 'token' | 'sequence';
-}
-
-interface Correctable {
-  readonly importanceCorrection?: ImportanceCorrection | undefined;
-}
-
-/** Bounds of a clipped surrogate. */
-interface ClipChoices extends Correctable {
-  readonly clip: number;
-  readonly clipLow?: number | undefined;
-  readonly clipHigh?: number | undefined;
-  /** Upper bound of the ratio's effect for negative advantages (dual clip), greater than 1. */
-  readonly dualClip?: number | undefined;
-  readonly aggregate: Aggregation;
-}
+type Declared = (typeof losses)[number];
 
 /** A policy loss, named and with its numbers; `policyLoss` computes it. */
-export type LossSpec =
-  | ({ readonly type: 'ppo-clip' } & ClipChoices)
-  /** The same with one ratio a turn. */
-  | ({ readonly type: 'turn-ppo' } & ClipChoices)
-  /** `ppo-clip` and `turn-ppo`, held back by what clipping left out. */
-  | ({ readonly type: 's-ppo' } & ClipChoices)
-  | ({ readonly type: 'st-ppo' } & ClipChoices)
-  | ({
-      readonly type: 'cispo';
-      readonly clipLow: number;
-      readonly clipHigh: number;
-      readonly aggregate: Aggregation;
-    } & Correctable)
-  | ({ readonly type: 'gspo'; readonly clipLow: number; readonly clipHigh: number } & Correctable)
-  /** Of the samples with an advantage, which is their weight. */
-  | { readonly type: 'cross-entropy'; readonly aggregate: Aggregation };
+export type LossSpec = Readonly<z.output<Declared['schema']>>;
 
-/** Estimators of KL(policy || reference) from sampled tokens; `klPenalty` has their formulas. */
-export type KlKind = 'k1' | 'k2' | 'k3' | 'abs';
+type LossType = LossSpec['type'];
 
-/** A term of the loss that holds a policy near its reference: coefficient · KL, aggregated as the policy loss is. */
-export interface KlTerm {
-  readonly kind: KlKind;
-  readonly coefficient: number;
+/** A recipe's `loss`: the settings of every loss, told apart by `type`. */
+export const lossSchema = z.discriminatedUnion('type', losses.map(({ schema }) => schema) as [Declared['schema']]);
+
+/** The names of all losses. */
+export const lossTypes: readonly LossType[] = losses.map(({ type }) => type);
+
+/** The loss of that name. @throws ArgumentError for an unknown one */
+export function lossDeclaration(type: LossType): LossDeclaration {
+  const declaration: LossDeclaration | undefined = losses.find((one) => one.type === type);
+  if (declaration !== undefined) return declaration;
+  throw new ArgumentError(`unknown loss ${JSON.stringify(type)}; there are ${lossTypes.join(', ')}`);
 }
+
+/** @throws ArgumentError for an unknown type or a number outside its range */
+export function lossKind(spec: LossSpec): LossKind {
+  const { ratio, gradientOf, dampensClipping, selects, ...declaration } = lossDeclaration(spec.type);
+  return {
+    ratio,
+    gradientOf,
+    ...(dampensClipping === undefined ? {} : { dampensClipping }),
+    ...(selects === undefined ? {} : { selects }),
+    aggregate: declaration.aggregate ?? aggregationOf(spec),
+    token: declaration.token(spec),
+    protocolLoss: declaration.protocolLoss?.(spec),
+  };
+}
+
+function aggregationOf(spec: LossSpec): Aggregation {
+  if ('aggregate' in spec) return spec.aggregate;
+  throw new ArgumentError(`loss.aggregate is missing; '${spec.type}' has no aggregation of its own`);
+}
+
+/** How the loss corrects importance; undefined where it does not. */
+export function correctionOf(spec: LossSpec): ImportanceCorrection | undefined {
+  return 'importanceCorrection' in spec ? spec.importanceCorrection : undefined;
+}
+
+/** What documents say about every loss, in order. */
+export const lossRows = (): (LossDocumentation & { readonly type: LossType })[] =>
+  losses.map(({ type, source, formula, use }) => ({ type, source, formula, use }));

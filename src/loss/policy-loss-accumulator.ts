@@ -1,23 +1,39 @@
-/** Sums of a policy loss over rows of tokens, so that a mini-batch can come row by row, identical samples as one. */
-
+/** The sum of a policy loss over the rows of a mini-batch, which come one by one, identical samples as one row. */
 import { ArgumentError } from '../core/errors.js';
 import { countTokens, type Row, rowWeight } from './aggregate.js';
 import type { LossKind, TokenOutcome } from './define-loss.js';
 import { correctionWeights } from './importance-correction.js';
-import type { ImportanceCorrection } from './loss-spec.js';
+import type { ImportanceCorrection } from './loss-settings.js';
 import type { LossMetrics } from './objective/objective-options.js';
+import { meanOverSpan, type RatioSpan, ratioSpans } from './ratio-spans.js';
 
-/** A row as the model sees it, without advantages. */
-export interface RatioRow {
-  readonly logprobs: Row; // [T]
-  readonly behaviourLogprobs: Row; // [T]
-  readonly mask: Row; // [T]
-  /** Needed where importance is corrected. */
-  readonly proximalLogprobs?: Row | undefined; // [T]
+/** A policy loss, and what divides its sum. */
+export interface NormalizedLoss {
+  readonly kind: LossKind;
+  readonly correction: ImportanceCorrection | undefined;
+  readonly normalizer: number;
 }
 
-/** A row ready to be summed. */
-interface Prepared {
+/** Advantages of samples that are identical otherwise. */
+export interface AdvantagePart {
+  readonly advantages: Row; // [T]
+  /** How many samples' advantages each entry sums up; 1 where it is not given. */
+  readonly counts?: Row; // [T]
+}
+
+/** A row that is to be added: all that is known before the current policy's log-probs are. */
+export interface LossRow {
+  readonly mask: Row; // [T]
+  readonly behaviourLogprobs: Row; // [T]
+  /** A loss that corrects importance needs them. */
+  readonly proximalLogprobs?: Row | undefined; // [T]
+  /** How many identical samples the row stands for. */
+  readonly copies: number;
+  readonly parts: readonly AdvantagePart[];
+}
+
+/** A row with the current policy's log-probs. */
+interface ScoredRow {
   readonly logprobs: Row;
   readonly behaviourLogprobs: Row;
   /** What ratios are taken to. */
@@ -30,17 +46,13 @@ interface Prepared {
   readonly beyond: number;
 }
 
-/** Tokens start <= t < end, of which `tokens` were written; those of a turn or of a sequence share a ratio. */
-interface Stretch {
-  readonly start: number;
-  readonly end: number;
-  readonly tokens: number;
-}
-
-export class LossSums {
+export class PolicyLossAccumulator {
   readonly #kind: LossKind;
   readonly #correction: ImportanceCorrection | undefined;
   readonly #normalizer: number;
+  readonly #rows: readonly LossRow[];
+  /** The mean of |ratio x advantage| that clipping leaves out, where the loss is divided by 1 + it; otherwise 0. */
+  readonly #clippingBias: number;
   readonly #outcome: TokenOutcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
   #tokens = 0;
   /** What clipping is counted in: tokens, or turns or sequences where these share a ratio. */
@@ -52,96 +64,46 @@ export class LossSums {
   #gap = 0;
   #importance = 0;
   #beyond = 0;
-  #leftOut = 0;
-  #weighed = 0;
-  loss = 0;
+  #loss = 0;
 
-  /** @throws ArgumentError when the normalizer is not a number >= 0 */
-  constructor(kind: LossKind, correction: ImportanceCorrection | undefined, normalizer: number) {
+  /**
+   * @param masks The masks of all samples, also of those without a row: what a clipping bias is the mean over
+   * @param score Gives the current policy's log-probs of all rows; called only where the loss needs them before the first row
+   * @throws ArgumentError when the normalizer is not a number >= 0, or a row lacks proximal log-probs that the loss needs
+   */
+  constructor(
+    { kind, correction, normalizer }: NormalizedLoss,
+    rows: readonly LossRow[],
+    { masks, score }: { readonly masks: readonly Row[]; readonly score: () => readonly Row[] },
+  ) {
     if (!(normalizer >= 0)) throw new ArgumentError(`the loss's normalizer must be a number >= 0, got ${normalizer}`);
     this.#kind = kind;
     this.#correction = correction;
     this.#normalizer = normalizer;
+    this.#rows = rows;
+    this.#clippingBias = kind.dampensClipping === true ? this.#measureClippingBias(masks, score()) : 0;
   }
 
-  /** Whether every row must have been surveyed before the first is added. */
-  get surveys(): boolean {
-    return this.#kind.dampensClipping === true;
-  }
-
-  /** @throws ArgumentError where importance is to be corrected and the row has no proximal log-probs */
-  prepare({ logprobs, behaviourLogprobs, proximalLogprobs, mask }: RatioRow): Prepared {
-    const row = { logprobs, behaviourLogprobs, mask, tokens: countTokens(mask) };
-    if (this.#correction === undefined)
-      return { ...row, oldLogprobs: behaviourLogprobs, weights: undefined, beyond: 0 };
-    if (proximalLogprobs === undefined) throw new ArgumentError('loss.importanceCorrection needs proximalLogprobs');
-    const correction = correctionWeights({ behaviourLogprobs, proximalLogprobs, mask }, this.#correction);
-    return { ...row, oldLogprobs: proximalLogprobs, ...correction };
-  }
-
-  /** Counts a sample among those that the clipping bias is the mean over. */
-  weigh(mask: Row): void {
-    const tokens = countTokens(mask);
-    this.#weighed += rowWeight(this.#kind.aggregate, tokens) * tokens;
-  }
-
-  /** Measures what clipping leaves out of a row with these advantages. */
-  survey(row: Prepared, advantages: Row): void {
-    const scale = rowWeight(this.#kind.aggregate, row.tokens);
-    for (const stretch of stretchesOf(this.#kind.ratio, row.mask)) {
-      this.#visit(row, advantages, stretch, (_, { clipped, clippedLower }, ratio, advantage) => {
-        if (clipped || clippedLower) this.#leftOut += scale * ratio * Math.abs(advantage);
-      });
-    }
-  }
-
-  /** Counts a row's tokens and ratios `copies` times in the metrics. */
-  observe(row: Prepared, copies: number): void {
-    const { logprobs, behaviourLogprobs, oldLogprobs, mask, tokens, weights, beyond } = row;
-    for (let t = 0; t < mask.length; t++) {
-      if (mask[t] === 0) continue;
-      const logRatio = (logprobs[t] as number) - (oldLogprobs[t] as number);
-      this.#kl -= copies * logRatio;
-      // Not Math.max: a ratio that is not a number must show.
-      const deviation = Math.abs(Math.exp(logRatio) - 1);
-      this.#gap += copies * Math.abs((logprobs[t] as number) - (behaviourLogprobs[t] as number));
-      if (!(deviation <= this.#maxRatioDeviation)) this.#maxRatioDeviation = deviation;
-      if (weights !== undefined) this.#importance += copies * (weights[t] as number);
-    }
-    this.#tokens += copies * tokens;
-    this.#beyond += copies * beyond;
-    this.#units += copies * (this.#kind.ratio === 'token' ? tokens : stretchesOf(this.#kind.ratio, mask).length);
+  /** The loss of the rows added so far. */
+  get loss(): number {
+    return this.#loss;
   }
 
   /**
-   * Adds the loss of a row with these advantages, and its gradient to `gradient` [T].
-   * @param counts How many samples' advantages each entry sums up; 1 where it is not given.
+   * Adds the row at this position; every row is added once, in order.
+   * @param logprobs [T], of the current policy
+   * @returns d loss / d logprobs [T], 0 where masked
    */
-  add(row: Prepared, advantages: Row, counts: Row | undefined, gradient: { [t: number]: number }): void {
-    const { mask, tokens } = row;
-    const own = this.#kind.ratio === 'token';
-    const scale = rowWeight(this.#kind.aggregate, tokens) / this.#normalizer / (1 + this.#clippingBias);
-    for (const stretch of stretchesOf(this.#kind.ratio, mask)) {
-      const unitsPerToken = own ? 1 : 1 / stretch.tokens;
-      let loss = 0;
-      let shared = 0;
-      const visited = this.#visit(row, advantages, stretch, (t, outcome) => {
-        loss += outcome.loss;
-        if (own) gradient[t] = (gradient[t] as number) + scale * outcome.gradient;
-        else shared += outcome.gradient;
-        const units = unitsPerToken * (counts === undefined ? 1 : (counts[t] as number));
-        if (outcome.clipped) this.#clipped += units;
-        if (outcome.clippedLower) this.#clippedLower += units;
-      });
-      if (visited === 0) continue; // the normalizer may be 0 then
-      this.loss += scale * loss;
-      if (shared === 0) continue;
-      // Every token moves the shared log ratio by 1 / tokens.
-      const each = (scale * shared) / stretch.tokens;
-      for (let t = stretch.start; t < stretch.end; t++) if (mask[t] !== 0) gradient[t] = (gradient[t] as number) + each;
-    }
+  add(index: number, logprobs: Row): Float64Array {
+    const { parts, copies } = this.#rowAt(index);
+    const row = this.#scored(index, logprobs);
+    const gradient = new Float64Array(row.mask.length);
+    this.#observe(row, copies);
+    for (const part of parts) this.#addPart(row, part, gradient);
+    return gradient;
   }
 
+  /** Means over the tokens of the rows added so far. */
   metrics(): LossMetrics {
     const units = Math.max(this.#units, 1);
     const tokens = Math.max(this.#tokens, 1);
@@ -150,30 +112,107 @@ export class LossSums {
       clipFractionLower: this.#clippedLower / units,
       approxKl: this.#kl / tokens,
       maxRatioDeviation: this.#maxRatioDeviation,
-      logprobGap: this.#gap / Math.max(this.#tokens, 1),
+      logprobGap: this.#gap / tokens,
       ...(this.#correction === undefined
         ? {}
         : { importanceWeight: this.#importance / tokens, importanceBeyond: this.#beyond / tokens }),
-      ...(this.surveys ? { clippingBias: this.#clippingBias } : {}),
+      ...(this.#kind.dampensClipping === true ? { clippingBias: this.#clippingBias } : {}),
     };
   }
 
-  get #clippingBias(): number {
-    return this.#leftOut === 0 ? 0 : this.#leftOut / this.#weighed;
+  #rowAt(index: number): LossRow {
+    const row = this.#rows[index];
+    if (row === undefined) throw new ArgumentError(`there is no row ${index}; there are ${this.#rows.length}`);
+    return row;
   }
 
-  /** Calls `use` for every token of the stretch that has an advantage, and counts them. The outcome is only lent. */
+  #scored(index: number, logprobs: Row): ScoredRow {
+    const { behaviourLogprobs, proximalLogprobs, mask } = this.#rowAt(index);
+    const row = { logprobs, behaviourLogprobs, mask, tokens: countTokens(mask) };
+    if (this.#correction === undefined)
+      return { ...row, oldLogprobs: behaviourLogprobs, weights: undefined, beyond: 0 };
+    if (proximalLogprobs === undefined) throw new ArgumentError('loss.importanceCorrection needs proximalLogprobs');
+    const correction = correctionWeights({ behaviourLogprobs, proximalLogprobs, mask }, this.#correction);
+    return { ...row, oldLogprobs: proximalLogprobs, ...correction };
+  }
+
+  #measureClippingBias(masks: readonly Row[], logprobs: readonly Row[]): number {
+    const { aggregate, ratio } = this.#kind;
+    let samples = 0;
+    for (const mask of masks) {
+      const tokens = countTokens(mask);
+      samples += rowWeight(aggregate, tokens) * tokens;
+    }
+    let leftOut = 0;
+    for (const [index, { parts, mask }] of this.#rows.entries()) {
+      const row = this.#scored(index, logprobs[index] as Row);
+      const scale = rowWeight(aggregate, row.tokens);
+      for (const { advantages } of parts)
+        for (const span of ratioSpans(ratio, mask))
+          this.#visit(row, advantages, span, (_, { clipped, clippedLower }, ratioOfToken, advantage) => {
+            if (clipped || clippedLower) leftOut += scale * ratioOfToken * Math.abs(advantage);
+          });
+    }
+    return leftOut === 0 ? 0 : leftOut / samples;
+  }
+
+  /** Counts the tokens and ratios of a row `copies` times in the metrics. */
+  #observe(row: ScoredRow, copies: number): void {
+    const { logprobs, behaviourLogprobs, oldLogprobs, mask, tokens, weights, beyond } = row;
+    for (let t = 0; t < mask.length; t++) {
+      if (mask[t] === 0) continue;
+      const logRatio = (logprobs[t] as number) - (oldLogprobs[t] as number);
+      this.#kl -= copies * logRatio;
+      this.#gap += copies * Math.abs((logprobs[t] as number) - (behaviourLogprobs[t] as number));
+      const deviation = Math.abs(Math.exp(logRatio) - 1);
+      // Not Math.max: a ratio that is not a number must show.
+      if (!(deviation <= this.#maxRatioDeviation)) this.#maxRatioDeviation = deviation;
+      if (weights !== undefined) this.#importance += copies * (weights[t] as number);
+    }
+    this.#tokens += copies * tokens;
+    this.#beyond += copies * beyond;
+    this.#units += copies * (this.#kind.ratio === 'token' ? tokens : ratioSpans(this.#kind.ratio, mask).length);
+  }
+
+  /** Adds the loss of a row with these advantages, and its gradient to `gradient` [T]. */
+  #addPart(row: ScoredRow, { advantages, counts }: AdvantagePart, gradient: Float64Array): void {
+    const { mask, tokens } = row;
+    const { ratio, aggregate } = this.#kind;
+    const byToken = ratio === 'token';
+    const scale = rowWeight(aggregate, tokens) / this.#normalizer / (1 + this.#clippingBias);
+    for (const span of ratioSpans(ratio, mask)) {
+      const unitsPerToken = byToken ? 1 : 1 / span.tokens;
+      let loss = 0;
+      let shared = 0;
+      const visited = this.#visit(row, advantages, span, (t, outcome) => {
+        loss += outcome.loss;
+        if (byToken) gradient[t] = (gradient[t] as number) + scale * outcome.gradient;
+        else shared += outcome.gradient;
+        const units = unitsPerToken * (counts === undefined ? 1 : (counts[t] as number));
+        if (outcome.clipped) this.#clipped += units;
+        if (outcome.clippedLower) this.#clippedLower += units;
+      });
+      if (visited === 0) continue; // the normalizer may be 0 then
+      this.#loss += scale * loss;
+      if (shared === 0) continue;
+      // Every token moves the shared log ratio by 1 / tokens.
+      const each = (scale * shared) / span.tokens;
+      for (let t = span.start; t < span.end; t++) if (mask[t] !== 0) gradient[t] = (gradient[t] as number) + each;
+    }
+  }
+
+  /** Calls `use` for every token of the span that has an advantage, and counts them. The outcome is only lent. */
   #visit(
-    { logprobs, oldLogprobs, mask, weights }: Prepared,
+    { logprobs, oldLogprobs, mask, weights }: ScoredRow,
     advantages: Row,
-    stretch: Stretch,
+    span: RatioSpan,
     use: (t: number, outcome: TokenOutcome, ratio: number, advantage: number) => void,
   ): number {
     const outcome = this.#outcome;
     const logRatio = (t: number) => (logprobs[t] as number) - (oldLogprobs[t] as number);
-    const shared = this.#kind.ratio === 'token' ? undefined : Math.exp(meanOver(stretch, mask, logRatio));
+    const shared = this.#kind.ratio === 'token' ? undefined : Math.exp(meanOverSpan(span, mask, logRatio));
     let visited = 0;
-    for (let t = stretch.start; t < stretch.end; t++) {
+    for (let t = span.start; t < span.end; t++) {
       if (mask[t] === 0) continue;
       // The loss is homogeneous in the advantage, so a weight on the loss is one on the advantage.
       const advantage = (advantages[t] as number) * (weights === undefined ? 1 : (weights[t] as number));
@@ -185,24 +224,4 @@ export class LossSums {
     }
     return visited;
   }
-}
-
-function meanOver({ start, end, tokens }: Stretch, mask: Row, value: (t: number) => number): number {
-  let sum = 0;
-  for (let t = start; t < end; t++) if (mask[t] !== 0) sum += value(t);
-  return sum / tokens;
-}
-
-/** Stretches with at least one written token: the runs of the mask for turns, otherwise the whole row. */
-function stretchesOf(ratio: LossKind['ratio'], mask: Row): Stretch[] {
-  const tokens = countTokens(mask);
-  if (tokens === 0) return [];
-  if (ratio !== 'turn') return [{ start: 0, end: mask.length, tokens }];
-  const runs: Stretch[] = [];
-  for (let t = 0, start = 0; t < mask.length; t++) {
-    if (mask[t] === 0) continue;
-    if (t === 0 || mask[t - 1] === 0) start = t;
-    if (t + 1 === mask.length || mask[t + 1] === 0) runs.push({ start, end: t + 1, tokens: t + 1 - start });
-  }
-  return runs;
 }

@@ -1,40 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { addsUp, everySpec } from '../../test/support/loss-specs.js';
 import { normalizerOfRows } from './aggregate.js';
-import type { Aggregation, LossSpec } from './loss-spec.js';
+import { type LossSpec, lossKind } from './loss-spec.js';
 import { type PolicyLossInput, policyLoss } from './policy-loss.js';
 
-const aggregations: Aggregation[] = [
-  'token-mean',
-  'seq-mean-token-sum',
-  'seq-mean-token-mean',
-  'seq-mean-token-sum-norm',
-];
-const specs: LossSpec[] = aggregations.flatMap((aggregate): LossSpec[] => [
-  { type: 'ppo-clip', clip: 0.2, aggregate },
-  { type: 'ppo-clip', clip: 0.2, clipHigh: 0.28, dualClip: 1.5, aggregate },
-  { type: 'turn-ppo', clip: 0.2, dualClip: 1.5, aggregate },
-  { type: 'cispo', clipLow: 0.2, clipHigh: 0.3, aggregate },
-  { type: 'cross-entropy', aggregate },
-]);
-specs.push(
-  { type: 'gspo', clipLow: 0.1, clipHigh: 0.2 },
-  { type: 's-ppo', clip: 0.1, clipHigh: 0.2, aggregate: 'seq-mean-token-mean' },
-  { type: 'st-ppo', clip: 0.1, dualClip: 1.3, aggregate: 'token-mean' },
-);
-const correction = { cap: 1.2, beyond: 'truncate', level: 'token' } as const;
-specs.push(
-  { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean', importanceCorrection: correction },
-  {
-    type: 'cispo',
-    clipLow: 0.2,
-    clipHigh: 0.3,
-    aggregate: 'token-mean',
-    importanceCorrection: { ...correction, beyond: 'mask' },
-  },
-  { type: 'gspo', clipLow: 0.1, clipHigh: 0.2, importanceCorrection: { ...correction, level: 'sequence' } },
-  { type: 'st-ppo', clip: 0.1, aggregate: 'token-mean', importanceCorrection: correction },
-);
+const specs = everySpec;
 
 const number = fc.double({ min: -2, max: 2, noNaN: true });
 const rows: fc.Arbitrary<PolicyLossInput> = fc
@@ -55,21 +26,17 @@ describe('policyLoss', () => {
     fc.assert(
       fc.property(rows, (input) => {
         const { gradient } = policyLoss(input, spec);
-        // CISPO's weight is a constant of the gradient: nudge behaviour and current log-probs together.
         const moved = (r: number, t: number, by: number): PolicyLossInput => {
-          const nudge = (all: PolicyLossInput['logprobs']) =>
+          const nudge = (all: PolicyLossInput['logprobs'] = []) =>
             all.map((row, i) => Array.from(row, (x, j) => (i === r && j === t ? x + by : x)));
           const logprobs = nudge(input.logprobs);
-          if (spec.type !== 'cispo') return { ...input, logprobs };
-          if (spec.importanceCorrection === undefined)
-            return { ...input, logprobs, behaviourLogprobs: nudge(input.behaviourLogprobs) };
-          // The weight of the correction is to stay: both old log-probs move.
-          const { proximalLogprobs = [] } = input;
+          if (lossKind(spec).gradientOf === 'ratio') return { ...input, logprobs };
+          // The ratio and the weight of the correction are constants of the gradient: all log-probs move together.
           return {
             ...input,
             logprobs,
             behaviourLogprobs: nudge(input.behaviourLogprobs),
-            proximalLogprobs: nudge(proximalLogprobs),
+            proximalLogprobs: nudge(input.proximalLogprobs),
           };
         };
         // What divides by 1 + the clipping bias takes it for a constant too.
@@ -93,13 +60,10 @@ describe('policyLoss', () => {
     );
   });
 
-  // A clipping bias is the mean over what is given together.
-  const additive = specs.filter(({ type }) => type !== 's-ppo' && type !== 'st-ppo');
-  it.each(additive)('adds up over parts that share a normalizer: %o', (spec) => {
+  it.each(specs.filter(addsUp))('adds up over parts that share a normalizer: %o', (spec) => {
     fc.assert(
       fc.property(rows, (input) => {
-        const aggregate = spec.type === 'gspo' ? 'seq-mean-token-mean' : spec.aggregate;
-        const normalizer = normalizerOfRows(aggregate, input.mask);
+        const normalizer = normalizerOfRows(lossKind(spec).aggregate, input.mask);
         const whole = policyLoss(input, spec, { normalizer });
         const parts = input.logprobs.map((_, r) => {
           const pick = <T>(all: readonly T[]) => all.slice(r, r + 1);
@@ -190,7 +154,12 @@ describe('policyLoss', () => {
     );
     const noAggregate = { ...spec, aggregate: 'mean' } as unknown as LossSpec;
     expect(() => policyLoss(fine, noAggregate)).toThrow('unknown aggregation "mean"');
+    const { aggregate: _, ...bare } = spec;
+    expect(() => policyLoss(fine, bare as LossSpec)).toThrow(
+      "loss.aggregate is missing; 'ppo-clip' has no aggregation",
+    );
     expect(() => policyLoss(fine, spec, { normalizer: Number.NaN })).toThrow('normalizer');
+    const correction = { cap: 1.2, beyond: 'truncate', level: 'token' } as const;
     const corrected = { ...spec, importanceCorrection: correction };
     expect(() => policyLoss(fine, corrected)).toThrow('importanceCorrection needs proximalLogprobs');
     const capless = { ...spec, importanceCorrection: { ...correction, cap: 0 } };

@@ -1,9 +1,8 @@
 import { ArgumentError } from '../core/errors.js';
 import { assertSameShape, hasAdvantage, normalizerOfRows, type Row } from './aggregate.js';
-import { correctionOf, lossKind } from './loss-kind.js';
-import type { LossSpec } from './loss-spec.js';
+import { correctionOf, type LossSpec, lossKind } from './loss-spec.js';
 import type { LossMetrics } from './objective/objective-options.js';
-import { LossSums } from './policy-loss-accumulator.js';
+import { PolicyLossAccumulator } from './policy-loss-accumulator.js';
 
 /** Rows of tokens; a row's entries where its mask is 0 are ignored. */
 export interface PolicyLossInput {
@@ -24,8 +23,8 @@ export interface PolicyLossResult {
 
 /**
  * A policy loss and its gradient with respect to the log-probs.
- * @param normalizer Divides the summed loss; by default that of the given rows (`batchNormalizer` in aggregate.ts). Give the whole
- *   mini-batch's to compute it in parts.
+ * @param normalizer Divides the summed loss; by default that of the given rows (`batchNormalizer` in aggregate.ts). Give the
+ *   whole mini-batch's to compute it in parts.
  * @throws ArgumentError when shapes differ, the spec is wrong or log-probs that it needs are missing
  */
 export function policyLoss(
@@ -41,24 +40,18 @@ export function policyLoss(
   assertSameShape({ logprobs, behaviourLogprobs, advantages, mask, proximalLogprobs });
   const kind = lossKind(spec);
   const counted = kind.selects === true ? mask.filter((row, r) => hasAdvantage(row, advantages[r] as Row)) : mask;
-  const sums = new LossSums(kind, correction, options.normalizer ?? normalizerOfRows(kind.aggregate, counted));
-  const rows = mask.map((own, r) => ({
-    advantages: advantages[r] as Row,
-    gradient: new Array<number>(own.length).fill(0),
-    prepared: sums.prepare({
-      logprobs: logprobs[r] as Row,
-      behaviourLogprobs: behaviourLogprobs[r] as Row,
-      proximalLogprobs: proximalLogprobs[r],
-      mask: own,
-    }),
+  const normalizer = options.normalizer ?? normalizerOfRows(kind.aggregate, counted);
+  const rows = mask.map((maskRow, r) => ({
+    mask: maskRow,
+    behaviourLogprobs: behaviourLogprobs[r] as Row,
+    proximalLogprobs: proximalLogprobs[r],
+    copies: 1,
+    parts: [{ advantages: advantages[r] as Row }],
   }));
-  if (sums.surveys) {
-    for (const row of mask) sums.weigh(row);
-    for (const row of rows) sums.survey(row.prepared, row.advantages);
-  }
-  for (const row of rows) {
-    sums.observe(row.prepared, 1);
-    sums.add(row.prepared, row.advantages, undefined, row.gradient);
-  }
-  return { loss: sums.loss, gradient: rows.map((row) => row.gradient), metrics: sums.metrics() };
+  const sums = new PolicyLossAccumulator({ kind, correction, normalizer }, rows, {
+    masks: mask,
+    score: () => logprobs,
+  });
+  const gradient = logprobs.map((row, r) => Array.from(sums.add(r, row)));
+  return { loss: sums.loss, gradient, metrics: sums.metrics() };
 }

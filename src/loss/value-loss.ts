@@ -1,5 +1,5 @@
 import { assertSameShape, countTokens, normalizerOfRows, type Row, rowWeight } from './aggregate.js';
-import type { Aggregation } from './loss-spec.js';
+import type { Aggregation } from './loss-settings.js';
 
 export interface ValueLossOptions {
   readonly clip: number;

@@ -1,12 +1,10 @@
-/** Unions of a recipe that are told apart by `type`: filters, losses, models. */
+/** Unions of a recipe that are told apart by `type`: filters, models. */
 import { z } from 'zod';
 import type { GroupFilter } from '../advantage/filter.js';
 import { PROJECTIONS } from '../contract/architecture.js';
-import type { LossSpec } from '../loss/loss-spec.js';
 import type { ModelInput, WholeModelInput } from '../model/model-spec.js';
 import { ownTokenizerSpec } from '../model/tokenizers/tokenizer-spec.js';
 
-const fraction = z.number().gt(0).lt(1);
 const count = z.int().min(1);
 
 /** What a filter compares: one score an episode, as the estimators' `episodeScore`. */
@@ -23,55 +21,6 @@ export const filterSchema = z.discriminatedUnion('type', [
   /** RAGEN's: of a step's groups only this fraction is kept, those whose scores vary most. */
   z.strictObject({ type: z.literal('variance'), score: filterScore, keep: z.number().gt(0).lt(1).default(0.5) }),
 ]) satisfies z.ZodType<GroupFilter>;
-
-const aggregations = z.enum(['token-mean', 'seq-mean-token-sum', 'seq-mean-token-mean', 'seq-mean-token-sum-norm']);
-const aggregate = aggregations.default('token-mean');
-
-/** For samples of another policy than the one the update begins with; costs a forward pass an update. */
-const correctable = {
-  importanceCorrection: z
-    .strictObject({
-      /** The largest importance that counts in full. */
-      cap: z.number().gt(0).default(2),
-      /** What becomes of an importance above it: it counts as the cap, or the token not at all. */
-      beyond: z.enum(['truncate', 'mask']).default('truncate'),
-      /** Importance of each token, or of the whole response. */
-      level: z.enum(['token', 'sequence']).default('token'),
-    })
-    .optional(),
-};
-
-const clips = {
-  clip: fraction.default(0.2),
-  clipLow: fraction.optional(),
-  clipHigh: z.number().gt(0).optional(),
-  dualClip: z.number().gt(1).optional(),
-  ...correctable,
-};
-
-/** The paper of these losses takes the mean of every sample before the mean over samples. */
-const bySample = { ...clips, aggregate: aggregations.default('seq-mean-token-mean') };
-
-export const lossSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('ppo-clip'), ...clips, aggregate }),
-  z.strictObject({ type: z.literal('turn-ppo'), ...bySample }),
-  z.strictObject({ type: z.literal('s-ppo'), ...bySample }),
-  z.strictObject({ type: z.literal('st-ppo'), ...bySample }),
-  z.strictObject({
-    type: z.literal('cispo'),
-    clipLow: z.number().gt(0).max(1).default(1),
-    clipHigh: z.number().gt(0).default(0.2),
-    aggregate,
-    ...correctable,
-  }),
-  z.strictObject({
-    type: z.literal('gspo'),
-    clipLow: fraction.default(3e-4),
-    clipHigh: z.number().gt(0).default(4e-4),
-    ...correctable,
-  }),
-  z.strictObject({ type: z.literal('cross-entropy'), aggregate }),
-]) satisfies z.ZodType<LossSpec>;
 
 const wholeModels = [
   z

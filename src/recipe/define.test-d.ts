@@ -2,12 +2,12 @@ import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import type { Estimator, estimatorSchema } from '../advantage/estimators/index.js';
 import type { TaskSource } from '../core/task.js';
-import type { LossSpec } from '../loss/loss-spec.js';
+import type { LossSpec, lossSchema } from '../loss/loss-spec.js';
 import type { ModelInput, ModelSpec } from '../model/model-spec.js';
 import { agent } from '../teams/agent.js';
 import { boxed } from '../teams/parsers.js';
 import { defineTeam } from '../teams/team.js';
-import type { lossSchema, modelSchema } from './choices.js';
+import type { modelSchema } from './choices.js';
 import { defineRecipe } from './define.js';
 import { frozen } from './frozen.js';
 

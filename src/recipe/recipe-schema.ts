@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { backendSchema } from '../backends/registry.js';
+import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
-import { filterSchema, lossSchema, modelSchema } from './choices.js';
+import { filterSchema, modelSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';
 import { isPlain } from './overrides.js';

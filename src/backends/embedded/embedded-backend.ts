@@ -8,7 +8,7 @@ import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { lossTypes } from '../../loss/loss-kind.js';
+import { lossTypes } from '../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
 import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';

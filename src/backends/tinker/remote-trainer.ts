@@ -196,19 +196,20 @@ function written(row: Float32Array, { mask }: TrainingSample): Float32Array {
 /** The objective's gradient and figures, from the log-probs of all targets of its samples. */
 function contributionOf(objective: Objective, logprobs: readonly Float32Array[]): Omit<Contribution, 'sentTo'> {
   const { samples } = objective;
+  const responses = samples.map((sample, i) => written(logprobs[i] as Float32Array, sample));
+  const sums = objective.begin(() => responses);
   let sum = 0;
   let count = 0;
   const rows = samples.map((sample, i) => {
-    const all = logprobs[i] as Float32Array;
-    const own = written(all, sample);
+    const response = responses[i] as Float32Array;
     for (const [t, m] of sample.mask.entries()) {
       if (m === 0) continue;
-      sum -= own[t] as number;
+      sum -= response[t] as number;
       count++;
     }
-    return { tokens: sample.tokens, gradient: objective.gradient(i, own), logprobs: all };
+    return { tokens: sample.tokens, gradient: sums.gradient(i, response), logprobs: logprobs[i] as Float32Array };
   });
-  const { loss, metrics } = objective.result();
+  const { loss, metrics } = sums.result();
   return {
     rows,
     result: {

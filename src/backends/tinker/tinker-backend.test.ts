@@ -94,6 +94,7 @@ const losses: LossSpec[] = [
   { type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'seq-mean-token-mean' },
   { type: 'gspo', clipLow: 0.3, clipHigh: 0.3 },
   { type: 'cispo', clipLow: 0.5, clipHigh: 0.2, aggregate: 'token-mean' },
+  { type: 's-ppo', clip: 0.01, aggregate: 'token-mean' },
 ];
 
 describe('any loss on any server moves the weights as the embedded engine does', () => {
@@ -124,6 +125,15 @@ it("uses the server's own loss where it means the same, and says the same of it"
   expect(a.metrics.clipFraction).toBe(b.metrics.clipFraction);
   expect([native.fake.count('forward'), exact.fake.count('forward')]).toEqual([0, 1]);
   expect(native.fake.log.at(-2)?.body).toMatchObject({ forward_backward_input: { loss_fn: 'ppo' } });
+});
+
+it('divides a loss by its clipping bias, which the log-probs of all samples tell', async () => {
+  const { backend } = await served();
+  const result = await backend.forwardBackward('one', samples, {
+    loss: { type: 's-ppo', clip: 1e-6, aggregate: 'token-mean' },
+    normalizer: 8,
+  });
+  expect(result.metrics.clippingBias).toBeGreaterThan(0);
 });
 
 describe('sampling', () => {

@@ -1,25 +1,40 @@
-import type { LossKind } from '../define-loss.js';
-import type { LossSpec } from '../loss-spec.js';
-import { requireBound } from './ppo-clip.js';
+import { z } from 'zod';
+import { defineLoss } from '../define-loss.js';
+import { aggregate, correctable } from '../loss-settings.js';
+import { requireBounds } from './clipped-surrogate.js';
 
 /**
- * CISPO (MiniMax-M1, 2025, eq. 4): loss = -w A log p with w = the ratio clamped to [1 - clipLow, 1 + clipHigh] and taken as
- * a constant, so that a clipped token keeps a gradient.
+ * CISPO (MiniMax-M1, 2025, eq. 4): loss = -w A log p with w = the ratio clamped to [1 - clipLow, 1 + clipHigh]. The weight w is
+ * a constant of the gradient, so that a clipped token keeps one.
  */
-export function cispo(spec: Extract<LossSpec, { type: 'cispo' }>): LossKind {
-  requireBound('clipLow', spec.clipLow);
-  requireBound('clipHigh', spec.clipHigh);
-  const low = 1 - spec.clipLow;
-  const high = 1 + spec.clipHigh;
-  return {
-    ratio: 'token',
-    aggregate: spec.aggregate,
-    token(ratio, advantage, logprob, out) {
+export const cispo = defineLoss({
+  type: 'cispo',
+  schema: {
+    clipLow: z.number().gt(0).max(1).default(1).describe('How far below 1 the weight may be.'),
+    clipHigh: z.number().gt(0).default(0.2).describe('How far above 1 the weight may be.'),
+    ...aggregate('token-mean'),
+    ...correctable,
+  },
+  source: 'CISPO, MiniMax-M1, 2025, eq. 4',
+  formula: '-sg(clip(r)) A log p',
+  use: 'clipped tokens should keep a gradient',
+  ratio: 'token',
+  gradientOf: 'logprob',
+  token({ clipLow, clipHigh }) {
+    requireBounds({ clipLow, clipHigh });
+    const { low, high } = weightBounds({ clipLow, clipHigh });
+    return (ratio, advantage, logprob, out) => {
       const weight = Math.min(Math.max(ratio, low), high);
       out.clipped = weight !== ratio;
       out.clippedLower = false;
       out.loss = -weight * advantage * logprob;
       out.gradient = -weight * advantage;
-    },
-  };
-}
+    };
+  },
+  protocolLoss: (settings) => ({ name: 'cispo', ...weightBounds(settings) }),
+});
+
+const weightBounds = ({ clipLow, clipHigh }: { readonly clipLow: number; readonly clipHigh: number }) => ({
+  low: 1 - clipLow,
+  high: 1 + clipHigh,
+});

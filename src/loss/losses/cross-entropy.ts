@@ -1,21 +1,24 @@
-import type { LossKind } from '../define-loss.js';
-import type { LossSpec } from '../loss-spec.js';
+import { defineLoss } from '../define-loss.js';
+import { aggregate } from '../loss-settings.js';
 
 /**
  * The cross-entropy of selected samples, -A log p: rejection-sampled fine-tuning (Yuan et al. 2023, "Scaling relationship on
- * learning mathematical reasoning"; RAFT, Dong et al. 2023) with the estimator `rejection`, whose advantage A is a sample's
- * weight. A mean over what was selected, not over what was played.
+ * learning mathematical reasoning"; RAFT, Dong et al. 2023) with the estimator `rejection`, whose advantage A is the weight of a
+ * sample. The mean is over what was selected, not over what was played.
  */
-export function crossEntropy(spec: Extract<LossSpec, { type: 'cross-entropy' }>): LossKind {
-  return {
-    ratio: 'token',
-    aggregate: spec.aggregate,
-    selects: true,
-    token(_ratio, advantage, logprob, out) {
-      out.clipped = false;
-      out.clippedLower = false;
-      out.loss = -advantage * logprob;
-      out.gradient = -advantage;
-    },
-  };
-}
+export const crossEntropy = defineLoss({
+  type: 'cross-entropy',
+  schema: aggregate('token-mean'),
+  source: 'rejection-sampled fine-tuning: Yuan et al. 2023; RAFT, Dong et al. 2023',
+  formula: '-A log p, over the samples with A > 0 only',
+  use: 'a simple, stable baseline: imitate what worked',
+  ratio: 'token',
+  gradientOf: 'logprob',
+  selects: true,
+  token: () => (_ratio, advantage, logprob, out) => {
+    out.clipped = false;
+    out.clippedLower = false;
+    out.loss = -advantage * logprob;
+    out.gradient = -advantage;
+  },
+});

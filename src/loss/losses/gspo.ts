@@ -1,17 +1,33 @@
-import type { LossKind } from '../define-loss.js';
-import type { LossSpec } from '../loss-spec.js';
-import { clippedSurrogate, requireBound } from './ppo-clip.js';
+import { z } from 'zod';
+import { defineLoss } from '../define-loss.js';
+import { correctable, fraction } from '../loss-settings.js';
+import { clippedSurrogate, requireBounds } from './clipped-surrogate.js';
 
 /**
- * GSPO (Zheng et al. 2025, eqs. 5-7): the clipped surrogate with the sequence's ratio, the geometric mean of its tokens'
- * ratios; always the mean over sequences of the mean over tokens.
+ * GSPO (Zheng et al. 2025, eqs. 5-7): the clipped surrogate with the ratio of the sequence, the geometric mean of the ratios of
+ * its tokens. It is always the mean over sequences of the mean over tokens.
  */
-export function gspo(spec: Extract<LossSpec, { type: 'gspo' }>): LossKind {
-  requireBound('clipLow', spec.clipLow);
-  requireBound('clipHigh', spec.clipHigh);
-  return {
-    ratio: 'sequence',
-    aggregate: 'seq-mean-token-mean',
-    token: clippedSurrogate(1 - spec.clipLow, 1 + spec.clipHigh, Number.POSITIVE_INFINITY),
-  };
-}
+export const gspo = defineLoss({
+  type: 'gspo',
+  schema: {
+    clipLow: fraction
+      .default(3e-4)
+      .describe('How far below 1 the ratio of a response may be before the loss stops it.'),
+    clipHigh: z
+      .number()
+      .gt(0)
+      .default(4e-4)
+      .describe('How far above 1 the ratio of a response may be before the loss stops it.'),
+    ...correctable,
+  },
+  source: 'GSPO, Zheng et al. 2025, eqs. 5 to 7',
+  formula: 'max(-rs A, -clip(rs) A)',
+  use: 'one ratio a response, with a clip of a few 1e-4',
+  ratio: 'sequence',
+  gradientOf: 'ratio',
+  aggregate: 'seq-mean-token-mean',
+  token({ clipLow, clipHigh }) {
+    requireBounds({ clipLow, clipHigh });
+    return clippedSurrogate(1 - clipLow, 1 + clipHigh, Number.POSITIVE_INFINITY);
+  },
+});

@@ -2,8 +2,7 @@
 import { ArgumentError } from '../../core/errors.js';
 import { countTokens, type Row, rowWeight } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';
-import { klEstimator } from '../kl.js';
-import type { KlTerm } from '../loss-spec.js';
+import { type KlTerm, klEstimator } from '../kl.js';
 
 /** How the policy loss weighs the tokens of a row. */
 export interface Weighing {

@@ -1,6 +1,6 @@
 /**
  * The exact merging of identical rows. Siblings of a group often write the very same response to the very same prompt: one
- * forward pass then serves them all. A policy loss is positively homogeneous in the advantage (kind.ts) and linear in its
+ * forward pass then serves them all. A policy loss is positively homogeneous in the advantage (define-loss.ts) and linear in its
  * tokens, so all copies of a row give the same loss and gradient as two virtual rows: one with the sums of the positive
  * advantages, one with those of the negative ones. Rows whose advantages are all 0 add nothing and are left out; their tokens
  * stay in the normalizer, which is taken from the samples.
@@ -8,8 +8,7 @@
 import { ArgumentError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { assertSameShape, batchNormalizer, countTokens, hasAdvantage } from '../aggregate.js';
-import { lossKind } from '../loss-kind.js';
-import type { LossSpec } from '../loss-spec.js';
+import { type LossSpec, lossKind } from '../loss-spec.js';
 
 /** Advantages of one sign, summed over the copies of a row. */
 export interface MergedPart {

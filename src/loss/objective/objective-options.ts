@@ -1,7 +1,8 @@
 /** What an update minimises, and what is measured on the way. */
 
 import type { LossTerms } from '../../core/loss-terms.js';
-import type { KlTerm, LossSpec } from '../loss-spec.js';
+import type { KlTerm } from '../kl.js';
+import type { LossSpec } from '../loss-spec.js';
 
 export interface ForwardBackwardOptions {
   /** `demonstrations`: the cross-entropy of every written token, whatever the advantages; divided by the normalizer alone. */

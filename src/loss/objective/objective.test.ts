@@ -1,34 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { addsUp, someSpecs } from '../../../test/support/loss-specs.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from '../aggregate.js';
-import { klPenalty, klPenaltyGradient } from '../kl.js';
-import { lossKind } from '../loss-kind.js';
-import type { KlKind, LossSpec } from '../loss-spec.js';
+import { type KlKind, klPenalty, klPenaltyGradient } from '../kl.js';
+import { type LossSpec, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
 import { normalizerOf } from './merged-samples.js';
 import { objectiveOf } from './objective.js';
 import type { ForwardBackwardOptions } from './objective-options.js';
 
-const specs: LossSpec[] = [
-  { type: 'ppo-clip', clip: 0.2, clipHigh: 0.3, dualClip: 1.4, aggregate: 'token-mean' },
-  { type: 'ppo-clip', clip: 0.2, aggregate: 'seq-mean-token-sum' },
-  { type: 'ppo-clip', clip: 0.2, aggregate: 'seq-mean-token-mean' },
-  { type: 'cispo', clipLow: 0.2, clipHigh: 0.2, aggregate: 'seq-mean-token-sum-norm' },
-  { type: 'gspo', clipLow: 0.1, clipHigh: 0.1 },
-  { type: 'turn-ppo', clip: 0.1, aggregate: 'seq-mean-token-mean' },
-  { type: 's-ppo', clip: 0.1, aggregate: 'token-mean' },
-  { type: 'st-ppo', clip: 0.1, dualClip: 1.3, aggregate: 'seq-mean-token-mean' },
-  { type: 'cross-entropy', aggregate: 'token-mean' },
-  {
-    type: 'ppo-clip',
-    clip: 0.1,
-    aggregate: 'token-mean',
-    importanceCorrection: { cap: 1.05, beyond: 'truncate', level: 'token' },
-  },
-  { type: 'gspo', clipLow: 0.1, clipHigh: 0.1, importanceCorrection: { cap: 1.1, beyond: 'mask', level: 'sequence' } },
-];
+const specs = someSpecs;
 const kinds: KlKind[] = ['k1', 'k2', 'k3', 'abs'];
 const terms = specs.flatMap((loss, i): Omit<ForwardBackwardOptions, 'normalizer'>[] => {
   const kl = { kind: kinds[i % kinds.length] as KlKind, coefficient: 0.3 };
@@ -47,9 +30,9 @@ const sample = fc
     fc.boolean(),
   )
   .map(([response, advantages, silent]) => {
-    const own = response.map((_, t) => (silent ? 0 : (advantages[t] ?? 0)));
+    const perToken = response.map((_, t) => (silent ? 0 : (advantages[t] ?? 0)));
     const logprobs = (of: (token: number, t: number) => number) => Float32Array.from([7, ...response], of);
-    return sampleOf(response, own, {
+    return sampleOf(response, perToken, {
       referenceLogprobs: logprobs((token, t) => -0.5 * token + 0.2 * t),
       proximalLogprobs: logprobs((token, t) => -0.4 * token - 0.1 * t + Math.sin(3 * token + t) / 5),
       // Two turns, with a token between them that the policy did not write.
@@ -76,10 +59,11 @@ function evaluate(
   entropiesOf: (sample: TrainingSample, index: number) => Float32Array = entropyOf,
 ) {
   const objective = objectiveOf(batch, options);
-  objective.survey?.(objective.samples.map(logprobsOf));
-  const gradients = objective.samples.map((each, i) => objective.gradient(i, logprobsOf(each, i)));
-  const spreads = objective.samples.map((each, i) => objective.entropyGradient?.(i, entropiesOf(each, i)));
-  return { sent: objective.samples, gradients, spreads, ...objective.result() };
+  const sent = objective.samples;
+  const sums = objective.begin(() => sent.map(logprobsOf));
+  const gradients = sent.map((each, i) => sums.gradient(i, logprobsOf(each, i)));
+  const spreads = sent.map((each, i) => sums.entropyGradient?.(i, entropiesOf(each, i)));
+  return { sent, gradients, spreads, ...sums.result() };
 }
 
 const total = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
@@ -123,9 +107,11 @@ describe('objectiveOf', () => {
           });
         });
         merged.spreads.forEach((spread, r) => {
-          const own = apart.spreads.filter((_, i) => String(apart.sent[i]?.tokens) === String(merged.sent[r]?.tokens));
+          const copies = apart.spreads.filter(
+            (_, i) => String(apart.sent[i]?.tokens) === String(merged.sent[r]?.tokens),
+          );
           spread?.forEach((value, t) => {
-            expect(value).toBeCloseTo(total(own.map((row) => row?.[t] ?? Number.NaN)), 6);
+            expect(value).toBeCloseTo(total(copies.map((row) => row?.[t] ?? Number.NaN)), 6);
           });
         });
         const left = new Set(apart.sent.map(({ tokens }) => String(tokens)));
@@ -157,10 +143,10 @@ describe('objectiveOf', () => {
         });
         expect(loss).toBeCloseTo(policy.loss + total(heldBack) - total(entropies), 10);
         sent.forEach((each, i) => {
-          const own = policy.gradient[batch.indexOf(each as (typeof batch)[number])] ?? [];
+          const alone = policy.gradient[batch.indexOf(each as (typeof batch)[number])] ?? [];
           const slopes = penalties.get(each as (typeof batch)[number])?.slopes;
           gradients[i]?.forEach((value, t) => {
-            expect(value).toBeCloseTo((own[t] ?? 0) + scaleOf(each) * (slopes?.[t] ?? 0), 6);
+            expect(value).toBeCloseTo((alone[t] ?? 0) + scaleOf(each) * (slopes?.[t] ?? 0), 6);
           });
           if (entropyCoefficient === 0) expect(spreads[i]).toBeUndefined();
           else
@@ -178,43 +164,44 @@ describe('objectiveOf', () => {
   });
 
   // What divides by 1 + the clipping bias takes it for a constant; policy-loss.test.ts has its gradient.
-  it.each(terms.filter(({ loss }) => loss.type !== 's-ppo' && loss.type !== 'st-ppo'))(
-    'has the gradient of its loss: %o',
-    (term) => {
-      fc.assert(
-        fc.property(samples, (batch) => {
-          // CISPO's weight is a constant of the gradient: its behaviour log-probs move along.
-          const held = term.loss.type === 'cispo';
-          const options = complete(term, batch);
-          const { sent, gradients } = evaluate(batch, options);
-          const lossAt = (row: number, token: number, by: number) => {
-            const nudge = (values: Float32Array) => Float32Array.from(values, (x, t) => (t === token ? x + by : x));
-            const key = String(sent[row]?.tokens);
-            const moved = batch.map((each) =>
-              held && String(each.tokens) === key
-                ? { ...each, behaviourLogprobs: nudge(each.behaviourLogprobs) }
-                : each,
-            );
-            return evaluate(moved, options, (each, i) => (i === row ? nudge(forward(each)) : forward(each))).loss;
-          };
-          gradients.forEach((gradient, r) => {
-            gradient.forEach((slope, t) => {
-              if (sent[r]?.mask[t] !== 1) {
-                expect(slope).toBe(0);
-                return;
-              }
-              const h = 2e-3;
-              const [left, here, right] = [lossAt(r, t, -h), lossAt(r, t, 0), lossAt(r, t, h)];
-              // At a kink the two sides differ and any slope between them is right.
-              expect(slope).toBeGreaterThan(Math.min((here - left) / h, (right - here) / h) - 0.01);
-              expect(slope).toBeLessThan(Math.max((here - left) / h, (right - here) / h) + 0.01);
-            });
+  it.each(terms.filter(({ loss }) => addsUp(loss)))('has the gradient of its loss: %o', (term) => {
+    fc.assert(
+      fc.property(samples, (batch) => {
+        // Where the ratio is a constant of the gradient, the old log-probs move along.
+        const held = lossKind(term.loss).gradientOf === 'logprob';
+        const options = complete(term, batch);
+        const { sent, gradients } = evaluate(batch, options);
+        const lossAt = (row: number, token: number, by: number) => {
+          const nudge = (values: Float32Array) => Float32Array.from(values, (x, t) => (t === token ? x + by : x));
+          const key = String(sent[row]?.tokens);
+          const moved = batch.map((each) =>
+            held && String(each.tokens) === key
+              ? {
+                  ...each,
+                  behaviourLogprobs: nudge(each.behaviourLogprobs),
+                  proximalLogprobs: nudge(each.proximalLogprobs as Float32Array),
+                }
+              : each,
+          );
+          return evaluate(moved, options, (each, i) => (i === row ? nudge(forward(each)) : forward(each))).loss;
+        };
+        gradients.forEach((gradient, r) => {
+          gradient.forEach((slope, t) => {
+            if (sent[r]?.mask[t] !== 1) {
+              expect(slope).toBe(0);
+              return;
+            }
+            const h = 2e-3;
+            const [left, here, right] = [lossAt(r, t, -h), lossAt(r, t, 0), lossAt(r, t, h)];
+            // At a kink the two sides differ and any slope between them is right.
+            expect(slope).toBeGreaterThan(Math.min((here - left) / h, (right - here) / h) - 0.01);
+            expect(slope).toBeLessThan(Math.max((here - left) / h, (right - here) / h) + 0.01);
           });
-        }),
-        { numRuns: 15 },
-      );
-    },
-  );
+        });
+      }),
+      { numRuns: 15 },
+    );
+  });
 
   it('counts copies in the metrics, over what was sent', () => {
     fc.assert(
@@ -239,7 +226,7 @@ describe('objectiveOf', () => {
   it('sends a row without advantage only where another term needs it', () => {
     const referenceLogprobs = Float32Array.of(0, -1);
     const batch = [sampleOf([1], [0], { referenceLogprobs }), sampleOf([2], [1], { referenceLogprobs })];
-    const [loss] = specs as [LossSpec];
+    const loss = specs[0] as LossSpec;
     expect(objectiveOf(batch, { loss, normalizer: 2 }).samples).toHaveLength(1);
     expect(objectiveOf(batch, { loss, normalizer: 2, kl: { kind: 'k3', coefficient: 0 } }).samples).toHaveLength(1);
     expect(objectiveOf(batch, { loss, normalizer: 2, kl: { kind: 'k3', coefficient: 1 } }).samples).toHaveLength(2);
@@ -258,7 +245,7 @@ describe('objectiveOf', () => {
   });
 
   it('refuses what a term lacks and what does not fit, by name', () => {
-    const [loss] = specs as [LossSpec];
+    const loss = specs[0] as LossSpec;
     const kl = { kind: 'k2', coefficient: 0.1 } as const;
     expect(() => evaluate([sampleOf([1], [1])], { loss, normalizer: 1, kl })).toThrow(
       'a sample of agent solver has no referenceLogprobs',

@@ -1,14 +1,13 @@
 /**
  * What an update of a policy minimises, from samples to the gradient of their log-probs. Every backend goes through it: it
- * sends `samples` through its model, hands over their log-probs row by row and propagates the gradients that it gets back.
+ * begins, sends `samples` through its model, hands over their log-probs row by row and propagates the gradients it gets back.
  */
 
 import { ArgumentError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { assertSameShape, hasAdvantage } from '../aggregate.js';
-import { correctionOf, lossKind } from '../loss-kind.js';
-import type { LossSpec } from '../loss-spec.js';
-import { LossSums } from '../policy-loss-accumulator.js';
+import { correctionOf, type LossSpec, lossKind } from '../loss-spec.js';
+import { type NormalizedLoss, PolicyLossAccumulator } from '../policy-loss-accumulator.js';
 import { EntropySums, KlSums } from './added-terms.js';
 import { type MergedRow, mergeSamples } from './merged-samples.js';
 import type { ForwardBackwardOptions, LossMetrics } from './objective-options.js';
@@ -17,10 +16,14 @@ export interface Objective {
   /** What has to go through the model: identical samples once, those that add nothing not at all. */
   readonly samples: readonly TrainingSample[];
   /**
-   * Where it is defined, it wants the log-probs of all `samples` before the first gradient.
-   * @param logprobs [samples][T], of the current policy
+   * Begins the sums, which every sample is then added to.
+   * @param score Gives the log-probs [samples][T] of all `samples` under the current policy. It is called at once, and only
+   *   where the loss of a sample depends on all of them.
    */
-  readonly survey?: (logprobs: readonly Float32Array[]) => void;
+  begin(score: () => readonly Float32Array[]): ObjectiveSums;
+}
+
+export interface ObjectiveSums {
   /**
    * Adds the sample at this position of `samples` to the sums, each once, in order.
    * @param logprobs [T], of the current policy
@@ -33,7 +36,7 @@ export interface Objective {
    * @returns d loss / d entropy [T], 0 where masked
    */
   readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
-  /** Of the samples added so far. */
+  /** The loss and its metrics over the samples added so far. */
   result(): { readonly loss: number; readonly metrics: LossMetrics };
 }
 
@@ -48,51 +51,75 @@ export function objectiveOf(samples: readonly TrainingSample[], options: Forward
 class PolicyObjective implements Objective {
   readonly samples: readonly TrainingSample[];
   readonly #rows: readonly MergedRow[];
-  readonly #policyLoss: LossSums;
+  readonly #masks: readonly Uint8Array[];
+  readonly #loss: NormalizedLoss;
+  readonly #options: ForwardBackwardOptions;
+
+  constructor(samples: readonly TrainingSample[], loss: LossSpec, options: ForwardBackwardOptions) {
+    const kind = lossKind(loss);
+    this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
+    this.#options = options;
+    this.#masks = samples.map(({ mask }) => mask);
+    const batch = kind.selects === true ? samples.filter((one) => hasAdvantage(one.mask, one.advantages)) : samples;
+    // The other terms count rows without advantage too.
+    const { kl, entropyCoefficient } = activeTerms(options);
+    const keep = kl !== undefined || entropyCoefficient !== undefined;
+    this.#rows = mergeSamples(batch, { withoutAdvantage: keep ? 'keep' : 'drop' });
+    this.samples = this.#rows.map(({ sample }) => sample);
+  }
+
+  begin(score: () => readonly Float32Array[]): ObjectiveSums {
+    return new PolicyObjectiveSums(this.#rows, this.#loss, this.#options, {
+      masks: this.#masks,
+      score: () => {
+        const logprobs = score();
+        assertSameShape({ tokens: this.samples.map(({ tokens }) => tokens), logprobs });
+        return logprobs;
+      },
+    });
+  }
+}
+
+/** The terms beside the policy loss whose coefficient is not 0. */
+function activeTerms({ kl, entropyCoefficient = 0 }: ForwardBackwardOptions) {
+  return {
+    kl: kl === undefined || kl.coefficient === 0 ? undefined : kl,
+    entropyCoefficient: entropyCoefficient === 0 ? undefined : entropyCoefficient,
+  };
+}
+
+class PolicyObjectiveSums implements ObjectiveSums {
+  readonly #rows: readonly MergedRow[];
+  readonly #policyLoss: PolicyLossAccumulator;
   readonly #kl: KlSums | undefined;
   readonly #entropy: EntropySums | undefined;
-
-  readonly survey?: (logprobs: readonly Float32Array[]) => void;
   readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
 
   constructor(
-    samples: readonly TrainingSample[],
-    loss: LossSpec,
-    { normalizer, kl, entropyCoefficient = 0 }: ForwardBackwardOptions,
+    rows: readonly MergedRow[],
+    loss: NormalizedLoss,
+    options: ForwardBackwardOptions,
+    batch: ConstructorParameters<typeof PolicyLossAccumulator>[2],
   ) {
-    const kind = lossKind(loss);
-    const sums = new LossSums(kind, correctionOf(loss), normalizer);
-    this.#policyLoss = sums;
-    const weighing = { aggregate: kind.aggregate, normalizer };
-    this.#kl = kl === undefined || kl.coefficient === 0 ? undefined : new KlSums(kl, weighing);
-    this.#entropy = entropyCoefficient === 0 ? undefined : new EntropySums(entropyCoefficient, weighing);
-    const batch = kind.selects === true ? samples.filter((one) => hasAdvantage(one.mask, one.advantages)) : samples;
-    // The terms hold rows without advantage too.
-    const keep = this.#kl !== undefined || this.#entropy !== undefined;
-    this.#rows = mergeSamples(batch, { withoutAdvantage: keep ? 'keep' : 'drop' });
-    this.samples = this.#rows.map(({ sample }) => sample);
-    const entropy = this.#entropy;
-    if (entropy !== undefined)
-      this.entropyGradient = (index, entropies) => {
-        const { sample, indices } = this.#rows[index] as MergedRow;
-        return entropy.addRow(sample.mask, entropies, indices.length);
-      };
-    if (!sums.surveys) return;
-    for (const { mask } of samples) sums.weigh(mask);
-    this.survey = (logprobs) => {
-      this.#rows.forEach(({ parts }, index) => {
-        const row = this.#prepared(index, logprobs[index] as Float32Array);
-        for (const { advantages } of parts) sums.survey(row, advantages);
-      });
+    this.#rows = rows;
+    const accumulated = rows.map(({ sample, indices, parts }) => ({ ...sample, copies: indices.length, parts }));
+    this.#policyLoss = new PolicyLossAccumulator(loss, accumulated, batch);
+    const weighing = { aggregate: loss.kind.aggregate, normalizer: loss.normalizer };
+    const { kl, entropyCoefficient } = activeTerms(options);
+    this.#kl = kl === undefined ? undefined : new KlSums(kl, weighing);
+    if (entropyCoefficient === undefined) return;
+    const entropy = new EntropySums(entropyCoefficient, weighing);
+    this.#entropy = entropy;
+    this.entropyGradient = (index, entropies) => {
+      const { sample, indices } = rows[index] as MergedRow;
+      return entropy.addRow(sample.mask, entropies, indices.length);
     };
   }
 
   gradient(index: number, logprobs: Float32Array): Float32Array {
-    const { sample, parts, indices } = this.#rows[index] as MergedRow;
-    const row = this.#prepared(index, logprobs);
-    const gradient = new Float64Array(logprobs.length);
-    this.#policyLoss.observe(row, indices.length);
-    for (const { advantages, counts } of parts) this.#policyLoss.add(row, advantages, counts, gradient);
+    const { sample, indices } = this.#rows[index] as MergedRow;
+    assertSameShape({ tokens: [sample.tokens], logprobs: [logprobs] });
+    const gradient = this.#policyLoss.add(index, logprobs);
     if (this.#kl !== undefined) {
       const { mask, referenceLogprobs, agent } = sample;
       if (referenceLogprobs === undefined)
@@ -100,12 +127,6 @@ class PolicyObjective implements Objective {
       this.#kl.addRow(mask, logprobs, referenceLogprobs, indices.length, gradient);
     }
     return Float32Array.from(gradient);
-  }
-
-  #prepared(index: number, logprobs: Float32Array): ReturnType<LossSums['prepare']> {
-    const { sample } = this.#rows[index] as MergedRow;
-    assertSameShape({ tokens: [sample.tokens], logprobs: [logprobs] });
-    return this.#policyLoss.prepare({ ...sample, logprobs });
   }
 
   result() {
@@ -119,21 +140,24 @@ class PolicyObjective implements Objective {
 class Demonstrations implements Objective {
   readonly samples: readonly TrainingSample[];
   readonly #normalizer: number;
-  #sum = 0;
 
   constructor(samples: readonly TrainingSample[], normalizer: number) {
     this.samples = samples;
     this.#normalizer = normalizer;
   }
 
-  gradient(index: number, logprobs: Float32Array): Float32Array {
-    for (const logprob of logprobs) this.#sum -= logprob;
-    const { mask } = this.samples[index] as TrainingSample;
-    return Float32Array.from(mask, (written) => (written === 1 ? -1 / this.#normalizer : 0));
-  }
-
-  result() {
-    const metrics = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
-    return { loss: this.#sum / this.#normalizer, metrics };
+  begin(): ObjectiveSums {
+    let sum = 0;
+    return {
+      gradient: (index, logprobs) => {
+        for (const logprob of logprobs) sum -= logprob;
+        const { mask } = this.samples[index] as TrainingSample;
+        return Float32Array.from(mask, (written) => (written === 1 ? -1 / this.#normalizer : 0));
+      },
+      result: () => {
+        const metrics = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
+        return { loss: sum / this.#normalizer, metrics };
+      },
+    };
   }
 }

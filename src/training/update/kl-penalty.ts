@@ -1,8 +1,7 @@
 /** The KL penalty: the KL of sampled tokens from a reference, its place in rewards or in the loss, its coefficient. */
 import type { Turn } from '../../core/episode.js';
 import { mean } from '../../core/statistics.js';
-import { klPenalty } from '../../loss/kl.js';
-import type { KlTerm } from '../../loss/loss-spec.js';
+import { type KlTerm, klPenalty } from '../../loss/kl.js';
 import type { KlSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { PolicyUpdate } from './update-result.js';

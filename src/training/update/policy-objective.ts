@@ -2,7 +2,7 @@
 
 import type { TrainBackend } from '../../contract/backend.js';
 import type { TrainingSample } from '../../core/sample.js';
-import { correctionOf } from '../../loss/loss-kind.js';
+import { correctionOf } from '../../loss/loss-spec.js';
 import { normalizerOf } from '../../loss/objective/merged-samples.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import { lossOf } from '../../recipe/policy-losses.js';

@@ -124,15 +124,15 @@ export class Engine {
   forwardBackward(name: string, batch: SampleBatch, options: ForwardBackwardOptions): ForwardBackwardResult {
     const objective = objectiveOf(unpackSamples(batch), options);
     const { model } = this.#resident(name);
-    objective.survey?.(model.score(objective.samples).logprobs);
-    const { entropyGradient } = objective;
+    const sums = objective.begin(() => model.score(objective.samples).logprobs);
+    const { entropyGradient } = sums;
     const scores = model.accumulate(
       objective.samples,
-      (indices, logprobs) => indices.map((index, i) => objective.gradient(index, logprobs[i] as Float32Array)),
+      (indices, logprobs) => indices.map((index, i) => sums.gradient(index, logprobs[i] as Float32Array)),
       entropyGradient &&
         ((indices, entropies) => indices.map((index, i) => entropyGradient(index, entropies[i] as Float32Array))),
     );
-    const { loss, metrics } = objective.result();
+    const { loss, metrics } = sums.result();
     return {
       loss,
       gradientNorm: scores.gradientNorm,

@@ -1,9 +1,8 @@
 /** Passes of a model over samples: log-probs alone, or a gradient that the server keeps until the next update. */
 
 import type { TrainingSample } from '../../../core/sample.js';
-import { rowWeight } from '../../../loss/aggregate.js';
-import { lossKind } from '../../../loss/loss-kind.js';
-import type { LossSpec } from '../../../loss/loss-spec.js';
+import { countTokens, rowWeight } from '../../../loss/aggregate.js';
+import { correctionOf, lossKind } from '../../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { RemoteModel } from '../remote-model.js';
 import type { ServerProfile } from '../server-profile.js';
@@ -68,41 +67,25 @@ export async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> 
 }
 
 /**
- * The samples as a batch of the server's own loss, where that means what ours does: a clipped ratio of each token, and
- * nothing else in the objective. Both are proportional to the advantage, which takes up our divisors.
+ * The samples as a batch of the server's own loss, where that means what ours does and nothing else is in the objective. Both
+ * are proportional to the advantage, which takes up our divisors.
  */
 export function nativePass(
   samples: readonly TrainingSample[],
   { loss, normalizer, ...terms }: ForwardBackwardOptions,
   { native, reduction }: Pick<ServerProfile, 'native' | 'reduction'>,
 ): PassInput | undefined {
-  const clip = loss.type === 'demonstrations' ? undefined : clipOf(loss);
-  if (clip === undefined || reduction !== 'sum' || !native.includes(clip.loss_fn)) return undefined;
+  if (loss.type === 'demonstrations' || correctionOf(loss) !== undefined) return undefined;
+  const { protocolLoss, aggregate } = lossKind(loss);
+  if (protocolLoss === undefined || reduction !== 'sum' || !native.includes(protocolLoss.name)) return undefined;
   if (Object.values(terms).some((term) => term !== undefined)) return undefined;
-  const { aggregate } = lossKind(loss as LossSpec);
   const data = samples.map(({ tokens, mask, behaviourLogprobs, advantages }) => {
-    const scale =
-      rowWeight(
-        aggregate,
-        mask.reduce((sum, m) => sum + m, 0),
-      ) / normalizer;
+    const scale = rowWeight(aggregate, countTokens(mask)) / normalizer;
     return datumOf(tokens, {
       logprobs: behaviourLogprobs,
       advantages: Float64Array.from(advantages, (advantage, t) => (mask[t] === 0 ? 0 : advantage * scale)),
     });
   });
-  return { data, ...clip };
-}
-
-/** What a clipped loss of ours is called there. Every key of a spec must be one that was thought of here. */
-function clipOf(
-  loss: LossSpec,
-): { readonly loss_fn: 'ppo' | 'cispo'; readonly loss_fn_config: Record<string, number> } | undefined {
-  const known = ['type', 'clip', 'clipLow', 'clipHigh', 'aggregate'];
-  if (Object.entries(loss).some(([key, value]) => value !== undefined && !known.includes(key))) return undefined;
-  const bounds = (low: number, high: number) => ({ clip_low_threshold: 1 - low, clip_high_threshold: 1 + high });
-  if (loss.type === 'ppo-clip')
-    return { loss_fn: 'ppo', loss_fn_config: bounds(loss.clipLow ?? loss.clip, loss.clipHigh ?? loss.clip) };
-  if (loss.type === 'cispo') return { loss_fn: 'cispo', loss_fn_config: bounds(loss.clipLow, loss.clipHigh) };
-  return undefined;
+  const { name, low, high } = protocolLoss;
+  return { data, loss_fn: name, loss_fn_config: { clip_low_threshold: low, clip_high_threshold: high } };
 }

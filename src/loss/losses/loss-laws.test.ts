@@ -1,0 +1,82 @@
+/** The laws of a single token, for every declared loss. `policyLoss` and `objectiveOf` have theirs beside them. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { everySpec } from '../../../test/support/loss-specs.js';
+import type { TokenOutcome } from '../define-loss.js';
+import { type LossSpec, lossKind, lossRows, lossTypes } from '../loss-spec.js';
+import { losses } from './index.js';
+
+const ratio = fc.double({ min: 0.2, max: 4, noNaN: true });
+const advantage = fc.double({ min: 0.01, max: 3, noNaN: true }).chain((size) => fc.constantFrom(size, -size));
+const logprob = fc.double({ min: -6, max: -0.01, noNaN: true });
+
+/** A function from a token to its outcome. */
+function tokenOf(spec: LossSpec) {
+  const { token } = lossKind(spec);
+  return (ofRatio: number, ofAdvantage: number, ofLogprob: number): TokenOutcome => {
+    const outcome = { loss: Number.NaN, gradient: Number.NaN, clipped: false, clippedLower: false };
+    token(ofRatio, ofAdvantage, ofLogprob, outcome);
+    return outcome;
+  };
+}
+
+describe.each(everySpec)('a token of %o', (spec) => {
+  const token = tokenOf(spec);
+
+  it('is positively homogeneous in the advantage', () => {
+    fc.assert(
+      fc.property(ratio, advantage, logprob, fc.double({ min: 0.1, max: 10, noNaN: true }), (r, a, l, factor) => {
+        const [once, scaled] = [token(r, a, l), token(r, factor * a, l)];
+        expect(scaled.loss).toBeCloseTo(factor * once.loss, 9);
+        expect(scaled.gradient).toBeCloseTo(factor * once.gradient, 9);
+        expect([scaled.clipped, scaled.clippedLower]).toEqual([once.clipped, once.clippedLower]);
+      }),
+    );
+  });
+
+  it('has the gradient of its loss', () => {
+    const byRatio = lossKind(spec).gradientOf === 'ratio';
+    fc.assert(
+      fc.property(ratio, advantage, logprob, (r, a, l) => {
+        const h = 1e-6;
+        const lossAt = (by: number) => (byRatio ? token(r * Math.exp(by), a, l) : token(r, a, l + by)).loss;
+        const slopes = [(lossAt(0) - lossAt(-h)) / h, (lossAt(h) - lossAt(0)) / h];
+        const { gradient } = token(r, a, l);
+        // At a kink of the clip the two sides differ and any slope between them is right.
+        expect(gradient).toBeGreaterThan(Math.min(...slopes) - 1e-4);
+        expect(gradient).toBeLessThan(Math.max(...slopes) + 1e-4);
+      }),
+    );
+  });
+});
+
+describe('a declaration', () => {
+  it('says where the loss comes from, what it is and when to use it', () => {
+    expect(lossRows().map(({ type }) => type)).toEqual(lossTypes);
+    expect(new Set(lossTypes).size).toBe(lossTypes.length);
+    for (const { source, formula, use } of lossRows())
+      for (const text of [source, formula, use]) expect(text).toMatch(/\S/);
+  });
+
+  it('with the gradient by the log-prob has a ratio for every token', () => {
+    for (const kind of everySpec.map(lossKind)) if (kind.gradientOf === 'logprob') expect(kind.ratio).toBe('token');
+  });
+
+  it('describes each of its settings', () => {
+    for (const { schema } of losses)
+      for (const [name, setting] of Object.entries(schema.shape))
+        if (name !== 'type') expect(setting.description, name).toMatch(/\.$/);
+  });
+});
+
+describe('a loss of the training protocol', () => {
+  it('is ppo-clip without a dual clip, or cispo, with the bounds of the ratio', () => {
+    const forms = everySpec.map((spec) => [spec.type, lossKind(spec).protocolLoss?.name] as const);
+    expect(new Set(forms.flatMap(([type, name]) => (name === undefined ? [] : [`${type}: ${name}`])))).toEqual(
+      new Set(['ppo-clip: ppo', 'cispo: cispo']),
+    );
+    const clipped = { type: 'ppo-clip', clip: 0.2, clipHigh: 0.5, aggregate: 'token-mean' } as const;
+    expect(lossKind(clipped).protocolLoss).toEqual({ name: 'ppo', low: 0.8, high: 1.5 });
+    expect(lossKind({ ...clipped, dualClip: 3 }).protocolLoss).toBeUndefined();
+  });
+});

@@ -1,0 +1,50 @@
+/** Specs of every declared loss, so that a new one is held to the laws by its row alone. */
+import type { LossDeclaration } from '../../src/loss/define-loss.js';
+import type { Aggregation } from '../../src/loss/loss-settings.js';
+import { type LossSpec, lossKind } from '../../src/loss/loss-spec.js';
+import { losses } from '../../src/loss/losses/index.js';
+
+export const aggregations: readonly Aggregation[] = [
+  'token-mean',
+  'seq-mean-token-sum',
+  'seq-mean-token-mean',
+  'seq-mean-token-sum-norm',
+];
+
+/** Bounds that random ratios near 1 lie on both sides of. */
+const bounds = { clip: 0.15, clipLow: 0.1, clipHigh: 0.2, dualClip: 1.4 };
+const truncated = { importanceCorrection: { cap: 1.05, beyond: 'truncate', level: 'token' } };
+const corrections = [
+  truncated,
+  { importanceCorrection: { cap: 1.2, beyond: 'mask', level: 'token' } },
+  { importanceCorrection: { cap: 1.1, beyond: 'mask', level: 'sequence' } },
+];
+
+/** The loss with the settings that it has among these, the others at their defaults. */
+function specOf({ type, schema }: LossDeclaration, settings: Readonly<Record<string, unknown>>): LossSpec {
+  const present = Object.entries(settings).filter(([name]) => name in schema.shape);
+  return schema.parse({ type, ...Object.fromEntries(present) }) as LossSpec;
+}
+
+const has = ({ schema }: LossDeclaration, setting: string) => setting in schema.shape;
+
+/** Every loss with its defaults, with each aggregation and with each way of correcting importance. */
+export const everySpec: readonly LossSpec[] = losses.flatMap((loss: LossDeclaration) => [
+  specOf(loss, {}),
+  ...(has(loss, 'aggregate') ? aggregations : aggregations.slice(0, 1)).map((aggregate) =>
+    specOf(loss, { ...bounds, aggregate }),
+  ),
+  ...(has(loss, 'importanceCorrection') ? corrections : []).map((correction) =>
+    specOf(loss, { ...bounds, ...correction }),
+  ),
+]);
+
+/** Every loss once, and once with corrected importance where it can be; the aggregations in turn. */
+export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclaration, i) => {
+  const settings = { ...bounds, aggregate: aggregations[i % aggregations.length] };
+  const plain = specOf(loss, settings);
+  return has(loss, 'importanceCorrection') ? [plain, specOf(loss, { ...settings, ...truncated })] : [plain];
+});
+
+/** Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias is the mean over what is together. */
+export const addsUp = (spec: LossSpec): boolean => lossKind(spec).dampensClipping !== true;
