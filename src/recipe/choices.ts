@@ -7,19 +7,34 @@ import { ownTokenizerSpec } from '../model/tokenizers/tokenizer-spec.js';
 
 const count = z.int().min(1);
 
-/** What a filter compares: one score an episode, as the estimators' `episodeScore`. */
-const filterScore = z.enum(['outcome', 'outcome+penalties', 'mean']).default('outcome');
+const filterScore = z
+  .enum(['outcome', 'outcome+penalties', 'mean'])
+  .default('outcome')
+  .describe('The score of an episode that the filter compares, in the words of `episodeScore`.');
 
 export const filterSchema = z.discriminatedUnion('type', [
-  /** DAPO's: groups whose episodes all score the same are dropped. */
   z.strictObject({
     type: z.literal('equal-outcomes'),
     score: filterScore,
-    /** Play further tasks until `tasksPerStep` groups are kept; `maxRounds` counts the first round too. */
-    refill: z.strictObject({ maxRounds: z.int().min(2).default(4) }).optional(),
+    refill: z
+      .strictObject({
+        maxRounds: z.int().min(2).default(4).describe('The most rounds of playing in one step, the first included.'),
+      })
+      .optional()
+      .describe(
+        'Further tasks are played until `tasksPerStep` groups are kept. By default a step gets smaller instead.',
+      ),
   }),
-  /** RAGEN's: of a step's groups only this fraction is kept, those whose scores vary most. */
-  z.strictObject({ type: z.literal('variance'), score: filterScore, keep: z.number().gt(0).lt(1).default(0.5) }),
+  z.strictObject({
+    type: z.literal('variance'),
+    score: filterScore,
+    keep: z
+      .number()
+      .gt(0)
+      .lt(1)
+      .default(0.5)
+      .describe("The fraction of a step's groups that is kept: those whose scores vary most."),
+  }),
 ]) satisfies z.ZodType<GroupFilter>;
 
 const wholeModels = [
@@ -44,7 +59,10 @@ const wholeModels = [
       if (model.heads % (model.kvHeads ?? 1) !== 0)
         fail('kvHeads', `must divide heads (${model.heads}), got ${model.kvHeads}`);
     }),
-  z.strictObject({ type: z.literal('checkpoint'), path: z.string().min(1) }),
+  z.strictObject({
+    type: z.literal('checkpoint'),
+    path: z.string().min(1).describe('A directory, or `org/name[@revision]` on the hub; a directory that exists wins.'),
+  }),
 ] as const;
 
 export const modelSchema = z.discriminatedUnion('type', [

@@ -10,6 +10,15 @@ import { defineTeam } from '../teams/team.js';
 import type { modelSchema } from './choices.js';
 import { defineRecipe } from './define.js';
 import { frozen } from './frozen.js';
+import type { settingsSchema } from './recipe-schema.js';
+import type {
+  BackendInput,
+  EstimatorInput,
+  EvaluationInput,
+  LossInput,
+  TrainingInput,
+  WarmStartInput,
+} from './settings-input.js';
 
 declare const tasks: TaskSource;
 declare const model: ModelInput;
@@ -70,4 +79,18 @@ test('a frozen agent has no policy', () => {
   frozen({ model: 'judge' });
   // @ts-expect-error not an option of endpoints
   frozen({ url: 'http://127.0.0.1:8000/v1', model: 'judge', timeout: 3 });
+});
+
+test('the written sections are what the schemas accept', () => {
+  type Accepted = z.input<ReturnType<typeof settingsSchema>>;
+  interface Written {
+    readonly advantage?: EstimatorInput | undefined;
+    readonly loss?: LossInput | undefined;
+    readonly warmStart?: WarmStartInput | undefined;
+    readonly training?: TrainingInput | undefined;
+    readonly evaluation?: EvaluationInput | undefined;
+    readonly backend?: BackendInput | undefined;
+  }
+  expectTypeOf<Written>().toExtend<Pick<Accepted, keyof Written>>();
+  expectTypeOf<Pick<Accepted, keyof Written>>().toExtend<Written>();
 });

@@ -11,7 +11,7 @@ import type {
   PolicyInput,
   TrainingInput,
   WarmStartInput,
-} from './recipe-schema.js';
+} from './settings-input.js';
 
 type AgentName<T extends Team> = keyof T['agents'] & string;
 
@@ -37,7 +37,7 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   /** The model of every policy that names none of its own. */
   readonly model?: ModelInput;
   readonly assign?: Assign;
-  readonly policies?: { readonly [P in PolicyName<T, Assign>]?: PolicyOverrides };
+  readonly policies?: { readonly [P in PolicyName<T, Assign>]?: PolicyInput };
   readonly agents?: { readonly [A in AgentName<T>]?: AgentInput };
   /** Seed of sampling and reinforcement; `--seed` sets it. The warm start has its own. */
   readonly seed?: number;
@@ -49,8 +49,6 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly evaluation?: EvaluationInput;
   readonly backend?: BackendInput;
 }
-
-type PolicyOverrides = Omit<PolicyInput, 'model'> & { readonly model?: ModelInput };
 
 /** What a recipe file exports: the input as written, to be resolved when it is loaded. */
 export interface RecipeDefinition {

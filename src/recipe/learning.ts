@@ -14,10 +14,13 @@ export const defaultOptimizer = 'adamw';
 const sgdSchema = z
   .strictObject({
     type: z.literal('sgd'),
-    learningRate: positive.default(0.1),
-    momentum: decay.default(0),
-    nesterov: z.boolean().default(false),
-    weightDecay: nonNegative.default(0),
+    learningRate: positive.default(0.1).describe('The learning rate after the warm-up.'),
+    momentum: decay.default(0).describe('The share of the last step that is taken again, without dampening.'),
+    nesterov: z
+      .boolean()
+      .default(false)
+      .describe("Nesterov's momentum, which looks ahead along the last step. It wants a momentum above 0."),
+    weightDecay: nonNegative.default(0).describe('This times the weights is added to the gradient.'),
   })
   .refine(({ nesterov, momentum }) => !nesterov || momentum > 0, {
     path: ['nesterov'],
@@ -27,11 +30,15 @@ const sgdSchema = z
 const adamwSchema = (learningRate: number) =>
   z.strictObject({
     type: z.literal('adamw').default(defaultOptimizer),
-    learningRate: positive.default(learningRate),
-    beta1: decay.default(0.9),
-    beta2: decay.default(0.99),
-    epsilon: positive.default(1e-8),
-    weightDecay: nonNegative.default(0),
+    learningRate: positive.default(learningRate).describe('The learning rate after the warm-up.'),
+    beta1: decay.default(0.9).describe("The decay of the gradients' running mean."),
+    beta2: decay.default(0.99).describe("The decay of the squared gradients' running mean."),
+    epsilon: positive.default(1e-8).describe("What is added to the root of the squared gradients' mean."),
+    weightDecay: nonNegative
+      .default(0)
+      .describe(
+        'This times the learning rate is the share of every weight that an update takes away, apart from the gradient.',
+      ),
   });
 
 export const optimizerSchema = z.discriminatedUnion('type', [
@@ -41,10 +48,12 @@ export const optimizerSchema = z.discriminatedUnion('type', [
 
 /** What a schedule that ends needs. */
 const ending = {
-  /** Updates until the rate is at its end, the warm-up's among them; all of the run's where it is not given. */
-  updates: count.optional(),
-  /** The share of the rate that is left then. */
-  finalFraction: z.number().min(0).max(1).default(0),
+  updates: count
+    .optional()
+    .describe(
+      "Updates until the rate is at its end, those of the warm-up included; all of the run's where it is not given.",
+    ),
+  finalFraction: z.number().min(0).max(1).default(0).describe('The fraction of the learning rate that is left then.'),
 };
 
 /** What becomes of the learning rate after the warm-up. */
@@ -56,37 +65,58 @@ export const scheduleSchema = z.discriminatedUnion('type', [
 
 export type Schedule = z.output<typeof scheduleSchema>;
 
-/** Whose log-probs a policy is held near. */
 const referenceSchema = z.discriminatedUnion('type', [
-  /** The policy as it is when reinforcement begins: after the warm start. */
   z.strictObject({ type: z.literal('initial') }),
-  /** A model in a directory, with the same tokenizer. */
-  z.strictObject({ type: z.literal('checkpoint'), path: z.string().min(1) }),
-  /** Another policy of the run as it is when the step begins, with the same tokenizer. */
-  z.strictObject({ type: z.literal('policy'), policy: z.string().min(1) }),
+  z.strictObject({
+    type: z.literal('checkpoint'),
+    path: z.string().min(1).describe('A directory with a model that has the same tokenizer.'),
+  }),
+  z.strictObject({
+    type: z.literal('policy'),
+    policy: z.string().min(1).describe('The name of another policy of the run, with the same tokenizer.'),
+  }),
 ]);
 
 const controllerSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('fixed') }),
-  /** Moves the coefficient so that the KL comes near `target`: Ziegler et al. 2019, section 2.2. */
   z.strictObject({
     type: z.literal('adaptive'),
-    target: positive,
-    /** Turns over which the coefficient changes by at most a fifth. */
-    horizon: positive.default(10_000),
+    target: positive.describe(
+      'The KL that the coefficient is moved towards: the mean over turns of the mean over tokens.',
+    ),
+    horizon: positive
+      .default(10_000)
+      .describe('Turns over which the coefficient changes by at most a fifth (Ziegler et al. 2019, section 2.2).'),
   }),
 ]);
 
-/** What keeps a policy near a reference. */
+/** The KL penalty that keeps a policy near a reference. */
 export const klSchema = z.strictObject({
-  /** A term of the loss, or a price of every token taken off its reward. */
-  in: z.enum(['loss', 'reward']).default('loss'),
-  /** How the KL is estimated from sampled tokens. */
-  kind: z.enum(['k1', 'k2', 'k3', 'abs']).default('k3'),
-  /** Above 0: with 0 there would be nothing to compute, and an adaptive controller could not leave it. */
-  coefficient: positive,
-  controller: controllerSchema.prefault({ type: 'fixed' }),
-  reference: referenceSchema.prefault({ type: 'initial' }),
+  in: z
+    .enum(['loss', 'reward'])
+    .default('loss')
+    .describe(
+      "Where the penalty goes: `loss` adds a term to the loss, `reward` subtracts it from each token's reward.",
+    ),
+  kind: z
+    .enum(['k1', 'k2', 'k3', 'abs'])
+    .default('k3')
+    .describe(
+      "How the KL is estimated at a sampled token, with d = log-prob - the reference's: `k1` = d, `k2` = d^2 / " +
+        '2, `k3` = exp(-d) + d - 1 (at most 10), `abs` = |d|. In the loss `k1` has no effect on average.',
+    ),
+  coefficient: positive.describe('What the KL is multiplied by.'),
+  controller: controllerSchema
+    .prefault({ type: 'fixed' })
+    .describe(
+      'Whether the coefficient stays as it is (`fixed`) or is moved so that the KL comes near a target (`adaptive`).',
+    ),
+  reference: referenceSchema
+    .prefault({ type: 'initial' })
+    .describe(
+      'The reference: the policy as it is when reinforcement begins, after the warm start (`initial`), a model ' +
+        'on disk (`checkpoint`), or another policy of the run as it is when the step begins (`policy`).',
+    ),
 });
 
 export type KlSettings = z.output<typeof klSchema>;
@@ -95,20 +125,17 @@ export type KlSettings = z.output<typeof klSchema>;
 export const criticSchema = z.strictObject({
   optimizer: z
     .discriminatedUnion('type', [adamwSchema(1e-3), sgdSchema])
-    .prefault({ type: defaultOptimizer }) satisfies z.ZodType<OptimizerSettings>,
-  /** Updates over which its learning rate rises. */
-  warmupSteps: z.int().min(0).default(5),
-  schedule: scheduleSchema.prefault({ type: 'constant' }),
-  /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
-  clipNorm: nonNegative.default(1),
-  /** Passes over each step's turns. */
-  epochs: count.default(1),
-  /** Updates a pass. */
-  miniBatches: count.default(1),
-  /** A value may move this far in a step's updates before the loss stops it. */
-  clip: positive.default(0.5),
-  /** Steps at the beginning in which only the critic learns. */
-  aheadSteps: z.int().min(0).default(0),
+    .prefault({ type: defaultOptimizer })
+    .describe("The critic's optimiser.") satisfies z.ZodType<OptimizerSettings>,
+  warmupSteps: z.int().min(0).default(5).describe('Updates over which the learning rate rises to its full value.'),
+  schedule: scheduleSchema.prefault({ type: 'constant' }).describe('The learning-rate schedule after the warm-up.'),
+  clipNorm: nonNegative
+    .default(1)
+    .describe('Gradients with a larger norm are scaled down to this one; 0 switches clipping off.'),
+  epochs: count.default(1).describe("Passes over each step's turns."),
+  miniBatches: count.default(1).describe('Updates in one pass; each takes its share of the turns.'),
+  clip: positive.default(0.5).describe("How far a value may move in a step's updates before the loss stops it."),
+  aheadSteps: z.int().min(0).default(0).describe('Steps at the beginning of the run in which only the critic learns.'),
 });
 
 export type CriticSettings = z.output<typeof criticSchema>;

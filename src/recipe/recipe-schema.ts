@@ -15,113 +15,174 @@ const beta = z.number().min(0).lt(1);
 const count = z.int().min(1);
 
 const agentSchema = z.strictObject({
-  sampling: z.strictObject({
-    /** 0 takes the most probable token. */
-    temperature: nonNegative,
-    topP: positive.max(1),
-    /** 0 keeps all. */
-    topK: z.int().min(0),
-    maxTokens: count,
-  }),
-  /** Subtracted from the reward of a turn whose output is invalid. */
-  invalidPenalty: nonNegative,
-  /** The advantages of the agent's turns are multiplied by it; at 0 they teach nothing. */
-  rewardWeight: nonNegative.default(1),
+  sampling: z
+    .strictObject({
+      temperature: nonNegative.describe(
+        "The sampling temperature; 0 takes the most probable token. Where the recipe is silent, the team's agent " +
+          'decides, else it is 1.',
+      ),
+      topP: positive
+        .max(1)
+        .describe(
+          'The smallest set of tokens whose probabilities add up to this is sampled from. Where the recipe is ' +
+            "silent, the team's agent decides, else it is 1: all tokens.",
+        ),
+      topK: z
+        .int()
+        .min(0)
+        .describe(
+          "Only this many of the most probable tokens are sampled from. Where the recipe is silent, the team's " +
+            'agent decides, else it is 0: all tokens.',
+        ),
+      maxTokens: count.describe(
+        "The most tokens of one response. Where the recipe is silent, the team's agent decides, else it is 256.",
+      ),
+    })
+    .describe("How the agent's responses are sampled."),
+  invalidPenalty: nonNegative.describe(
+    'What is subtracted from the reward of a turn whose output is invalid. Where the recipe is silent, the ' +
+      "team's agent decides, else it is 0.",
+  ),
+  rewardWeight: nonNegative
+    .default(1)
+    .describe(
+      "The advantages of the agent's turns are multiplied by this after normalisation; at 0 they teach nothing.",
+    ),
 });
 
 const policySchema = z.strictObject({
-  model: modelSchema.transform(completeModel),
-  optimizer: optimizerSchema.prefault({ type: defaultOptimizer }),
-  /** Updates over which the learning rate rises: a fresh AdamW moves every weight by the whole rate in its first steps. */
-  warmupSteps: z.int().min(0).default(5),
-  /** What becomes of the learning rate after that. */
-  schedule: scheduleSchema.prefault({ type: 'constant' }),
-  /** What keeps the policy near a reference; nothing where it is not given. */
-  kl: klSchema.optional(),
-  /** How the policy's critic learns; there where the estimator uses one. */
-  critic: criticSchema.optional(),
-  /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
-  clipNorm: nonNegative.default(1),
-  /** Passes over each step's samples. */
-  epochs: count.default(1),
-  /** Updates a pass. */
-  miniBatches: count.default(1),
-  /** Times the policy's entropy at each token, it is taken off the loss: a bonus for staying undecided. */
-  entropyCoefficient: nonNegative.default(0),
-  /** The recipe's where not given; one of its own replaces it whole. */
-  loss: lossSchema.optional(),
+  model: modelSchema
+    .transform(completeModel)
+    .describe("The policy's model; where it is not given, that of the recipe's top level."),
+  optimizer: optimizerSchema
+    .prefault({ type: defaultOptimizer })
+    .describe('The optimiser. A run that is resumed with another type begins that one anew.'),
+  warmupSteps: z
+    .int()
+    .min(0)
+    .default(5)
+    .describe(
+      'Updates over which the learning rate rises to its full value: a fresh AdamW moves every weight by the ' +
+        'whole rate in its first steps.',
+    ),
+  schedule: scheduleSchema
+    .prefault({ type: 'constant' })
+    .describe('The learning-rate schedule after the warm-up. It depends on the number of the update alone.'),
+  kl: klSchema.optional().describe('A KL penalty that keeps the policy near a reference. There is none by default.'),
+  critic: criticSchema
+    .optional()
+    .describe(
+      "How the policy's critic learns. It is there, with these defaults, where the estimator uses values (`gae`).",
+    ),
+  clipNorm: nonNegative
+    .default(1)
+    .describe('Gradients with a larger norm are scaled down to this one; 0 switches clipping off.'),
+  epochs: count.default(1).describe("Passes over each step's samples."),
+  miniBatches: count.default(1).describe('Updates in one pass; each takes its share of the samples.'),
+  entropyCoefficient: nonNegative
+    .default(0)
+    .describe(
+      "The coefficient of the entropy bonus: this times the policy's entropy at each token is subtracted from " +
+        'the loss.',
+    ),
+  loss: lossSchema
+    .optional()
+    .describe("A loss for this policy alone, which replaces the recipe's as a whole. Its keys are those of `loss`."),
 });
 
 const warmStartSchema = z.strictObject({
-  /** At most this many steps. */
-  steps: count.default(2000),
-  /** Traces a step. */
-  batch: count.default(64),
-  learningRate: positive.default(8e-3),
-  warmupSteps: z.int().min(0).default(20),
-  /** The cosine schedule ends at this fraction of `learningRate`. */
-  finalLearningRate: z.number().min(0).max(1).default(0.1),
-  weightDecay: nonNegative.default(0.01),
-  beta1: beta.default(0.9),
-  beta2: beta.default(0.95),
-  epsilon: positive.default(1e-8),
-  clipNorm: nonNegative.default(1),
-  /** Stop when the mean loss of the last 50 steps is at or below this. */
-  lossTarget: positive.optional(),
-  /** Of first weights and traces; `--seed` does not touch it. */
-  seed: z.int().min(0).default(1),
-  /** One base copied into every policy, or one warm start for each policy on its own agents' traces. */
-  share: z.enum(['base', 'policy']).default('base'),
+  steps: count.default(2000).describe('The most steps of supervised training.'),
+  batch: count.default(64).describe('Demonstrations in one step.'),
+  learningRate: positive.default(8e-3).describe("AdamW's learning rate after the warm-up."),
+  warmupSteps: z.int().min(0).default(20).describe('Steps over which the learning rate rises to its full value.'),
+  finalLearningRate: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .describe('The cosine schedule ends at this fraction of `learningRate`.'),
+  weightDecay: nonNegative.default(0.01).describe("AdamW's weight decay, apart from the gradient."),
+  beta1: beta.default(0.9).describe("AdamW's decay of the gradients' running mean."),
+  beta2: beta.default(0.95).describe("AdamW's decay of the squared gradients' running mean."),
+  epsilon: positive.default(1e-8).describe("What AdamW adds to the root of the squared gradients' mean."),
+  clipNorm: nonNegative
+    .default(1)
+    .describe('Gradients with a larger norm are scaled down to this one; 0 switches clipping off.'),
+  lossTarget: positive
+    .optional()
+    .describe('The warm start ends early when the mean loss of the last 50 steps is at or below this.'),
+  seed: z.int().min(0).default(1).describe('The seed of first weights and demonstrations. `--seed` does not touch it.'),
+  share: z
+    .enum(['base', 'policy'])
+    .default('base')
+    .describe(
+      '`base` trains one model and copies it into every policy, which must all have the same model; `policy` ' +
+        "trains each on its own agents' demonstrations.",
+    ),
 });
 
 const trainingSchema = z.strictObject({
-  steps: z.int().min(0).default(60),
-  tasksPerStep: count.default(16),
-  /** Episodes a task (G). */
-  groupSize: count.default(8),
-  /** Which groups are learnt from; all of them when not given. */
-  filter: filterSchema.optional(),
-  /** What becomes of an episode that failed: left out, or kept with reward 0. */
-  failedEpisodes: z.enum(['exclude', 'zero']).default('exclude'),
-  /** Calls of agents in one episode. */
-  maxTurns: count.default(16),
-  episodeTimeoutMs: count.default(600_000),
-  checkpointEvery: count.default(20),
-  /** Sampler and trainer may differ by so much on average, in log-probs of the sampled tokens, before a warning is written. */
-  logprobGap: positive.default(0.05),
-  /** Write the episodes of training steps to disk. */
-  keepEpisodes: z.boolean().default(true),
-  /** Steps from one measurement of each agent's inflation to the next; 0 measures none. One costs a pass for each of up to 32 turns. */
-  measureInflation: z.int().min(0).default(0),
-  /** A gradient norm above `factor` times the median of the last `window` steps is a spike; `action` answers it. */
+  steps: z.int().min(0).default(60).describe('Reinforcement steps.'),
+  tasksPerStep: count.default(16).describe('Tasks in one step.'),
+  groupSize: count.default(8).describe('Episodes of each task (G).'),
+  filter: filterSchema
+    .optional()
+    .describe('Which groups are learnt from; all of them where it is not given. It wants a `groupSize` of at least 2.'),
+  failedEpisodes: z
+    .enum(['exclude', 'zero'])
+    .default('exclude')
+    .describe('What becomes of an episode that failed: it is left out, or kept with reward 0.'),
+  maxTurns: count.default(16).describe('The most calls of agents in one episode. One more fails the episode.'),
+  episodeTimeoutMs: count
+    .default(600_000)
+    .describe('An episode that is not over after so many milliseconds has failed.'),
+  checkpointEvery: count.default(20).describe('Steps between checkpoints. The last step always has one.'),
+  logprobGap: positive
+    .default(0.05)
+    .describe(
+      'A warning is written when the log-probs of sampler and trainer differ by more than this on average over a ' +
+        "step's sampled tokens.",
+    ),
+  keepEpisodes: z.boolean().default(true).describe('Whether the episodes of training steps are written to disk.'),
+  measureInflation: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      "Steps from one measurement of each agent's inflation to the next; 0 measures none. A measurement costs a " +
+        'pass for each of up to 32 turns of an agent.',
+    ),
   spike: z
     .strictObject({
-      factor: z.number().gt(1).default(3),
-      window: z.int().min(2).default(20),
-      action: z.enum(['clip', 'skip', 'stop']).default('clip'),
+      factor: z.number().gt(1).default(3).describe('A gradient norm above this times the running median is a spike.'),
+      window: z.int().min(2).default(20).describe('Steps whose norms the running median is taken of.'),
+      action: z
+        .enum(['clip', 'skip', 'stop'])
+        .default('clip')
+        .describe('What answers a spike: the gradient is clipped as always, the update is skipped, or the run stops.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('What counts as a spike of the gradient norm, and what is done about one.'),
 });
 
 const fieldName = z.string().min(1);
 
 const evaluationSchema = z.strictObject({
-  /** Steps between evaluations; the first and the last step are always evaluated. */
-  every: count.default(20),
-  /** Held-out tasks. */
-  tasks: count.default(256),
-  /** Episodes a task (k of avg@k). */
-  samples: count.default(4),
-  /** Episodes a task in the evaluations between the first and the last; `samples` when not given. */
-  samplesDuring: count.optional(),
-  /** Confidence level of the intervals. */
-  level: z.number().gt(0).lt(1).default(0.95),
-  /** Fields of tasks (their metadata, or their data) by which the scores are also divided. */
+  every: count.default(20).describe('Steps between evaluations. Step 0 and the last step are always evaluated.'),
+  tasks: count.default(256).describe('Held-out tasks in one evaluation, of each benchmark.'),
+  samples: count.default(4).describe('Episodes of each task: the k of avg@k.'),
+  samplesDuring: count
+    .optional()
+    .describe(
+      'Episodes of each task in the evaluations between the first and the last; `samples` where it is not given.',
+    ),
+  level: z.number().gt(0).lt(1).default(0.95).describe('The confidence level of the intervals.'),
   by: z
     .union([fieldName.transform((field) => [field]), z.array(fieldName).min(1).readonly()], {
       error: 'expected the name of a field, or a list of names',
     })
-    .optional(),
+    .optional()
+    .describe('Fields of tasks, in their metadata or their data, by which the scores are also divided.'),
 });
 
 /** The member of each union that is taken when a recipe names none. */
@@ -141,7 +202,10 @@ function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
 /** `assign` in words: one policy for each agent, named like it, or one named 'shared' for all. */
 export const assignmentWord = z.enum(['separate', 'shared']);
 
-/** `assign` spelled out: for every agent the name of its policy, or what is frozen, as the entry that stands there looks. */
+/**
+ * `assign` spelled out: for every agent the name of its policy, or what is frozen, as the entry that stands there
+ * looks.
+ */
 export function assignmentMap(agents: readonly string[], assign: unknown) {
   const entries = agents.map((agent) => [agent, isPlain(assign) && isPlain(assign[agent]) ? frozenSchema : policyName]);
   return z.strictObject(Object.fromEntries(entries) as Record<string, typeof policyName | typeof frozenSchema>);
@@ -150,35 +214,36 @@ export function assignmentMap(agents: readonly string[], assign: unknown) {
 /** The plain part of a recipe for a team with these agents and, after this assignment, these policies. */
 export function settingsSchema(agents: readonly string[], policies: readonly string[], assign: unknown) {
   return z.strictObject({
-    name: z.string().min(1),
-    /** Of sampling and reinforcement. */
-    seed: z.int().min(0).default(1),
-    assign: assignmentMap(agents, assign),
-    policies: everyKey(policies, policySchema),
-    agents: everyKey(agents, agentSchema),
-    advantage: estimatorSchema.prefault(defaultChoices.advantage),
-    loss: lossSchema.prefault(defaultChoices.loss),
-    warmStart: warmStartSchema.optional(),
-    training: trainingSchema.prefault({}),
-    evaluation: evaluationSchema.prefault({}),
-    backend: backendSchema.prefault(defaultChoices.backend),
+    name: z
+      .string()
+      .min(1)
+      .describe("The recipe's name, which names the run's directory. By default it is the file's name."),
+    seed: z
+      .int()
+      .min(0)
+      .default(1)
+      .describe('The seed of sampling and reinforcement. `--seed` sets it; the warm start has a seed of its own.'),
+    assign: assignmentMap(agents, assign).describe(
+      'Who speaks for each agent: `separate` gives each agent a policy of its name, `shared` gives all one ' +
+        'policy named `shared`, and a map gives each agent the name of a policy or a frozen model.',
+    ),
+    policies: everyKey(policies, policySchema).describe('Settings of each policy, by its name.'),
+    agents: everyKey(agents, agentSchema).describe('Settings of each agent, by its name.'),
+    advantage: estimatorSchema
+      .prefault(defaultChoices.advantage)
+      .describe('The estimator that makes advantages of rewards.'),
+    loss: lossSchema.prefault(defaultChoices.loss).describe('The loss that makes a gradient of advantages.'),
+    warmStart: warmStartSchema
+      .optional()
+      .describe(
+        "Supervised training on the task source's demonstrations before reinforcement. There is none by default.",
+      ),
+    training: trainingSchema.prefault({}).describe('The reinforcement itself.'),
+    evaluation: evaluationSchema.prefault({}).describe('Evaluations on held-out tasks.'),
+    backend: backendSchema.prefault(defaultChoices.backend).describe('What holds the models and computes.'),
     /** Written once for all policies; resolving moves it into each of them. */
     model: z.undefined().optional(),
   });
 }
 
 export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
-
-/** What a user may leave out, they may: the same sections before defaults are filled in. */
-export type PolicyInput = Partial<z.input<typeof policySchema>>;
-export type AgentInput = {
-  readonly sampling?: Partial<z.input<typeof agentSchema>['sampling']>;
-  readonly invalidPenalty?: number;
-  readonly rewardWeight?: number;
-};
-export type EstimatorInput = z.input<typeof estimatorSchema>;
-export type LossInput = z.input<typeof lossSchema>;
-export type WarmStartInput = z.input<typeof warmStartSchema>;
-export type TrainingInput = z.input<typeof trainingSchema>;
-export type EvaluationInput = z.input<typeof evaluationSchema>;
-export type BackendInput = z.input<typeof backendSchema>;

@@ -8,8 +8,13 @@ import { memoryPlan } from './footprint.js';
 
 const schema = z.strictObject({
   type: z.literal('embedded'),
-  /** Training keeps only each layer's input and computes the rest again: less memory, more time, the same gradients. */
-  recompute: z.boolean().default(false),
+  recompute: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether training keeps only each layer's input and computes the rest again for the backward pass: less memory, " +
+        'more time, the same gradients.',
+    ),
 });
 
 /** The engine of this package, in a worker thread of this process. */

@@ -1,0 +1,51 @@
+/** docs/reference/api.md: what `import ... from 'drmas'` offers, from the doc comments, by TypeDoc. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Application, type TypeDocOptions } from 'typedoc';
+import type { PluginOptions } from 'typedoc-plugin-markdown';
+import { type GeneratedFile, root } from './pages.js';
+
+const HEAD = `# The API
+
+What \`import { ... } from 'drmas'\` offers. \`npm run docs\` writes this page from the doc comments of the sources.
+
+`;
+
+const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
+  entryPoints: [join(root, 'src/index.ts')],
+  tsconfig: join(root, 'tsconfig.json'),
+  plugin: ['typedoc-plugin-markdown'],
+  outputFileStrategy: 'modules',
+  logLevel: 'Error',
+  readme: 'none',
+  name: 'drmas',
+  disableSources: true,
+  excludeExternals: true,
+  excludeInternal: true,
+  excludePrivate: true,
+  hideBreadcrumbs: true,
+  hidePageHeader: true,
+  hidePageTitle: true,
+  parametersFormat: 'table',
+  interfacePropertiesFormat: 'table',
+  classPropertiesFormat: 'table',
+  typeDeclarationFormat: 'table',
+  propertyMembersFormat: 'table',
+  sort: ['alphabetical'],
+  groupOrder: ['Functions', 'Variables', 'Classes', 'Interfaces', 'Type Aliases'],
+};
+
+/** @throws Error where the sources do not compile */
+export async function apiPage(): Promise<GeneratedFile> {
+  const out = mkdtempSync(join(tmpdir(), 'drmas-api-'));
+  try {
+    const typedoc = await Application.bootstrapWithPlugins(OPTIONS);
+    const project = await typedoc.convert();
+    if (project === undefined) throw new Error('TypeDoc could not read the sources; run npm run check:types');
+    await typedoc.outputs.writeOutput({ name: 'markdown', path: out }, project);
+    return { path: 'docs/reference/api.md', text: HEAD + readFileSync(join(out, 'README.md'), 'utf8') };
+  } finally {
+    rmSync(out, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Links of the Markdown pages: each leads to a file that is committed, a heading that is there, and a file that ships.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { markdownPages, readPage, root } from './pages.js';
+
+/** What is wrong with the links of all pages, one line each. */
+export function deadLinks(): string[] {
+  const shipped = packedFiles();
+  return markdownPages().flatMap((page) =>
+    [...linksOf(readPage(page))].flatMap((link) => {
+      const problem = problemOf(page, link, shipped);
+      return problem === undefined ? [] : [`${page}: link to ${link}: ${problem}`];
+    }),
+  );
+}
+
+function problemOf(page: string, link: string, shipped: ReadonlySet<string>): string | undefined {
+  if (/^[a-z]+:/.test(link)) return undefined;
+  const [file = '', anchor] = link.split('#');
+  const path = file === '' ? page : posix.normalize(posix.join(posix.dirname(page), file));
+  if (!existsSync(join(root, path))) return 'there is no such file';
+  const isShipped = (name: string) => shipped.has(name) || [...shipped].some((other) => other.startsWith(`${name}/`));
+  if (shipped.has(page) && !isShipped(path.replace(/\/$/, ''))) return 'the package ships the page and not the file';
+  if (anchor === undefined) return undefined;
+  return anchorsOf(readPage(path)).has(anchor) ? undefined : `no heading of ${path} has this anchor`;
+}
+
+/** The targets of all links outside code. */
+function* linksOf(text: string): Generator<string> {
+  for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)) yield target;
+}
+
+const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '`');
+
+/** The anchors that GitHub gives a page's headings. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
+  for (const [, title = ''] of text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#{1,6} +(.+?) *$/gm)) {
+    const plain = title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const slug = plain.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(/\s/g, '-');
+    let anchor = slug;
+    for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** The paths of the files that `npm pack` takes. */
+function packedFiles(): ReadonlySet<string> {
+  const printed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [packed] = JSON.parse(printed) as { files: { path: string }[] }[];
+  return new Set(packed?.files.map(({ path }) => path));
+}

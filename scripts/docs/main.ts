@@ -1,0 +1,54 @@
+/**
+ * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
+ * `check`: fails where one of them differs from what is committed, where a key of a recipe has no description, where a
+ * TypeScript block of a page or a doc comment does not compile, and where a link is dead.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { apiPage } from './api-page.js';
+import { blockErrors } from './code-blocks.js';
+import { settingsInput } from './input-types.js';
+import { deadLinks } from './links.js';
+import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
+import { regions } from './regions/index.js';
+import { settingsPage, undescribed } from './settings-page.js';
+
+async function generated(): Promise<GeneratedFile[]> {
+  return [settingsInput(), settingsPage(), await apiPage(), ...(await withRegions(regions))];
+}
+
+function current(path: string): string | undefined {
+  try {
+    return readPage(path);
+  } catch {
+    return undefined; // The file is new.
+  }
+}
+
+async function generate(): Promise<void> {
+  for (const { path, text } of await generated()) {
+    if (current(path) === text) continue;
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+    console.log(`wrote ${path}`);
+  }
+}
+
+async function check(): Promise<void> {
+  const files = await generated();
+  const problems = [
+    ...undescribed().map((key) => `recipe key ${key}: it has no description; expected .describe('...') in its schema`),
+    ...files
+      .filter(({ path, text }) => current(path) !== text)
+      .map(({ path }) => `${path}: out of date; run npm run docs`),
+    ...blockErrors(),
+    ...deadLinks(),
+  ];
+  for (const problem of problems) console.error(problem);
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}
+
+const [command] = process.argv.slice(2);
+if (command === 'generate') await generate();
+else if (command === 'check') await check();
+else throw new Error(`expected generate or check, got ${command}`);

@@ -1,0 +1,62 @@
+/** The repository's Markdown pages, and the marked regions in them that are generated. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** A file that `npm run docs` writes, by its path from the root. */
+export interface GeneratedFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A part of hand-written pages that is generated: what stands between its two marks. */
+export interface Region {
+  /** The name in the mark `<!-- generated: NAME -->`. */
+  readonly name: string;
+  render(): string | Promise<string>;
+}
+
+export const readPage = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** The paths of all Markdown pages that git knows or would take, from the root. */
+export function markdownPages(): string[] {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  return listed.split('\n').filter((path) => path !== '' && existsSync(join(root, path)));
+}
+
+const MARK = /^<!-- generated: (\S+) -->$([\s\S]*?)^<!-- \/generated -->$/gm;
+
+/**
+ * Every page with a marked region, with its regions as they should be.
+ * @throws Error for a mark whose region nobody generates, and for a region that has no mark
+ */
+export async function withRegions(regions: readonly Region[]): Promise<GeneratedFile[]> {
+  const rendered = new Map<string, string>();
+  for (const { name, render } of regions) rendered.set(name, (await render()).trim());
+  const used = new Set<string>();
+  const pages = markdownPages().map((path): GeneratedFile => {
+    const text = readPage(path).replace(MARK, (_, name: string) => {
+      const content = rendered.get(name);
+      if (content === undefined) throw new Error(`${path}: no region is named '${name}'`);
+      used.add(name);
+      return `<!-- generated: ${name} -->\n${content}\n<!-- /generated -->`;
+    });
+    return { path, text };
+  });
+  const unused = regions.filter(({ name }) => !used.has(name)).map(({ name }) => name);
+  if (unused.length > 0) throw new Error(`no page has a mark for: ${unused.join(', ')}`);
+  return pages.filter(({ text }) => text.includes('<!-- generated: '));
+}
+
+/** A Markdown table. A `|` inside a cell is escaped. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll(/(?<!\\)\|/g, '\\|').replaceAll(/\s*\n\s*/g, ' ')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}

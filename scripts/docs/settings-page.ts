@@ -1,0 +1,177 @@
+/**
+ * docs/reference/settings.md: every key of a recipe with what it accepts, its default and what it means, from the
+ * schemas.
+ */
+import { modelSchema } from '../../src/recipe/choices.js';
+import { frozenSchema } from '../../src/recipe/frozen.js';
+import { settingsSchema } from '../../src/recipe/recipe-schema.js';
+import {
+  defaultText,
+  inputNode,
+  isSection,
+  isUnionByType,
+  members,
+  type Node,
+  rangeText,
+  typeOf,
+} from './json-schema.js';
+import { type GeneratedFile, table } from './pages.js';
+
+/** The name that stands for every agent's and every policy's in the page. */
+export const ANY = '<name>';
+
+/** The plain part of a recipe, with one agent and one policy. */
+export const settingsNode = () => inputNode(settingsSchema([ANY], [ANY], {}));
+
+interface Row {
+  readonly key: string;
+  /** The `type` that the section above must have for the key to be there; undefined where it always is. */
+  readonly of?: string | undefined;
+  readonly node: Node;
+}
+
+/**
+ * The keys below a section, nested ones with dots; the members of a union one after another. Keys below those in
+ * `closed` are left out: they have a section of their own.
+ */
+function rowsBelow(section: Node, closed: readonly string[] = [], prefix = ''): Row[] {
+  return members(section).flatMap((member) => {
+    const of = isUnionByType(section) ? typeOf(member) : undefined;
+    return Object.entries(member.properties ?? {}).flatMap(([name, node]): Row[] => {
+      const key = `${prefix}${name}`;
+      if (name === 'type' && node.const !== undefined) return [];
+      const inner = isSection(node) && !closed.includes(key) ? rowsBelow(node, closed, `${key}.`) : [];
+      return [{ key, of, node }, ...inner.map((row) => ({ ...row, of: row.of ?? of }))];
+    });
+  });
+}
+
+/** Rows that differ in nothing but the `type` they belong to are one. */
+function merged(rows: readonly Row[]): { readonly key: string; readonly of: readonly string[]; readonly node: Node }[] {
+  const byText = new Map<string, { key: string; of: string[]; node: Node }>();
+  for (const { key, of, node } of rows) {
+    const text = JSON.stringify([key, node]);
+    const row = byText.get(text) ?? { key, of: [], node };
+    if (of !== undefined) row.of.push(of);
+    byText.set(text, row);
+  }
+  return [...byText.values()];
+}
+
+function settingsTable({ node: section, closed, inherits = false }: Section): string {
+  const rows = merged(rowsBelow(section, closed));
+  const conditional = rows.some(({ of }) => of.length > 0);
+  return table(
+    ['key', ...(conditional ? ['with type'] : []), 'accepts', 'default', 'meaning'],
+    rows.map(({ key, of, node }) => [
+      `\`${key}\``,
+      ...(conditional ? [of.map((type) => `\`${type}\``).join(', ')] : []),
+      rangeText(node),
+      defaultText(node) || (!inherits && isRequired(section, key) ? 'required' : ''),
+      node.description ?? '',
+    ]),
+  );
+}
+
+/** Whether every member of the section that has the key demands it. */
+function isRequired(section: Node, key: string): boolean {
+  const [first = '', ...rest] = key.split('.');
+  const holders = members(section).filter(({ properties }) => properties?.[first] !== undefined);
+  return holders.every(({ required, properties }) => {
+    const inner = properties?.[first];
+    if (rest.length > 0) return inner !== undefined && isRequired(inner, rest.join('.'));
+    return required?.includes(first) ?? false;
+  });
+}
+
+const HEAD = `# Settings
+
+Every setting of a recipe: its key, what it accepts, its default and what it means. \`npm run docs\` writes this page from
+the schemas that check recipes, so it cannot differ from what the program does. [recipes.md](../recipes.md) says how the
+settings work together.
+
+\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in.
+`;
+
+interface Section {
+  readonly title: string;
+  readonly text: string;
+  readonly node: Node;
+  /** Keys whose own keys stand in another section. */
+  readonly closed?: readonly string[];
+  /** Whether what is left out comes from elsewhere, so that no key is required. */
+  readonly inherits?: boolean;
+}
+
+/** The sections of a recipe in the order of the page. */
+function sections(): Section[] {
+  const settings = settingsNode();
+  const of = (name: string): Node => {
+    const whole = settings.properties?.[name];
+    if (whole === undefined) throw new Error(`the schema has no section '${name}'`);
+    return whole.properties?.[ANY] ?? whole;
+  };
+  const scalar = ['name', 'seed', 'assign'].map((name) => [name, of(name)] as const);
+  return [
+    {
+      title: 'Top level',
+      text: 'A recipe also has `team` and `tasks`, which are no plain data, and the sections below.',
+      node: { ...settings, properties: { ...Object.fromEntries(scalar), assign: withoutKeys(settings, 'assign') } },
+      inherits: true,
+    },
+    {
+      title: '`model`',
+      text: 'The model of every policy that names none. `policies.<name>.model` has the same keys; `base` is a whole model.',
+      node: inputNode(modelSchema),
+      closed: ['base'],
+    },
+    {
+      title: '`policies.<name>`',
+      text: 'How each policy learns, by its name.',
+      node: of('policies'),
+      closed: ['model', 'loss'],
+      inherits: true,
+    },
+    { title: '`agents.<name>`', text: 'What is set for each agent, by its name.', node: of('agents'), inherits: true },
+    {
+      title: '`assign.<agent>`',
+      text: 'What `frozen(...)` makes: an agent that plays and never trains.',
+      node: inputNode(frozenSchema),
+      closed: ['model'],
+    },
+    {
+      title: '`advantage`',
+      text: '[estimators.md](../estimators.md) has the formula and the source of each type.',
+      node: of('advantage'),
+    },
+    {
+      title: '`loss`',
+      text: '[losses.md](../losses.md) has the formula and the source of each type.',
+      node: of('loss'),
+    },
+    { title: '`warmStart`', text: 'Supervised training before reinforcement.', node: of('warmStart') },
+    { title: '`training`', text: 'The reinforcement itself.', node: of('training') },
+    { title: '`evaluation`', text: 'Evaluations on held-out tasks.', node: of('evaluation') },
+    { title: '`backend`', text: 'What holds the models and computes.', node: of('backend') },
+  ];
+}
+
+/** A key of the top level as one value. */
+function withoutKeys(settings: Node, key: string): Node {
+  const description = settings.properties?.[key]?.description;
+  return { enum: ['separate', 'shared', '{ agent: policy }'], default: 'separate', description };
+}
+
+export function settingsPage(): GeneratedFile {
+  const parts = sections().map((section) => `## ${section.title}\n\n${section.text}\n\n${settingsTable(section)}\n`);
+  return { path: 'docs/reference/settings.md', text: [HEAD, ...parts].join('\n') };
+}
+
+/** Keys without a description, by their sections and paths. */
+export function undescribed(): string[] {
+  return sections().flatMap(({ title, node, closed }) =>
+    rowsBelow(node, closed).flatMap(({ key, of, node: { description } }) =>
+      description ? [] : [`${title} ${key}${of === undefined ? '' : ` (${of})`}`],
+    ),
+  );
+}
