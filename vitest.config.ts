@@ -19,7 +19,6 @@ export default defineConfig({
       'recipes/**/*.test.ts',
       'bench/**/*.test.ts',
     ],
-    typecheck: { enabled: true, include: ['src/**/*.test-d.ts'], tsconfig: './tsconfig.typecheck.json' },
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     maxWorkers: '100%', // the main process waits, so no core is left for it
     testTimeout: 30_000,

@@ -10,6 +10,7 @@ import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';
+import { expectSameBits } from '../support/same-bits.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
@@ -56,8 +57,8 @@ export function adapterContract(name: string, create: () => Kernels): void {
     it('starts with the bits of the base, from A within its bounds and B of zeros', () => {
       const model = fresh();
       const { tokens } = sequences[0] as Sequence;
-      expect(model.logits(tokens)).toEqual(whole().logits(tokens));
-      expect(fresh(1).trained).toEqual(model.trained);
+      expectSameBits(model.logits(tokens), whole().logits(tokens));
+      expectSameBits(fresh(1).trained, model.trained);
       expect(fresh(2).trained).not.toEqual(model.trained);
       for (const layer of adapterTensors(config, adapter, model.trained).layers) {
         for (const [matrix, { A, B }] of Object.entries(layer)) {
@@ -116,7 +117,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         );
         return model.gradient;
       });
-      expect(again).toEqual(kept);
+      expectSameBits(again, kept);
     });
 
     it('samples with the log-probs that it computes, alone or beside another adapter on the base', () => {
@@ -133,9 +134,9 @@ export function adapterContract(name: string, create: () => Kernels): void {
       for (const [policy, model] of Object.entries(models)) {
         const alone = new Sampler(kernels, base);
         alone.load(policy, model.trained, 1, adapter);
-        const own = requests.filter((request) => request.policy === policy);
-        expect(generate(alone, own, [3])).toEqual(results.filter(({ id }) => requests[id]?.policy === policy));
-        for (const { id, prompt, temperature } of own) {
+        const ofPolicy = requests.filter((request) => request.policy === policy);
+        expect(generate(alone, ofPolicy, [3])).toEqual(results.filter(({ id }) => requests[id]?.policy === policy));
+        for (const { id, prompt, temperature } of ofPolicy) {
           const { tokens: written = [], logprobs } = results[id] ?? {};
           const tokens = Int32Array.from([...prompt, ...written]);
           const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
@@ -156,19 +157,19 @@ export function adapterContract(name: string, create: () => Kernels): void {
         );
         expect(one.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 1 }).applied).toBe(true);
       }
-      expect(base.tensors.flat).toEqual(before);
-      expect(two.trained).toEqual(other);
+      expectSameBits(base.tensors.flat, before);
+      expectSameBits(two.trained, other);
     });
 
     it('learns: AdamW on the adapter alone lowers a cross-entropy', () => {
       const model = fresh();
       const nll = () => -model.score(sequences).logprobs.reduce((sum, row) => sum + row.reduce((a, x) => a + x, 0), 0);
       const before = nll();
-      for (let i = 0; i < 60; i++) {
+      for (let i = 0; i < 30; i++) {
         model.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
         );
-        model.optimStep({ optimizer: plainAdamW(2e-2), clipNorm: 1 });
+        model.optimStep({ optimizer: plainAdamW(4e-2), clipNorm: 1 });
       }
       expect(nll()).toBeLessThan(0.8 * before);
     });

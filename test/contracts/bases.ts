@@ -10,6 +10,7 @@ import { flatCopy, initialise, tensorsInOrder } from '../../src/model/decoder/we
 import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { expectSameBits } from '../support/same-bits.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
@@ -23,13 +24,13 @@ function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine
   shake(fine.tensors, new RandomStream('twins'));
   const theirs = tensorsInOrder(fine.tensors);
   tensorsInOrder(coarse.tensors).forEach((tensor, i) => {
-    const own = theirs[i] as Float32Array;
+    const numbers = theirs[i] as Float32Array;
     if (tensor instanceof Float32Array) {
-      tensor.set(own);
+      tensor.set(numbers);
       return;
     }
-    const bits = new Uint32Array(own.buffer, own.byteOffset, own.length);
-    for (let at = 0; at < own.length; at++) {
+    const bits = new Uint32Array(numbers.buffer, numbers.byteOffset, numbers.length);
+    for (let at = 0; at < numbers.length; at++) {
       tensor[at] = (bits[at] as number) >>> 16;
       bits[at] = (tensor[at] as number) << 16;
     }
@@ -54,7 +55,7 @@ export function baseContract(name: string, create: () => Kernels): void {
     };
 
     it('hold the same numbers in half the memory', () => {
-      expect(flatCopy(coarse.tensors)).toEqual(flatCopy(fine.tensors));
+      expectSameBits(flatCopy(coarse.tensors), flatCopy(fine.tensors));
       const bytes = ({ tensors }: BaseWeights) =>
         tensorsInOrder(tensors).reduce((sum, each) => sum + each.byteLength, 0);
       expect(bytes(coarse)).toBeLessThan(0.6 * bytes(fine));
@@ -64,7 +65,7 @@ export function baseContract(name: string, create: () => Kernels): void {
       const { tokens } = sequences[2] as Sequence;
       for (const model of [(base: BaseWeights) => new PolicyModel(kernels, { base }), adapted]) {
         const [a, b] = [model(coarse), model(fine)];
-        expect(a.logits(tokens)).toEqual(b.logits(tokens));
+        expectSameBits(a.logits(tokens), b.logits(tokens));
         expect(a.score(sequences)).toEqual(b.score(sequences));
       }
     });
@@ -79,15 +80,15 @@ export function baseContract(name: string, create: () => Kernels): void {
           );
         });
         expect(ours).toEqual(theirs);
-        expect(a.gradient).toEqual(b.gradient);
+        expectSameBits(a.gradient, b.gradient);
         expect(a.gradient.some((x) => x !== 0)).toBe(true);
         for (const model of [a, b]) model.optimStep({ optimizer, clipNorm: 1 });
-        expect(a.trained).toEqual(b.trained);
+        expectSameBits(a.trained, b.trained);
       }
     });
 
     it('are played, beside an adapter on them or alone', () => {
-      const own = adapted(fine).trained;
+      const weights = adapted(fine).trained;
       const requests = Array.from({ length: 12 }, (_, id): SamplerRequest => {
         const prompt = [[1, 2, 3, 4], [5], [1, 2, 3, 4, 9, 1]][(id >> 1) % 3] ?? [0];
         const options = { maxTokens: 3 + id, temperature: id % 3 ? 0.7 : 1, topK: 0, topP: 1, stopTokens: [] };
@@ -97,9 +98,9 @@ export function baseContract(name: string, create: () => Kernels): void {
         const sampler = new Sampler(kernels, base);
         for (const policy of order)
           if (policy === 'plain') sampler.load(policy, undefined, 1);
-          else sampler.load(policy, own, 1, adapter);
-        const asked = requests.filter(({ policy }) => order.includes(policy));
-        return generate(sampler, asked, [5, 1]);
+          else sampler.load(policy, weights, 1, adapter);
+        const ofOrder = requests.filter(({ policy }) => order.includes(policy));
+        return generate(sampler, ofOrder, [5, 1]);
       };
       const together = play(coarse, ['plain', 'adapted']);
       expect(together).toHaveLength(requests.length);
@@ -119,7 +120,7 @@ export function baseContract(name: string, create: () => Kernels): void {
           ArgumentError,
         );
         expect(() => model.initialise(1)).toThrow(ArgumentError);
-        expect(flatCopy(base.tensors)).toEqual(before);
+        expectSameBits(flatCopy(base.tensors), before);
         expect(model.parameters).toBe(before.length);
       }
       expect(() => new Sampler(kernels, coarse).load('plain', flatCopy(coarse.tensors), 1)).toThrow(ArgumentError);

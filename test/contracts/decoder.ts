@@ -8,6 +8,7 @@ import type { DecoderTensors } from '../../src/model/decoder/weights/decoder-ten
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { expectSameBits } from '../support/same-bits.js';
 
 /** A small decoder without any feature of its own. */
 export const plain: DecoderConfig = {
@@ -89,77 +90,80 @@ export function decoderContract(name: string, create: () => Kernels): void {
     const random = new RandomStream('decoder test');
     const sequences = [17, 2, 40, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
 
-    it.each([
-      ['log-probs', 0],
-      ['log-probs and entropies', -1.5],
-    ])('has the gradient that finite differences of %s give, in every tensor', (_what, share) => {
-      const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
-      const loss = () => {
-        const { logprobs, entropySum } = model.score(sequences);
-        const weighted = (row: Float32Array, s: number) => row.reduce((a, x, t) => a + x * (upstream[s]?.[t] ?? 0), 0);
-        return logprobs.reduce((sum, row, s) => sum + weighted(row, s), 0) + share * entropySum;
-      };
-      const pick = (indices: readonly number[]) => indices.map((i) => upstream[i] as Float32Array);
-      const all = (indices: readonly number[]) =>
-        indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => share * written));
-      model.accumulate(sequences, pick, share === 0 ? undefined : all);
-      const gradient = Float32Array.from(model.gradient);
-      const { tensors } = model;
-      const named = {
-        embedding: tensors.embedding,
-        finalNorm: tensors.finalNorm,
-        output: tensors.output,
-        ...Object.assign(
-          {},
-          ...tensors.layers.map((l, i) => Object.fromEntries(Object.entries(l).map(([k, v]) => [`${i}.${k}`, v]))),
-        ),
-      } as Record<string, Float32Array>;
-      for (const [tensor, view] of Object.entries(named)) {
-        if (view.length === 0) continue;
-        const first = (view.byteOffset - model.trained.byteOffset) / 4;
-        const direction = Float64Array.from(view, () => random.normal());
-        const before = Float32Array.from(view);
-        const at = (step: number) => {
-          for (let i = 0; i < view.length; i++) view[i] = (before[i] as number) + step * (direction[i] as number);
-          model.weightsChanged();
-          return loss();
+    // Entropies meet the decoder in its head alone, so two configurations show their gradient.
+    const entropies = config === plain || config === configs['with everything'];
+    it.each([['log-probs', 0] as const, ...(entropies ? [['log-probs and entropies', -1.5] as const] : [])])(
+      'has the gradient that finite differences of %s give, in every tensor',
+      (_what, share) => {
+        const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
+        const loss = () => {
+          const { logprobs, entropySum } = model.score(sequences);
+          const weighted = (row: Float32Array, s: number) =>
+            row.reduce((a, x, t) => a + x * (upstream[s]?.[t] ?? 0), 0);
+          return logprobs.reduce((sum, row, s) => sum + weighted(row, s), 0) + share * entropySum;
         };
-        const step = 2e-3;
-        // Richardson's extrapolation removes the cubic term, so that the step can be large against float32 rounding.
-        const coarse = (at(2 * step) - at(-2 * step)) / (4 * step);
-        const fine = (at(step) - at(-step)) / (2 * step);
-        const numeric = (4 * fine - coarse) / 3;
-        view.set(before);
-        model.weightsChanged();
-        const analytic = direction.reduce((sum, d, i) => sum + d * (gradient[first + i] as number), 0);
-        const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
-        expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
-      }
-      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
-    });
+        const pick = (indices: readonly number[]) => indices.map((i) => upstream[i] as Float32Array);
+        const all = (indices: readonly number[]) =>
+          indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => share * written));
+        model.accumulate(sequences, pick, share === 0 ? undefined : all);
+        const gradient = Float32Array.from(model.gradient);
+        const { tensors } = model;
+        const named = {
+          embedding: tensors.embedding,
+          finalNorm: tensors.finalNorm,
+          output: tensors.output,
+          ...Object.assign(
+            {},
+            ...tensors.layers.map((l, i) => Object.fromEntries(Object.entries(l).map(([k, v]) => [`${i}.${k}`, v]))),
+          ),
+        } as Record<string, Float32Array>;
+        for (const [tensor, view] of Object.entries(named)) {
+          if (view.length === 0) continue;
+          const first = (view.byteOffset - model.trained.byteOffset) / 4;
+          const direction = Float64Array.from(view, () => random.normal());
+          const before = Float32Array.from(view);
+          const at = (step: number) => {
+            for (let i = 0; i < view.length; i++) view[i] = (before[i] as number) + step * (direction[i] as number);
+            model.weightsChanged();
+            return loss();
+          };
+          const step = 2e-3;
+          // Richardson's extrapolation removes the cubic term, so that the step can be large against float32 rounding.
+          const coarse = (at(2 * step) - at(-2 * step)) / (4 * step);
+          const fine = (at(step) - at(-step)) / (2 * step);
+          const numeric = (4 * fine - coarse) / 3;
+          view.set(before);
+          model.weightsChanged();
+          const analytic = direction.reduce((sum, d, i) => sum + d * (gradient[first + i] as number), 0);
+          const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
+          expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
+        }
+        model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
+      },
+    );
 
     it('has the same gradient, bit for bit, when layers are computed again instead of kept', () => {
       const deep = { ...config, layers: 4 };
       const [kept, again] = [{}, { recompute: true }].map((options) => {
-        const own = new PolicyModel(kernels, deep, options);
-        randomise(own);
+        const copy = new PolicyModel(kernels, deep, options);
+        randomise(copy);
         const draws = new RandomStream('recomputed');
         const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => draws.normal()));
-        own.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
-        return own.gradient;
+        copy.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
+        return copy.gradient;
       });
-      expect(again).toEqual(kept);
+      expectSameBits(again, kept);
     });
 
     it('adds up gradients that are submitted in parts and reports the norm of each part', () => {
       const ones = (indices: readonly number[]) =>
         indices.map((i) => (sequences[i] as Sequence).tokens).map((t) => new Float32Array(t.length).fill(1));
       const norms = [0, 1].map((part) => {
-        const own = sequences.filter((_, i) => i % 2 === part);
+        const half = sequences.filter((_, i) => i % 2 === part);
         const pick = (indices: readonly number[]) =>
-          indices.map((i) => new Float32Array((own[i] as Sequence).tokens.length).fill(1));
-        const { gradientNorm } = model.accumulate(own, pick);
-        return { gradientNorm, own, pick };
+          indices.map((i) => new Float32Array((half[i] as Sequence).tokens.length).fill(1));
+        const { gradientNorm } = model.accumulate(half, pick);
+        return { gradientNorm, half, pick };
       });
       const both = Float32Array.from(model.gradient);
       model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
@@ -167,10 +171,10 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const whole = Float32Array.from(model.gradient);
       model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       const scale = Math.max(...whole.map(Math.abs));
-      for (let i = 0; i < whole.length; i++)
-        expect(Math.abs((both[i] as number) - (whole[i] as number))).toBeLessThan(1e-5 * scale);
-      for (const { gradientNorm, own, pick } of norms) {
-        expect(model.accumulate(own, pick).gradientNorm).toBe(gradientNorm);
+      const differences = whole.map((value, i) => Math.abs((both[i] as number) - value));
+      expect(Math.max(...differences)).toBeLessThan(1e-5 * scale);
+      for (const { gradientNorm, half, pick } of norms) {
+        expect(model.accumulate(half, pick).gradientNorm).toBe(gradientNorm);
         model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       }
     });
@@ -178,7 +182,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
     it('scores a sequence to the same bits alone and packed with others', () => {
       const together = model.score(sequences).logprobs;
       sequences.forEach((sequence, i) => {
-        expect(model.score([sequence]).logprobs[0]).toEqual(together[i]);
+        expectSameBits(model.score([sequence]).logprobs[0], together[i]);
       });
     });
 
@@ -193,7 +197,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         const logSumExp = Math.log(row.reduce((sum, z) => sum + Math.exp(z), 0));
         expect(logprobs?.[t]).toBeCloseTo((row[tokens[t] as number] as number) - logSumExp, 5);
       }
-      expect(model.logits(tokens.subarray(0, 5))).toEqual(logits.subarray(0, 5 * config.vocabSize));
+      expectSameBits(model.logits(tokens.subarray(0, 5)), logits.subarray(0, 5 * config.vocabSize));
     });
 
     it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {
@@ -232,7 +236,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
     it('draws tokens with the frequencies of the softmax', () => {
       const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', model.trained, 1);
-      const draws = 4000;
+      const draws = 2000;
       const base = {
         policy: 'policy',
         prompt: [3, 1],
@@ -266,11 +270,11 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const nll = () =>
         -learner.score(sequences).logprobs.reduce((sum, row) => sum + row.reduce((a, x) => a + x, 0), 0);
       const before = nll();
-      for (let i = 0; i < 30; i++) {
+      for (let i = 0; i < 15; i++) {
         learner.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
         );
-        learner.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 1 });
+        learner.optimStep({ optimizer: plainAdamW(2e-2), clipNorm: 1 });
       }
       expect(nll()).toBeLessThan(0.5 * before);
     });
@@ -281,7 +285,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(Number.NaN)),
       );
       expect(model.optimStep({ optimizer: plainAdamW(1), clipNorm: 1 }).applied).toBe(false);
-      expect(model.trained).toEqual(before);
+      expectSameBits(model.trained, before);
       expect(model.gradient.every((g) => g === 0)).toBe(true);
     });
   });

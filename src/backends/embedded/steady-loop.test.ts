@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
 const script = fileURLToPath(new URL('../../../test/support/steady-loop.ts', import.meta.url));
-/** A step's activations are about 4 MB. */
+/** A step's activations are more than 2 MB, so a step in ten that kept them would show. */
 const MOST_GROWTH = 16 * 2 ** 20;
 
 async function steadyLoop(steps: number, threads: number, kernels?: string): Promise<void> {
