@@ -1,7 +1,8 @@
 /** The memory that the engine takes, from the sizes of models alone. */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import type { OptimizerSettings } from '../../contract/optimizer.js';
-import { DEFAULT_BATCH_ROWS, logitRows } from '../../model/decoder/decoder.js';
+import { BATCH_ROWS } from '../../model/decoder/decoder.js';
+import { logitBlockRows } from '../../model/decoder/output-head.js';
 import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
 import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/weights/decoder-tensors.js';
@@ -96,7 +97,7 @@ function activationFloats(
   adapter: AdapterSettings | undefined,
   { longest, recompute }: Pick<FootprintRequest, 'longest' | 'recompute'>,
 ): number {
-  const rows = Math.max(DEFAULT_BATCH_ROWS, longest);
+  const rows = Math.max(BATCH_ROWS, longest);
   const { width, heads, kvHeads, headDim, feedForward, layers, vocabSize, queryKeyNorm } = config;
   const attended = heads * headDim;
   const narrowed =
@@ -104,7 +105,7 @@ function activationFloats(
   const headNorms = queryKeyNorm ? qkvWidth(config) + heads + kvHeads : 0;
   const layer = 4 * width + qkvWidth(config) + attended + heads + 3 * feedForward + headNorms + narrowed + 2;
   const backward = 3 * feedForward + 4 * width + 2 * attended + qkvWidth(config);
-  const logits = 2 * Math.min(rows, logitRows(vocabSize)) * vocabSize;
+  const logits = 2 * Math.min(rows, logitBlockRows(vocabSize)) * vocabSize;
   const kept = recompute ? 2 * layer + layers * width : layers * layer; // the last layer's are always kept
   return rows * (kept + 2 * width + backward + layer) + logits; // the last of them while prompts are played
 }

@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../core/errors.js';
 import type { Arena } from '../../tensor/arena.js';
 
-/** A sequence to learn from or to score: T tokens, of which those with mask 1 are predicted. */
+/** A sequence to train on or to score: T tokens, of which those with mask 1 are predicted. */
 export interface Sequence {
   readonly tokens: Int32Array; // [T]
   readonly mask: Uint8Array; // [T]
@@ -13,29 +13,29 @@ export interface Sequence {
  * nothing and gets no row.
  */
 export interface PackedBatch {
-  /** Positions in the caller's list. */
-  readonly indices: readonly number[];
+  /** The positions of the sequences in the caller's list. */
+  readonly indices: readonly number[]; // [S]
   readonly rows: number; // R
   readonly sequences: number; // S
   readonly tokens: Int32Array; // [R]
   readonly positions: Int32Array; // [R]
   readonly starts: Int32Array; // [S + 1]
-  /** Rows whose next token is predicted, with that token and 1 / temperature. */
+  /** The rows whose next token is predicted; `targets` are those tokens. */
   readonly predicting: Int32Array; // [N]
   readonly targets: Int32Array; // [N]
   readonly inverseTemperature: Float32Array; // [N]
 }
 
-/** Sequences that are computed together. */
+/** The sequences of one batch. */
 interface Group {
   readonly indices: readonly number[];
   readonly rows: number;
 }
 
 /**
- * Packs sequences in order into batches of at most `maxRows` rows (a longer sequence is a batch of its own), one after
- * the other: the arena is reset before each, so a batch lives until the next is asked for.
- * @throws ArgumentError when a sequence does not fit the context, before the first batch.
+ * Packs sequences in order into batches of at most `maxRows` rows (a longer sequence is a batch by itself), one after
+ * the other. The arena is reset before each, so a batch is valid until the next one is requested.
+ * @throws ArgumentError when a sequence does not fit the context, before the first batch
  */
 export function* packBatches(
   arena: Arena,
@@ -59,14 +59,14 @@ function groupsOf(sequences: readonly Sequence[], context: number, maxRows: numb
     rows = 0;
   };
   sequences.forEach(({ tokens, mask }, index) => {
-    const own = tokens.length - 1;
-    if (own > context)
+    const needed = tokens.length - 1;
+    if (needed > context)
       throw new ArgumentError(`a sequence of ${tokens.length} tokens does not fit a context of ${context}`);
     if (mask[0] === 1) throw new ArgumentError('the first token of a sequence cannot be predicted: its mask must be 0');
-    if (own < 1) return;
-    if (rows + own > maxRows) flush();
+    if (needed < 1) return;
+    if (rows + needed > maxRows) flush();
     indices.push(index);
-    rows += own;
+    rows += needed;
   });
   flush();
   return groups;
@@ -104,4 +104,37 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { indices, rows
     targets: targets.subarray(0, count),
     inverseTemperature: inverse.subarray(0, count),
   };
+}
+
+/** Packs rows [T] of a batch's sequences into one number for each predicted token: [N]. */
+export function packPredicted(
+  arena: Arena,
+  { indices, predicting }: PackedBatch,
+  sequences: readonly Sequence[],
+  rows: readonly Float32Array[],
+): Float32Array {
+  const values = arena.take(predicting.length);
+  let n = 0;
+  indices.forEach((index, s) => {
+    const { mask } = sequences[index] as Sequence;
+    const row = rows[s] as Float32Array;
+    for (let t = 1; t < mask.length; t++) if (mask[t] === 1) values[n++] = row[t] as number;
+  });
+  return values;
+}
+
+/** Unpacks one number for each predicted token, [N], into rows [T]. Returns the number of predicted tokens. */
+export function unpackPredicted(
+  { indices }: PackedBatch,
+  sequences: readonly Sequence[],
+  values: Float32Array,
+  rows: readonly Float32Array[],
+): number {
+  let n = 0;
+  indices.forEach((index, s) => {
+    const { mask } = sequences[index] as Sequence;
+    const row = rows[s] as Float32Array;
+    for (let t = 1; t < mask.length; t++) if (mask[t] === 1) row[t] = values[n++] as number;
+  });
+  return n;
 }

@@ -6,7 +6,6 @@ import type { OptimStepResult, OptimStepSettings } from '../../contract/optimize
 import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
 import type { FlatOptimizer } from './flat-optimizer.js';
-import type { Gradient } from './layer/matrix-products.js';
 import type { Sequence } from './packed-batch.js';
 import { clippedStep, gradientNorm, TrainedModelWeights } from './trained-part.js';
 import { initialiseAdapter } from './weights/adapter-tensors.js';
@@ -14,6 +13,7 @@ import { type DecoderTensors, initialise, parameterCount } from './weights/decod
 import {
   AdapterWeights,
   type BaseWeights,
+  type Gradient,
   type ModelSource,
   type ModelWeights,
   modelWeights,

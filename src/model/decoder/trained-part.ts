@@ -2,8 +2,7 @@
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { FlatOptimizer } from './flat-optimizer.js';
-import type { Gradient } from './layer/matrix-products.js';
-import { type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
+import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
 
 /** Weights in one flat buffer that one optimiser moves along one gradient. */
 export interface TrainedPart {

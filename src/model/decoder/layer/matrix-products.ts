@@ -1,49 +1,71 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
-import { type AdapterTensors, adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
+import { adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
 import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
+import type { Gradient } from '../weights/model-weights.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { PackedDecoder } from '../weights/packed-decoder.js';
 
-/** An adapter and the rows that are its, those before `end` that are no earlier one's; or rows that nothing adapts. */
+/**
+ * The rows of one adapter: all rows before `end` that belong to no earlier one; without an adapter, rows of the base
+ * alone.
+ */
 export interface AdaptedRows {
   readonly adapter: PackedAdapter | undefined;
   readonly end: number;
 }
 
-/** What a pass reads. The packed forms are those of its direction: from inputs to outputs, or back. */
+/** The weights that a pass reads. The packed forms are those of its direction: from inputs to outputs, or back. */
 export interface Stack {
   readonly kernels: Kernels;
   readonly config: DecoderConfig;
   readonly rope: Float32Array;
   readonly tensors: DecoderTensors;
   readonly packed: PackedDecoder;
-  /** One after another they cover all rows of a pass; none where nothing is adapted. */
+  /** The adapters in order, which together cover all rows of a pass; none where no row is adapted. */
   readonly adapters: readonly AdaptedRows[];
 }
 
-/** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
-export interface Gradient {
-  readonly flat: Float32Array;
-  readonly decoder?: DecoderTensors<Float32Array>;
-  readonly adapter?: AdapterTensors;
+/** One of a layer's matrices M [inputs, outputs], and the number of rows that pass through it. */
+interface MatrixUse {
+  readonly layer: number;
+  readonly matrix: Matrix;
+  readonly rows: number;
+}
+
+/** The input of a product, and what an adapter's first matrix A makes of it. */
+interface ProductInput {
+  readonly x: Float32Array; // [rows, inputs]
+  readonly downProjected: Float32Array; // [rows, n · rank], x A
+}
+
+/** A product x M. */
+export interface Product extends MatrixUse, ProductInput {
+  readonly out: Float32Array; // [rows, outputs]
+  /** True adds the product to `out` instead of replacing its content. */
+  readonly accumulate?: boolean;
+}
+
+/** The gradient of a product; `x` and `downProjected` are those of the forward pass. */
+export interface ProductGradient extends MatrixUse, ProductInput {
+  readonly dOut: Float32Array; // [rows, outputs]
+  /** The buffer for the gradient of `x`; without one that gradient is not computed. */
+  readonly dx: Float32Array | undefined; // [rows, inputs]
+}
+
+/** Working memory of `multiplyBackward`. */
+export interface AdapterScratch {
+  readonly dDownProjected: Float32Array; // [rows, n · rank]
+  readonly dBlocks: Float32Array; // [n · rank, outputs]
 }
 
 /**
- * out [rows, to] = x [rows, from] M, or added to it. Where M is adapted, the adapter's share is computed by way of
- * `narrowed` [rows, n · rank] and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
+ * Computes out = x M, or adds it to `out`. Where M is adapted, the adapter's share is computed by way of
+ * `downProjected` and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
  */
-export function multiply(
-  { kernels, packed, adapters }: Stack,
-  layer: number,
-  matrix: Matrix,
-  out: Float32Array,
-  x: Float32Array,
-  narrowed: Float32Array,
-  rows: number,
-  accumulate: boolean,
-): void {
+export function multiply({ kernels, packed, adapters }: Stack, product: Product): void {
+  const { layer, matrix, rows, x, downProjected, out, accumulate = false } = product;
   const [from, to] = packed.shapes[matrix];
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
   kernels.linear(out, x, matrices[matrix], rows, from, to, accumulate);
@@ -53,56 +75,48 @@ export function multiply(
     const pair = adapter?.layers[layer]?.[matrix];
     if (pair !== undefined && count > 0) {
       const { width } = pair.adapted;
-      kernels.linear(narrowed, x.subarray(first * from), pair.narrow, count, from, width, false);
-      kernels.linear(out.subarray(first * to), narrowed, pair.widen, count, width, to, true);
+      kernels.linear(downProjected, x.subarray(first * from), pair.down, count, from, width, false);
+      kernels.linear(out.subarray(first * to), downProjected, pair.up, count, width, to, true);
     }
     first = end;
   }
 }
 
-/** Only the adapter's half of `multiply`: narrowed [rows, n · rank] = x times the first of its two matrices. */
-export function narrow(
+/** Computes only the first half of an adapter's share: `downProjected`. */
+export function downProject(
   { kernels, packed, adapters }: Stack,
-  layer: number,
-  matrix: Matrix,
-  x: Float32Array,
-  narrowed: Float32Array,
-  rows: number,
+  { layer, matrix, rows, x, downProjected }: MatrixUse & ProductInput,
 ): void {
-  const pair = adapters[0]?.adapter?.layers[layer]?.[matrix]; // training has one for all rows, if any
+  const pair = adapters[0]?.adapter?.layers[layer]?.[matrix]; // in training one adapter serves all rows, if any
   if (pair !== undefined)
-    kernels.linear(narrowed, x, pair.narrow, rows, packed.shapes[matrix][0], pair.adapted.width, false);
+    kernels.linear(downProjected, x, pair.down, rows, packed.shapes[matrix][0], pair.adapted.width, false);
 }
 
 /**
- * The backward pass of `multiply`: dx [rows, inputs] from dOut [rows, outputs], and the gradient of the matrix, or of its
- * adapter (A: xᵀ dNarrowed; B: narrowedᵀ dOut), which is added to. `x` and `narrowed` are those of the forward pass,
- * dNarrowed [rows, n · rank] and dBlocks [n · rank, outputs] working memory. Where dx is undefined nobody wants it.
+ * The backward pass of `multiply`: computes dx, and adds to the gradient of the matrix, or to those of its adapter (A:
+ * xᵀ dDownProjected; B: downProjectedᵀ dOut).
  */
 export function multiplyBackward(
   stack: Stack,
   gradient: Gradient,
-  layer: number,
-  matrix: Matrix,
-  dx: Float32Array | undefined,
-  dOut: Float32Array,
-  { x, narrowed }: { readonly x: Float32Array; readonly narrowed: Float32Array },
-  { dNarrowed, dBlocks }: { readonly dNarrowed: Float32Array; readonly dBlocks: Float32Array },
-  rows: number,
+  { layer, matrix, rows, x, downProjected, dOut, dx }: ProductGradient,
+  { dDownProjected, dBlocks }: AdapterScratch,
 ): void {
   const { kernels, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
-  if (dx === undefined) narrow(stack, layer, matrix, dOut, dNarrowed, rows);
-  else multiply(stack, layer, matrix, dx, dOut, dNarrowed, rows, false);
-  const own = gradient.decoder?.layers[layer];
-  if (own !== undefined) kernels.linearWeightGradient(own[matrix], x, dOut, rows, inputs, outputs);
-  const adapter = adapters[0]?.adapter; // training has one for all rows, if any
+  const backward = { layer, matrix, rows, x: dOut, downProjected: dDownProjected };
+  if (dx === undefined) downProject(stack, backward);
+  else multiply(stack, { ...backward, out: dx });
+  const matrixGradients = gradient.decoder?.layers[layer];
+  if (matrixGradients !== undefined)
+    kernels.linearWeightGradient(matrixGradients[matrix], x, dOut, rows, inputs, outputs);
+  const adapter = adapters[0]?.adapter; // in training one adapter serves all rows, if any
   const adapted = adapter?.layers[layer]?.[matrix]?.adapted;
   if (gradient.adapter === undefined || adapter === undefined || adapted === undefined) return;
   const { A, B } = adapterPair(gradient.adapter, layer, matrix);
   const { width } = adapted;
-  kernels.linearWeightGradient(A, x, dNarrowed, rows, inputs, width);
+  kernels.linearWeightGradient(A, x, dDownProjected, rows, inputs, width);
   const blocks = dBlocks.subarray(0, width * outputs).fill(0);
-  kernels.linearWeightGradient(blocks, narrowed, dOut, rows, width, outputs);
+  kernels.linearWeightGradient(blocks, downProjected, dOut, rows, width, outputs);
   gatherBlocks(B, adapted, adapter.settings, blocks);
 }

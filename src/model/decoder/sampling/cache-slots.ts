@@ -12,9 +12,9 @@ export interface Slot {
 }
 
 /**
- * The slots of a cache. A freed slot keeps its contents until it is needed, so that a prompt that begins like an earlier
- * one (a sibling's, or the conversation so far) need not be computed again: keys and values of equal prefixes have equal
- * bits.
+ * The slots of a cache. A freed slot keeps its contents until it is needed, so that a prompt that begins like an
+ * earlier one (a sibling's, or the conversation so far) need not be computed again: keys and values of equal prefixes
+ * have equal bits.
  */
 export class CacheSlots {
   readonly #slots: Slot[];
@@ -40,9 +40,9 @@ export class CacheSlots {
   }
 
   /**
-   * Takes a slot for a prompt of `owner`. `source` is the slot of the same owner that shares the longest prefix with it, `shared` that prefix's length
-   * (at most prompt.length - 1, since the last token is always computed to get its logits). `slot` may be `source` itself;
-   * otherwise the caller copies. Undefined when all slots are busy.
+   * Takes a slot for a prompt of `owner`. `source` is the slot of the same owner that shares the longest prefix with
+   * it, `shared` that prefix's length (at most prompt.length - 1, since the last token is always computed to get its
+   * logits). `slot` may be `source` itself; otherwise the caller copies. Undefined when all slots are busy.
    */
   take(prompt: readonly number[], owner: string): { slot: Slot; source: Slot; shared: number } | undefined {
     let source: Slot | undefined;

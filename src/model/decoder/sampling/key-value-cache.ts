@@ -8,7 +8,10 @@ const CACHE_BYTES = 512 * 2 ** 20;
 /** A slot's room doubles from this many positions up to the context. */
 const LEAST_CAPACITY = 256;
 
-/** Slots for sequences of at most `longest` tokens, and their positions; `floatsOf` says what a slot's keys take in a layer. */
+/**
+ * Slots for sequences of at most `longest` tokens, and their positions; `floatsOf` says what a slot's keys take in a
+ * layer.
+ */
 export function cacheShape(
   { layers, context }: DecoderConfig,
   longest: number,
@@ -22,8 +25,8 @@ export function cacheShape(
 }
 
 /**
- * Keys and values of the sequences that a sampler plays. Its slots have room for the longest of those, not for the model's
- * context, which nobody may need: many short sequences are played together, or few long ones.
+ * Keys and values of the sequences that a sampler plays. Its slots have room for the longest of those, not for the
+ * model's context, which nobody may need: many short sequences are played together, or few long ones.
  */
 export class KeyValueCache {
   readonly #kernels: Kernels;
@@ -56,8 +59,8 @@ export class KeyValueCache {
   }
 
   /**
-   * Makes room for sequences of these lengths, or smaller slots where larger ones are too few for them all. What the cache
-   * held is lost where the slots change, so none may be busy.
+   * Makes room for sequences of these lengths, or smaller slots where larger ones are too few for them all. What the
+   * cache held is lost where the slots change, so none may be busy.
    */
   fit(lengths: readonly number[]): void {
     const { layers } = this.#config;

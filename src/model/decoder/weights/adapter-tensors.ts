@@ -1,8 +1,8 @@
 /**
- * Low-rank adapters (LoRA, Hu et al. 2021, https://arxiv.org/abs/2106.09685): y = x W + (alpha / rank) (x A) B, where W stays
- * as it is. Projections that stand side by side in one of the engine's matrices are adapted together: their A's side by side
- * as one [inputs, n · rank], their B's as the blocks of a block-diagonal [n · rank, outputs]. Two products a matrix serve
- * any number of them.
+ * Low-rank adapters (LoRA, Hu et al. 2021, https://arxiv.org/abs/2106.09685): y = x W + (alpha / rank) (x A) B, where W
+ * stays as it is. Projections that stand side by side in one of the engine's matrices are adapted together: their A's
+ * side by side as one [inputs, n · rank], their B's as the blocks of a block-diagonal [n · rank, outputs]. Two products
+ * a matrix serve any number of them.
  */
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import { ArgumentError } from '../../../core/errors.js';
@@ -74,7 +74,9 @@ export function adapterParameterCount(config: DecoderConfig, settings: AdapterSe
   return config.layers * sizes.reduce((sum, { A, B }) => sum + A + B, 0);
 }
 
-/** Views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats. @throws ArgumentError */
+/**
+ * Views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats. @throws ArgumentError
+ */
 export function adapterTensors(config: DecoderConfig, settings: AdapterSettings, flat: Float32Array): AdapterTensors {
   checkAdapter(settings);
   const count = adapterParameterCount(config, settings);
@@ -103,8 +105,8 @@ function checkAdapter({ rank, alpha, targets }: AdapterSettings): void {
 }
 
 /**
- * Random first weights, a pure function of the seed, as PEFT draws them: A uniform in ±1/sqrt(inputs) (Kaiming's rule with
- * a = sqrt(5)), B 0, so that the adapter changes nothing yet.
+ * Random first weights, a pure function of the seed, as PEFT draws them: A uniform in ±1/sqrt(inputs) (Kaiming's rule
+ * with a = sqrt(5)), B 0, so that the adapter changes nothing yet.
  */
 export function initialiseAdapter(
   config: DecoderConfig,
@@ -123,7 +125,9 @@ export function initialiseAdapter(
   }
 }
 
-/** (alpha / rank) times the B's, block-diagonal, into `blocks` [n · rank, outputs], whose other entries are left alone. */
+/**
+ * (alpha / rank) times the B's, block-diagonal, into `blocks` [n · rank, outputs], whose other entries are left alone.
+ */
 export function spreadBlocks(
   blocks: Float32Array,
   { outputs: stride, parts }: AdaptedMatrix,
@@ -139,7 +143,9 @@ export function spreadBlocks(
   });
 }
 
-/** The way back, for gradients: (alpha / rank) times the blocks is added to the B's. What is not of a block is dropped. */
+/**
+ * The way back, for gradients: (alpha / rank) times the blocks is added to the B's. What is not of a block is dropped.
+ */
 export function gatherBlocks(
   B: Float32Array,
   { outputs: stride, parts }: AdaptedMatrix,

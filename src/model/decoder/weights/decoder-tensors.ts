@@ -5,8 +5,8 @@ import { isBfloat16, widen } from '../../../tensor/bfloat16.js';
 import type { Kernels, WeightArray } from '../../../tensor/kernels.js';
 
 /**
- * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 where nothing trains them. Tensors
- * of a feature that the config lacks are empty.
+ * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 where nothing trains
+ * them. Tensors of a feature that the config lacks are empty.
  */
 export interface LayerTensors<Matrices extends WeightArray = WeightArray> {
   readonly attentionNorm: Float32Array; // [width]
@@ -29,8 +29,8 @@ export interface DecoderTensors<Matrices extends WeightArray = WeightArray> {
 }
 
 /**
- * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a checkpoint
- * are one operation each.
+ * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a
+ * checkpoint are one operation each.
  */
 export interface FlatTensors extends DecoderTensors<Float32Array> {
   readonly flat: Float32Array;
@@ -187,10 +187,10 @@ export function checkConfig(config: DecoderConfig): void {
 }
 
 /**
- * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0, 1/width),
- * matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth, norms 1, biases 0.
- * Where the embedding has another deviation and is the output head too, the final norm makes up for it: first logits have
- * variance 1 in any case.
+ * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
+ * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
+ * norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes up for
+ * it: first logits have variance 1 in any case.
  */
 export function initialise(
   config: DecoderConfig,

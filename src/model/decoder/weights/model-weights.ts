@@ -1,7 +1,6 @@
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import { ArgumentError } from '../../../core/errors.js';
 import type { Kernels } from '../../../tensor/kernels.js';
-import type { Gradient } from '../layer/matrix-products.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
   bfloat16Tensors,
@@ -61,7 +60,10 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   }
 }
 
-/** The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has the same bits. */
+/**
+ * The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has
+ * the same bits.
+ */
 class Bfloat16Weights extends Weights<DecoderTensors<Uint16Array>, PackedDecoder> {
   readonly config: DecoderConfig;
 
@@ -120,7 +122,14 @@ export function trainedWeights({ trained }: ModelWeights): DecoderWeights | Adap
   return trained;
 }
 
-/** A gradient for what is trained, all 0. */
+/** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
+export interface Gradient {
+  readonly flat: Float32Array; // [parameters]
+  readonly decoder?: DecoderTensors<Float32Array>;
+  readonly adapter?: AdapterTensors;
+}
+
+/** A gradient for the trained weights, all 0. */
 export function zeroGradient(kernels: Kernels, weights: ModelWeights): Gradient {
   const flat = kernels.allocate(trainedWeights(weights).tensors.flat.length);
   const { adapter, decoder } = weights;

@@ -12,13 +12,13 @@ import type { Matrix } from './decoder-tensors.js';
 /** Two matrices in the form that `Kernels.linear` reads, one after the other: down to n · rank, and up again. */
 interface PackedPair {
   readonly adapted: AdaptedMatrix;
-  readonly narrow: Float32Array;
-  readonly widen: Float32Array;
+  readonly down: Float32Array;
+  readonly up: Float32Array;
 }
 
 /**
- * An adapter's matrices in the form that `Kernels.linear` reads: A, then B with alpha / rank folded in; backward, from outputs
- * to inputs, the transposes of B and then of A.
+ * An adapter's matrices in the form that `Kernels.linear` reads: A, then B with alpha / rank folded in; backward, from
+ * outputs to inputs, the transposes of B and then of A.
  */
 export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
@@ -41,7 +41,7 @@ export class PackedAdapter {
         this.matrices.map((adapted) => {
           const { matrix, inputs, outputs, width } = adapted;
           const [from, to] = backward ? [outputs, inputs] : [inputs, outputs];
-          return [matrix, { adapted, narrow: room(from, width), widen: room(width, to) }];
+          return [matrix, { adapted, down: room(from, width), up: room(width, to) }];
         }),
       ),
     );
@@ -52,16 +52,16 @@ export class PackedAdapter {
     this.layers.forEach((layer, l) => {
       this.matrices.forEach((adapted, m) => {
         const { matrix, inputs, outputs, width } = adapted;
-        const { narrow, widen } = layer[matrix] as PackedPair;
+        const { down, up } = layer[matrix] as PackedPair;
         const { A, B } = adapterPair(tensors, l, matrix);
         const blocks = this.#blocks[m] as Float32Array;
         spreadBlocks(blocks, adapted, this.settings, B);
         if (this.#backward) {
-          kernels.pack(narrow, blocks, outputs, width, true);
-          kernels.pack(widen, A, width, inputs, true);
+          kernels.pack(down, blocks, outputs, width, true);
+          kernels.pack(up, A, width, inputs, true);
         } else {
-          kernels.pack(narrow, A, inputs, width, false);
-          kernels.pack(widen, blocks, width, outputs, false);
+          kernels.pack(down, A, inputs, width, false);
+          kernels.pack(up, blocks, width, outputs, false);
         }
       });
     });

@@ -31,8 +31,8 @@ export function ropeFrequencies({ headDim, ropeBase, ropeScaling }: DecoderConfi
 }
 
 /**
- * `linear` (Chen et al. 2023) slows all frequencies down by the factor. `llama3` (Llama 3.1) slows down those whose waves
- * are longer than originalContext / lowFrequencyFactor positions, leaves those shorter than originalContext /
+ * `linear` (Chen et al. 2023) slows all frequencies down by the factor. `llama3` (Llama 3.1) slows down those whose
+ * waves are longer than originalContext / lowFrequencyFactor positions, leaves those shorter than originalContext /
  * highFrequencyFactor, and goes over from one to the other in between.
  */
 function scaled(frequency: number, scaling: RopeScaling): number {

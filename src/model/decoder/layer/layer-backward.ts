@@ -1,0 +1,115 @@
+/** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
+import { type DecoderTensors, qkvWidth } from '../weights/decoder-tensors.js';
+import type { Gradient } from '../weights/model-weights.js';
+import { type BackwardBuffers, keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
+import { multiplyBackward, type Stack } from './matrix-products.js';
+
+/** One layer of a backward pass. */
+export interface LayerBackward {
+  readonly layer: number;
+  readonly rows: LayerRows;
+  /** The first row of each of the S sequences, and the number of rows: [S + 1]. */
+  readonly starts: Int32Array;
+  readonly sequences: number; // S
+  /** The values of the forward pass. */
+  readonly saved: LayerBuffers;
+  /** The gradient of the layer's output; it is overwritten. */
+  readonly dOutput: Float32Array; // [K, width]
+  /**
+   * The buffer for the gradient of the layer's input: `dOutput` itself where all rows are kept, a zeroed one otherwise.
+   */
+  readonly dInput: Float32Array; // [R, width]
+}
+
+/**
+ * Computes the gradient of the layer's input from that of its output, and adds the gradients of the layer's weights to
+ * `gradient`. Below the first layer of an adapter's base no weight is trained: the gradient of that layer's input is
+ * not computed, and `dInput` is undefined then.
+ */
+export function backwardLayer(
+  stack: Stack,
+  gradient: Gradient,
+  { layer, rows: { rows, positions, kept }, starts, sequences, saved, dOutput, dInput }: LayerBackward,
+  buffers: BackwardBuffers,
+): void {
+  const { kernels, config, rope, tensors } = stack;
+  const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain } = buffers;
+  const { downProjected } = saved;
+  const { width, heads, headDim, feedForward } = config;
+  const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
+  // An adapter's base is not trained: its gains, matrices and biases have no gradient.
+  const grads = gradient.decoder?.layers[layer];
+  const count = keptCount({ rows, kept });
+
+  const down = { x: saved.activated, downProjected: downProjected.down, dOut: dOutput, dx: dActivated };
+  multiplyBackward(stack, gradient, { layer, matrix: 'down', rows: count, ...down }, buffers);
+  kernels.swigluBackward(dGateUp, dActivated, saved.gateUp, count, feedForward);
+  const gateUp = { x: saved.middleNormed, downProjected: downProjected.gateUp, dOut: dGateUp, dx: dNormed };
+  multiplyBackward(stack, gradient, { layer, matrix: 'gateUp', rows: count, ...gateUp }, buffers);
+  kernels.rmsNormBackward(
+    dOutput,
+    grads?.feedForwardNorm ?? dGain,
+    dNormed,
+    saved.middle,
+    weights.feedForwardNorm,
+    saved.middleInverse,
+    count,
+    width,
+  );
+
+  if (config.attentionBias === 'qkvo' && grads !== undefined)
+    kernels.linearWeightGradient(grads.attentionOutBias, ones, dOutput, count, 1, width);
+  const attentionOut = {
+    x: saved.keptAttended,
+    downProjected: downProjected.attentionOut,
+    dOut: dOutput,
+    dx: kept === undefined ? dAttended : dKeptAttended,
+  };
+  multiplyBackward(stack, gradient, { layer, matrix: 'attentionOut', rows: count, ...attentionOut }, buffers);
+  if (kept !== undefined) {
+    kernels.embedBackward(dInput, dOutput, kept, count, width); // a scatter of rows
+    dAttended.fill(0);
+    kernels.embedBackward(dAttended, dKeptAttended, kept, count, heads * headDim);
+  }
+  // Whether weights below this layer, or this layer's norm, need the gradient of the input.
+  const needsInputGradient = layer > 0 || grads !== undefined;
+  if (!needsInputGradient && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
+  kernels.attentionBackward(dQkv, dAttended, saved.attended, saved.logSumExp, saved.qkv, starts, sequences, config);
+  kernels.rope(dQkv, rope, positions, rows, config, true);
+  if (config.queryKeyNorm) {
+    const { projected, queryInverse, keyInverse } = saved;
+    const { queryNorm, keyNorm } = weights;
+    kernels.headNormBackward(
+      dQkv,
+      grads?.queryNorm ?? dGain,
+      grads?.keyNorm ?? dGain,
+      projected,
+      queryNorm,
+      keyNorm,
+      queryInverse,
+      keyInverse,
+      rows,
+      config,
+    );
+  }
+  if (config.attentionBias !== undefined && grads !== undefined)
+    kernels.linearWeightGradient(grads.qkvBias, ones, dQkv, rows, 1, qkvWidth(config));
+  const qkv = {
+    x: saved.normed,
+    downProjected: downProjected.qkv,
+    dOut: dQkv,
+    dx: needsInputGradient ? dNormed : undefined,
+  };
+  multiplyBackward(stack, gradient, { layer, matrix: 'qkv', rows, ...qkv }, buffers);
+  if (!needsInputGradient) return;
+  kernels.rmsNormBackward(
+    dInput,
+    grads?.attentionNorm ?? dGain,
+    dNormed,
+    saved.input,
+    weights.attentionNorm,
+    saved.inverse,
+    rows,
+    width,
+  );
+}

@@ -1,0 +1,137 @@
+/**
+ * The buffers of a layer's passes. R rows attend; K of them are kept after attention: all, or those that predict a
+ * token.
+ */
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
+import { type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
+import type { PackedAdapter } from '../weights/packed-adapter.js';
+import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
+
+/**
+ * The rows of a layer: R that attend, and the K of them that are kept after attention; all where `kept` is undefined.
+ */
+export interface LayerRows {
+  readonly rows: number;
+  readonly positions: Int32Array; // [R]
+  readonly kept: Int32Array | undefined; // [K]
+}
+
+type RowCounts = Pick<LayerRows, 'rows' | 'kept'>;
+
+/** The number of rows after attention, K. */
+export const keptCount = ({ rows, kept }: RowCounts): number => kept?.length ?? rows;
+
+/** The values that one layer computes and that its backward pass reads again. */
+export interface LayerBuffers {
+  readonly input: Float32Array; // [R, width]
+  readonly normed: Float32Array; // [R, width]
+  readonly inverse: Float32Array; // [R]
+  readonly qkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
+  readonly attended: Float32Array; // [R, heads · headDim]
+  readonly logSumExp: Float32Array; // [R, heads]
+  /** The kept rows of `input` and `attended`; the same buffers where all are kept. */
+  readonly keptInput: Float32Array; // [K, width]
+  readonly keptAttended: Float32Array; // [K, heads · headDim]
+  readonly middle: Float32Array; // [K, width]
+  readonly middleNormed: Float32Array; // [K, width]
+  readonly middleInverse: Float32Array; // [K]
+  readonly gateUp: Float32Array; // [K, 2 · feedForward]
+  readonly activated: Float32Array; // [K, feedForward]
+  // For models that normalise queries and keys:
+  readonly projected: Float32Array; // [R, (heads + 2 kvHeads) headDim], qkv before the normalisation
+  readonly queryInverse: Float32Array; // [R, heads]
+  readonly keyInverse: Float32Array; // [R, kvHeads]
+  /** For adapted matrices: x A, [R or K, n · rank]. */
+  readonly downProjected: Readonly<Record<Matrix, Float32Array>>;
+}
+
+/** The sizes that a layer's buffers follow from. */
+export interface LayerShape {
+  readonly config: DecoderConfig;
+  readonly rows: RowCounts;
+  readonly adapters: readonly AdaptedRows[];
+  /** True lets the residual stream use one buffer throughout, for passes without a backward pass. */
+  readonly inPlace: boolean;
+}
+
+/** Takes the buffers of a layer from the arena. */
+export function layerBuffers(
+  arena: Arena,
+  input: Float32Array,
+  { config, rows: { rows, kept }, adapters, inPlace }: LayerShape,
+): LayerBuffers {
+  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const headRows = config.queryKeyNorm ? rows : 0;
+  const count = keptCount({ rows, kept });
+  const attended = arena.take(rows * heads * headDim);
+  const keptInput = kept === undefined ? input : arena.take(count * width);
+  const downProjected = (matrix: Matrix) =>
+    arena.take((matrix === 'qkv' ? rows : count) * largestAdapter(adapters, matrix));
+  return {
+    input,
+    normed: arena.take(rows * width),
+    inverse: arena.take(rows),
+    qkv: arena.take(rows * qkvWidth(config)),
+    attended,
+    logSumExp: arena.take(rows * heads),
+    keptInput,
+    keptAttended: kept === undefined ? attended : arena.take(count * heads * headDim),
+    middle: inPlace ? keptInput : arena.take(count * width),
+    middleNormed: arena.take(count * width),
+    middleInverse: arena.take(count),
+    gateUp: arena.take(count * 2 * feedForward),
+    activated: arena.take(count * feedForward),
+    projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
+    queryInverse: arena.take(headRows * heads),
+    keyInverse: arena.take(headRows * kvHeads),
+    downProjected: {
+      qkv: downProjected('qkv'),
+      attentionOut: downProjected('attentionOut'),
+      gateUp: downProjected('gateUp'),
+      down: downProjected('down'),
+    },
+  };
+}
+
+/** The largest n · rank of the adapters of a matrix. */
+function largestAdapter(adapters: readonly AdaptedRows[], matrix: Matrix): number {
+  const widths = adapters.map(({ adapter }) => adapter?.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
+  return Math.max(0, ...widths);
+}
+
+/** The buffers that the backward passes of all layers use in turn. */
+export interface BackwardBuffers extends AdapterScratch {
+  readonly dActivated: Float32Array; // [R, feedForward]
+  readonly dGateUp: Float32Array; // [R, 2 · feedForward]
+  readonly dNormed: Float32Array; // [R, width]
+  readonly dAttended: Float32Array; // [R, heads · headDim]
+  readonly dKeptAttended: Float32Array; // [R, heads · headDim], for a layer that keeps some of its rows
+  readonly dQkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
+  readonly ones: Float32Array; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
+  readonly dGain: Float32Array; // [width or headDim], written for gains that are not trained, never read
+}
+
+/** Takes the buffers of the backward pass from the arena. */
+export function backwardBuffers(
+  arena: Arena,
+  config: DecoderConfig,
+  rows: number,
+  adapters: readonly AdaptedRows[],
+): BackwardBuffers {
+  const largest = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
+    Math.max(0, ...adapters.flatMap(({ adapter }) => adapter?.matrices.map(size) ?? []));
+  const frozenGains = adapters.length === 0 ? 0 : Math.max(config.width, config.headDim);
+  return {
+    dActivated: arena.take(rows * config.feedForward),
+    dGateUp: arena.take(rows * 2 * config.feedForward),
+    dNormed: arena.take(rows * config.width),
+    dAttended: arena.take(rows * config.heads * config.headDim),
+    dKeptAttended: arena.take(rows * config.heads * config.headDim),
+    dQkv: arena.take(rows * qkvWidth(config)),
+    ones: arena.take(config.attentionBias === undefined ? 0 : rows).fill(1),
+    dDownProjected: arena.take(rows * largest(({ width }) => width)),
+    dBlocks: arena.take(largest(({ width, outputs }) => width * outputs)),
+    dGain: arena.take(frozenGains).fill(0),
+  };
+}

@@ -1,0 +1,149 @@
+/** The decoder's trunk: embedding, layers and final norm, forward over a batch and backward again. */
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { PackedBatch } from '../packed-batch.js';
+import type { Gradient, ModelWeights } from '../weights/model-weights.js';
+import { ropeTable } from '../weights/rotary-table.js';
+import { backwardLayer } from './layer-backward.js';
+import { backwardBuffers, type LayerBuffers, type LayerRows, layerBuffers } from './layer-buffers.js';
+import { forwardLayer, type LayerForward } from './layer-forward.js';
+import type { Stack } from './matrix-products.js';
+
+/**
+ * The treatment of the values inside the layers: kept for the backward pass, computed again there from each layer's
+ * input, or dropped since no backward pass follows.
+ */
+export type Keep = 'all' | 'inputs' | 'nothing';
+
+/** A forward pass of N rows: those in `predicting`, or all rows of the batch where that is undefined. */
+export interface TrunkPass {
+  readonly batch: PackedBatch;
+  readonly layers: readonly LayerBuffers[];
+  readonly final: Float32Array; // [N, width], the residual stream after the last layer
+  readonly normed: Float32Array; // [N, width]
+  readonly inverse: Float32Array; // [N]
+}
+
+export class LayerStack {
+  readonly #kernels: Kernels;
+  readonly #arena: Arena;
+  readonly #config: DecoderConfig;
+  readonly #weights: ModelWeights;
+  readonly #rope: Float32Array;
+
+  constructor(kernels: Kernels, arena: Arena, weights: ModelWeights) {
+    this.#kernels = kernels;
+    this.#arena = arena;
+    this.#config = weights.decoder.config;
+    this.#weights = weights;
+    this.#rope = ropeTable(kernels, this.#config);
+  }
+
+  /** Runs a batch up to the final norm. After the last layer's attention only the rows in `predicting` are computed. */
+  forward(batch: PackedBatch, predicting: Int32Array | undefined, keep: Keep): TrunkPass {
+    const arena = this.#arena;
+    const { width, normEpsilon } = this.#config;
+    const { layers, final } = this.#layersForward(batch, predicting, keep);
+    const count = predicting?.length ?? batch.rows;
+    const [normed, inverse] = [arena.take(count * width), arena.take(count)];
+    const { finalNorm } = this.#weights.decoder.tensors;
+    this.#kernels.rmsNorm(normed, inverse, final, finalNorm, count, width, normEpsilon);
+    return { batch, layers, final, normed, inverse };
+  }
+
+  #layersForward(
+    batch: PackedBatch,
+    predicting: Int32Array | undefined,
+    keep: Keep,
+  ): Pick<TrunkPass, 'layers' | 'final'> {
+    const arena = this.#arena;
+    const config = this.#config;
+    const { rows } = batch;
+    const stack = this.#stack('forward');
+    const inPlace = keep === 'nothing';
+    const saved: LayerBuffers[] = [];
+    let stream = arena.take(rows * config.width);
+    this.#kernels.embed(stream, stack.tensors.embedding, batch.tokens, rows, config.width);
+    let shared: LayerBuffers | undefined; // the buffers of all layers whose inner values are not kept
+    for (let layer = 0; layer < config.layers; layer++) {
+      const layerRows = this.#layerRows(batch, layer, predicting);
+      const shape = { config, rows: layerRows, adapters: stack.adapters, inPlace };
+      let buffers: LayerBuffers;
+      if (keep === 'all' || layerRows.kept !== undefined) {
+        buffers = layerBuffers(arena, stream, shape);
+      } else {
+        shared ??= layerBuffers(arena, stream, shape);
+        buffers = { ...shared, input: stream, keptInput: stream };
+      }
+      saved.push(buffers);
+      if (!inPlace || layerRows.kept !== undefined)
+        stream = arena.take((layerRows.kept?.length ?? rows) * config.width);
+      forwardLayer(stack, { layer, rows: layerRows, buffers, output: stream, attend: this.#attend(batch) });
+    }
+    return { layers: saved, final: stream };
+  }
+
+  /**
+   * The backward pass of `forward` with `batch.predicting`: from the gradient of `normed`, `dNormed` [N, width], down
+   * to the embedding. Adds to `gradient`.
+   * @param recompute Whether the forward pass kept only the layers' inputs
+   */
+  backward(pass: TrunkPass, gradient: Gradient, dNormed: Float32Array, recompute: boolean): void {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, layers } = this.#config;
+    const { batch } = pass;
+    const count = batch.predicting.length;
+    const stack = this.#stack('backward');
+    const buffers = backwardBuffers(arena, this.#config, batch.rows, stack.adapters);
+    let dStream = arena.take(count * width).fill(0);
+    kernels.rmsNormBackward(
+      dStream,
+      gradient.decoder?.finalNorm ?? buffers.dGain,
+      dNormed,
+      pass.final,
+      stack.tensors.finalNorm,
+      pass.inverse,
+      count,
+      width,
+    );
+    const { starts, sequences } = batch;
+    for (let layer = layers - 1; layer >= 0; layer--) {
+      const rows = this.#layerRows(batch, layer, batch.predicting);
+      const dInput = rows.kept === undefined ? dStream : arena.take(batch.rows * width).fill(0);
+      const saved = pass.layers[layer] as LayerBuffers;
+      // The last layer shares no buffers, so its values are still there.
+      if (recompute && rows.kept === undefined) {
+        const attend = this.#attend(batch);
+        forwardLayer(this.#stack('forward'), { layer, rows, buffers: saved, output: undefined, attend });
+      }
+      backwardLayer(stack, gradient, { layer, rows, starts, sequences, saved, dOutput: dStream, dInput }, buffers);
+      dStream = dInput;
+    }
+    if (gradient.decoder !== undefined)
+      kernels.embedBackward(gradient.decoder.embedding, dStream, batch.tokens, batch.rows, width);
+  }
+
+  #stack(direction: 'forward' | 'backward'): Stack {
+    const { decoder, adapter } = this.#weights;
+    return {
+      kernels: this.#kernels,
+      config: this.#config,
+      rope: this.#rope,
+      tensors: decoder.tensors,
+      packed: decoder[direction],
+      adapters: adapter === undefined ? [] : [{ adapter: adapter[direction], end: Number.POSITIVE_INFINITY }],
+    };
+  }
+
+  /** The rows of a layer: after the attention of the last one only those in `predicting` are kept. */
+  #layerRows({ rows, positions }: PackedBatch, layer: number, predicting: Int32Array | undefined): LayerRows {
+    return { rows, positions, kept: layer === this.#config.layers - 1 ? predicting : undefined };
+  }
+
+  #attend({ starts, sequences }: PackedBatch): LayerForward['attend'] {
+    return (_, { attended, logSumExp, qkv }) =>
+      this.#kernels.attention(attended, logSumExp, qkv, starts, sequences, this.#config);
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The output head: from the normed stream to logits, and from those to log-probs. Logits exist for a block of rows at a
+ * time, so that no [N, V] matrix is kept; the backward pass computes them again.
+ */
+import type { DecoderConfig } from '../../contract/architecture.js';
+import type { Arena } from '../../tensor/arena.js';
+import type { Kernels, WeightArray } from '../../tensor/kernels.js';
+import type { PackedBatch } from './packed-batch.js';
+
+/** The most floats of logits at a time. */
+const LOGITS_FLOATS = 1 << 20;
+
+/** The rows of a block of logits. A vocabulary too large for any cache gets enough rows to read its matrix seldom. */
+export function logitBlockRows(vocabSize: number): number {
+  const rows = Math.floor(LOGITS_FLOATS / vocabSize);
+  return rows >= 16 ? rows : 64;
+}
+
+/** A head and the machinery it computes with. */
+export interface OutputHead {
+  readonly kernels: Kernels;
+  readonly arena: Arena;
+  readonly config: DecoderConfig;
+  /** The packed matrix from the normed stream to logits. */
+  readonly weights: WeightArray;
+}
+
+/** The logits of some rows of the stream. */
+export interface LogitBlock {
+  readonly first: number;
+  readonly rows: number;
+  readonly hidden: Float32Array; // [rows, width], the block's rows of the normed stream
+  readonly logits: Float32Array; // [rows or more, vocabSize]
+}
+
+/** Computes the logits of all rows of `normed` [count, width], block by block, and passes each block to `visit`. */
+export function forEachLogitBlock(
+  { kernels, arena, config: { width, vocabSize }, weights }: OutputHead,
+  normed: Float32Array,
+  count: number,
+  visit: (block: LogitBlock) => void,
+): void {
+  const most = Math.min(count, logitBlockRows(vocabSize));
+  const logits = arena.take(most * vocabSize);
+  for (let first = 0; first < count; first += most) {
+    const rows = Math.min(most, count - first);
+    const hidden = rowsOf(normed, first, rows, width);
+    kernels.linear(logits, hidden, weights, rows, width, vocabSize, false);
+    visit({ first, rows, hidden, logits });
+  }
+}
+
+/** The scores of the N predicted tokens of a batch. */
+export interface TokenScores {
+  readonly logprobs: Float32Array; // [N]
+  readonly logSumExp: Float32Array; // [N]
+  readonly entropy: Float32Array; // [N]
+}
+
+/** Computes the log-probs of a batch's targets, and the entropies at their positions. */
+export function scoreTokens(
+  head: OutputHead,
+  normed: Float32Array, // [N, width]
+  { predicting, targets, inverseTemperature }: PackedBatch,
+): TokenScores {
+  const { kernels, arena, config } = head;
+  const count = predicting.length;
+  const scores = { logprobs: arena.take(count), logSumExp: arena.take(count), entropy: arena.take(count) };
+  forEachLogitBlock(head, normed, count, ({ first, rows, logits }) => {
+    kernels.tokenLogprobs(
+      rowsOf(scores.logprobs, first, rows),
+      rowsOf(scores.logSumExp, first, rows),
+      rowsOf(scores.entropy, first, rows),
+      logits,
+      targets.subarray(first, first + rows),
+      rowsOf(inverseTemperature, first, rows),
+      rows,
+      config.vocabSize,
+    );
+  });
+  return scores;
+}
+
+/** The gradient of a loss with respect to the scores of a batch. */
+export interface ScoreGradient {
+  readonly dLogprobs: Float32Array; // [N]
+  /** The gradient of the entropies, for a loss that depends on them. */
+  readonly dEntropy: Float32Array | undefined; // [N]
+}
+
+/** Where the head's gradients go. */
+export interface HeadBackward {
+  /** The packed transpose of the head's matrix. */
+  readonly transposed: WeightArray;
+  /** The gradient of the head's matrix, which is added to; undefined where the matrix is not trained. */
+  readonly gradient: Float32Array | undefined; // [vocabSize, width]
+}
+
+/** The backward pass of `scoreTokens`: returns the gradient of `normed`, [N, width]. */
+export function scoreTokensBackward(
+  head: OutputHead,
+  { transposed, gradient }: HeadBackward,
+  {
+    batch,
+    normed,
+    scores,
+  }: { readonly batch: PackedBatch; readonly normed: Float32Array; readonly scores: TokenScores },
+  { dLogprobs, dEntropy }: ScoreGradient,
+): Float32Array {
+  const { kernels, arena, config } = head;
+  const { width, vocabSize } = config;
+  const count = batch.predicting.length;
+  const dNormed = arena.take(count * width);
+  forEachLogitBlock(head, normed, count, ({ first, rows, hidden, logits }) => {
+    const block = (values: Float32Array) => rowsOf(values, first, rows);
+    const [dBlock, lse, inverse] = [block(dLogprobs), block(scores.logSumExp), block(batch.inverseTemperature)];
+    const targets = batch.targets.subarray(first, first + rows);
+    if (dEntropy === undefined) kernels.tokenLogprobsBackward(logits, dBlock, lse, targets, inverse, rows, vocabSize);
+    else {
+      const [dNats, nats] = [block(dEntropy), block(scores.entropy)];
+      kernels.tokenEntropyBackward(logits, dBlock, dNats, lse, nats, targets, inverse, rows, vocabSize);
+    }
+    kernels.linear(rowsOf(dNormed, first, rows, width), logits, transposed, rows, vocabSize, width, false);
+    if (gradient !== undefined) kernels.linearWeightGradient(gradient, logits, hidden, rows, vocabSize, width);
+  });
+  return dNormed;
+}
+
+const rowsOf = (matrix: Float32Array, first: number, count: number, width = 1) =>
+  matrix.subarray(first * width, (first + count) * width);

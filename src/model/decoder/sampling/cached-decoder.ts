@@ -1,0 +1,177 @@
+/**
+ * The computation of a sampler: rows of any slots pass through the decoder together, with keys and values in the cache,
+ * and the next tokens are drawn from the logits.
+ */
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Sampling } from '../../../contract/sampling.js';
+import { type RandomKey, uniformAt } from '../../../core/random.js';
+import { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { layerBuffers } from '../layer/layer-buffers.js';
+import { forwardLayer } from '../layer/layer-forward.js';
+import type { AdaptedRows } from '../layer/matrix-products.js';
+import { forEachLogitBlock } from '../output-head.js';
+import type { AdapterWeights, BaseWeights } from '../weights/model-weights.js';
+import { ropeTable } from '../weights/rotary-table.js';
+import { KeyValueCache } from './key-value-cache.js';
+
+/** A policy that samples: the decoder itself, or an adapter on it. */
+export interface SampledPolicy {
+  readonly name: string;
+  /** The position in the order of the policies' first `load`, which is the order of rows in a batch. */
+  readonly index: number;
+  readonly adapter: AdapterWeights | undefined;
+  version: number;
+}
+
+/** A token at its place in the cache. */
+export interface CachedRow {
+  readonly policy: SampledPolicy;
+  readonly token: number;
+  readonly slot: number;
+  readonly position: number;
+}
+
+/** How the next token of a request is drawn: draw number `index` of the stream named by `key`. */
+export interface TokenDraw extends Sampling {
+  readonly key: RandomKey;
+  readonly index: number;
+}
+
+/** The drawn tokens, one a row; both are valid until the next pass. */
+export interface DrawnTokens {
+  readonly tokens: Int32Array;
+  readonly logprobs: Float32Array;
+}
+
+/** The most rows of a prefill batch, and at least as many as are decoded together. */
+const PREFILL_ROWS = 1024;
+
+export class CachedDecoder {
+  readonly config: DecoderConfig;
+  readonly cache: KeyValueCache;
+  /** The decoder's weights; the policies' adapters are on these. */
+  weights: BaseWeights;
+  readonly #kernels: Kernels;
+  readonly #arena: Arena;
+  readonly #rope: Float32Array;
+  readonly #noRows: Int32Array;
+  readonly #rowTokens: Int32Array;
+  readonly #rowSlots: Int32Array;
+  readonly #rowPositions: Int32Array;
+  readonly #rowTopK: Int32Array;
+
+  constructor(kernels: Kernels, weights: BaseWeights) {
+    const { config } = weights;
+    this.config = config;
+    this.weights = weights;
+    this.#kernels = kernels;
+    this.#arena = new Arena(kernels);
+    this.#noRows = kernels.allocateIntegers(0);
+    this.#rope = ropeTable(kernels, config);
+    this.cache = new KeyValueCache(kernels, config);
+    this.#rowTokens = kernels.allocateIntegers(PREFILL_ROWS);
+    this.#rowSlots = kernels.allocateIntegers(PREFILL_ROWS);
+    this.#rowPositions = kernels.allocateIntegers(PREFILL_ROWS);
+    this.#rowTopK = kernels.allocateIntegers(PREFILL_ROWS);
+  }
+
+  /** Fills the cache with the keys and values of the rows, those of one policy after another. */
+  prefill(rows: readonly CachedRow[]): void {
+    for (let first = 0; first < rows.length; first += PREFILL_ROWS)
+      this.#forward(rows.slice(first, first + PREFILL_ROWS), 'prefill');
+  }
+
+  /**
+   * Runs the rows, those of one policy after another, and draws the token that follows each. `draws` has one entry a
+   * row.
+   */
+  decode(rows: readonly CachedRow[], draws: readonly TokenDraw[]): DrawnTokens {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, vocabSize, normEpsilon } = this.config;
+    const count = rows.length;
+    const stream = this.#forward(rows, 'decode');
+    const normed = arena.take(count * width);
+    const { tensors, forward } = this.weights;
+    kernels.rmsNorm(normed, arena.take(count), stream, tensors.finalNorm, count, width, normEpsilon);
+    const [uniforms, inverse, topP] = [arena.take(count), arena.take(count), arena.take(count)];
+    const topK = this.#rowTopK.subarray(0, count);
+    draws.forEach((draw, i) => {
+      uniforms[i] = uniformAt(draw.key, draw.index);
+      inverse[i] = draw.temperature === 0 ? 0 : 1 / draw.temperature;
+      topK[i] = draw.topK;
+      topP[i] = draw.topP;
+    });
+    const tokens = this.#rowTokens.subarray(0, count);
+    const logprobs = arena.take(count);
+    const head = { kernels, arena, config: this.config, weights: forward.head };
+    forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
+      const end = first + n;
+      kernels.sampleTokens(
+        tokens.subarray(first, end),
+        logprobs.subarray(first, end),
+        logits,
+        uniforms.subarray(first, end),
+        inverse.subarray(first, end),
+        topK.subarray(first, end),
+        topP.subarray(first, end),
+        n,
+        vocabSize,
+      );
+    });
+    return { tokens, logprobs };
+  }
+
+  /**
+   * Runs the stack over rows of any slots and returns the residual stream [rows, width]. A prefill needs keys and
+   * values only, so the part behind the last layer's is not computed.
+   */
+  #forward(rows: readonly CachedRow[], purpose: 'prefill' | 'decode'): Float32Array {
+    const kernels = this.#kernels;
+    const { config, cache } = this;
+    const { width, layers } = config;
+    const count = rows.length;
+    this.#arena.reset();
+    const tokens = this.#rowTokens.subarray(0, count);
+    const slots = this.#rowSlots.subarray(0, count);
+    const positions = this.#rowPositions.subarray(0, count);
+    rows.forEach((row, i) => {
+      tokens[i] = row.token;
+      slots[i] = row.slot;
+      positions[i] = row.position;
+    });
+    const stream = this.#arena.take(count * width);
+    const { tensors, forward: packed } = this.weights;
+    kernels.embed(stream, tensors.embedding, tokens, count, width);
+    const adapters = adaptedRows(rows);
+    const stack = { kernels, config, rope: this.#rope, tensors, packed, adapters };
+    const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
+    const buffers = layerBuffers(this.#arena, stream, shape);
+    const attend = (layer: number, { attended, qkv }: typeof buffers) =>
+      kernels.attentionCached(
+        attended,
+        cache.keys(layer),
+        cache.values(layer),
+        qkv,
+        slots,
+        positions,
+        count,
+        cache.capacity,
+        config,
+      );
+    for (let layer = 0; layer < layers; layer++) {
+      const kept = purpose === 'prefill' && layer === layers - 1 ? this.#noRows : undefined;
+      forwardLayer(stack, { layer, rows: { rows: count, positions, kept }, buffers, output: stream, attend });
+    }
+    return stream;
+  }
+}
+
+/** The adapters of rows that come policy by policy; none where no policy has one. */
+function adaptedRows(rows: readonly CachedRow[]): AdaptedRows[] {
+  if (rows.every(({ policy }) => policy.adapter === undefined)) return [];
+  return rows.flatMap(({ policy }, row) =>
+    rows[row + 1]?.policy === policy ? [] : { adapter: policy.adapter?.forward, end: row + 1 },
+  );
+}
