@@ -66,6 +66,19 @@ export class TurnBatch {
     return parentsOf(this.episodes, this.tasks);
   }
 
+  /** The names of the agents, in the order of `agents`. */
+  get agentNames(): string[] {
+    const { of, count } = this.agents;
+    const names = new Array<string>(count);
+    for (let i = of.length - 1; i >= 0; i--) names[of[i] as number] = (this.turns[i] as TurnRecord).agent;
+    return names;
+  }
+
+  /** An entry for every agent. */
+  byAgent<T>(entryOf: (agent: number, name: string) => T): Record<string, T> {
+    return Object.fromEntries(this.agentNames.map((name, k) => [name, entryOf(k, name)]));
+  }
+
   /** One score an episode. @throws ArgumentError naming a turn without the `outcome` that the score needs */
   episodeScores(kind: EpisodeScore): Float64Array {
     const { episodes, rewards } = this;

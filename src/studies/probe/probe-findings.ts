@@ -1,20 +1,28 @@
 /** What a few dozen groups of episodes say about a recipe: numbers only, from the episodes alone. */
+import { type AdvantageSizes, advantageSizes, magnitude } from '../../advantage/analysis/advantage-sizes.js';
+import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { usualEstimators } from '../../advantage/analysis/compared-estimators.js';
+import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
-import { type Episode, type EpisodeGroup, responseTokens, type Turn, turnReward } from '../../core/episode.js';
-import { mean, standardDeviation } from '../../core/statistics.js';
+import { TurnBatch } from '../../advantage/turn-batch.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  responseTokens,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from '../../core/episode.js';
+import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { bootstrapInterval } from '../../tasks/metrics.js';
-import { magnitude, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
+import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 
 /** Those of the usual estimators whose advantages have one scale, whatever that of the rewards. */
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
 
-export interface AgentFindings {
-  readonly turns: number;
-  readonly callsPerEpisode: number;
-  readonly rewardMean: number;
-  readonly rewardStd: number;
+/** An agent of the recipe, frozen or not. */
+export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
   /** Shares of its turns: output that the parser refused; output that `maxTokens` cut short. */
   readonly invalid: number;
   readonly cut: number;
@@ -65,12 +73,10 @@ export function probeFindings(
   groups: readonly EpisodeGroup[],
   advantages: StepAdvantages,
 ): ProbeFindings {
-  const { turns, episodes } = advantages;
+  const { episodes } = advantages;
   const perTask = groups.map((group) => group.episodes.map(({ score }) => score.team));
   const { level } = recipe.evaluation;
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
-  const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
-  const players = [...new Set(episodes.flatMap((episode) => episode.turns.map(({ agent }) => agent)))].sort();
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
   const estimated: [string, StepAdvantages][] = [
     [recipe.advantage.type, advantages],
@@ -87,8 +93,8 @@ export function probeFindings(
     best: mean(perTask.map((scores) => Math.max(...scores))),
     groups: groupFindings(groups, advantages),
     repeated: repeated(groups) / Math.max(1, episodes.length),
-    agents: Object.fromEntries(players.map((agent) => [agent, agentFindings(agent, episodes)])),
-    estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(agents, each)])),
+    agents: agentFindings(episodes),
+    estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
     parts: means(episodes.map(({ score }) => score.parts)),
     ownRewards: means(episodes.map(({ score }) => score.agents)),
     failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
@@ -96,61 +102,69 @@ export function probeFindings(
 }
 
 function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvantages): ProbeFindings['groups'] {
-  const counts = { count: groups.length, mixed: 0, allRight: 0, allWrong: 0, signal: 0, penaltiesOnly: 0 };
-  for (const { episodes } of groups) {
-    const outcomes = episodes.map(({ score }) => score.team);
-    if (outcomes.some((outcome) => outcome !== outcomes[0])) counts.mixed++;
-    else counts[(outcomes[0] ?? 0) > 0 ? 'allRight' : 'allWrong']++;
-    const teaches = episodes.some((episode) =>
-      (byEpisode.get(episode) ?? []).some((a) => a !== undefined && magnitude(a) > 0),
-    );
-    if (!teaches) continue;
-    counts.signal++;
-    const earned = new Set(episodes.map(earnings));
-    if (earned.size === 1) counts.penaltiesOnly++;
-  }
-  return counts;
-}
-
-/** What an episode earned before penalties. */
-const earnings = ({ score, turns }: Episode) =>
-  JSON.stringify([score.team, score.agents, turns.flatMap(({ stepReward }) => stepReward ?? [])]);
-
-function agentFindings(agent: string, episodes: readonly Episode[]): AgentFindings {
-  const turnsIn = ({ turns }: Episode) => turns.filter((turn) => turn.agent === agent);
-  const own = episodes.flatMap(turnsIn);
-  const rewards = episodes.flatMap((episode) => turnsIn(episode).map((turn) => turnReward(episode, turn)));
-  const share = (of: (turn: Turn) => boolean) => mean(own.map((turn) => Number(of(turn))));
+  const episodes = groups.map((group) => group.episodes);
+  const turns = episodes.map((members) =>
+    members.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn }))),
+  );
+  const agentOf = ({ turn }: { readonly turn: Turn }) => turn.agent;
+  const outcomes = groupOutcomes(groups.length, {
+    outcome: columnOf(episodes, ({ score }) => score.team),
+    earned: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn) + turn.penalty, agentOf),
+    reward: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn), agentOf),
+  });
+  const teaches = (episode: Episode) =>
+    (byEpisode.get(episode) ?? []).some((advantage) => advantage !== undefined && magnitude(advantage) > 0);
+  const teaching = outcomes.filter((_, g) => episodes[g]?.some(teaches));
+  const { mixed, allRight, allWrong } = countKinds(outcomes);
   return {
-    turns: own.length,
-    callsPerEpisode: own.length / Math.max(1, episodes.length),
-    rewardMean: mean(rewards),
-    rewardStd: standardDeviation(rewards),
-    invalid: share(({ valid }) => !valid),
-    cut: share(({ finishReason }) => finishReason === 'length'),
-    responseTokens: mean(own.map(responseTokens)),
+    count: groups.length,
+    mixed,
+    allRight,
+    allWrong,
+    signal: teaching.length,
+    penaltiesOnly: countKinds(teaching).penaltiesOnly,
   };
 }
 
-function estimatorFindings(agents: readonly string[], { turns, inflation }: StepAdvantages) {
+function agentFindings(episodes: readonly Episode[]): Record<string, AgentFindings> {
+  const played = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
+  const batch = new TurnBatch(played.map(({ episode, turn }) => rewardRecord(episode, turn)));
+  const rewards = agentRewards(batch, episodes.length);
   return Object.fromEntries(
-    agents.map((agent): [string, EstimatorFindings] => {
-      const sizes = turns.filter(({ turn }) => turn.agent === agent).map(({ advantage }) => magnitude(advantage));
+    batch.agentNames.sort().map((agent): [string, AgentFindings] => {
+      const turns = played.map(({ turn }) => turn).filter((turn) => turn.agent === agent);
+      const share = (of: (turn: Turn) => boolean) => mean(turns.map((turn) => Number(of(turn))));
+      const { groupSpread: _, ...earned } = rewards[agent] as AgentRewards;
       return [
         agent,
         {
-          inflation: inflation[agent] ?? null,
-          maxAbsAdvantage: sizes.reduce((most, size) => Math.max(most, size), 0),
-          silent: mean(sizes.map((size) => Number(size === 0))),
+          ...earned,
+          invalid: share(({ valid }) => !valid),
+          cut: share(({ finishReason }) => finishReason === 'length'),
+          responseTokens: mean(turns.map(responseTokens)),
         },
       ];
     }),
   );
 }
 
+function estimatorFindings({ turns, records, inflation }: StepAdvantages): Record<string, EstimatorFindings> {
+  const batch = new TurnBatch(records);
+  const sizes = advantageSizes(
+    batch,
+    turns.map(({ advantage }) => advantage),
+  );
+  return Object.fromEntries(
+    batch.agentNames.sort().map((agent): [string, EstimatorFindings] => {
+      const { maxAbs, zero } = sizes[agent] as AdvantageSizes;
+      return [agent, { inflation: inflation[agent] ?? null, maxAbsAdvantage: maxAbs, silent: zero }];
+    }),
+  );
+}
+
 function repeated(groups: readonly EpisodeGroup[]): number {
-  const said = ({ turns }: Episode) => JSON.stringify(turns.map(({ agent, text }) => [agent, text]));
-  return groups.reduce((sum, { episodes }) => sum + episodes.length - new Set(episodes.map(said)).size, 0);
+  const words = ({ turns }: Episode) => JSON.stringify(turns.map(({ agent, text }) => [agent, text]));
+  return groups.reduce((sum, { episodes }) => sum + episodes.length - new Set(episodes.map(words)).size, 0);
 }
 
 /** Mean of every key over the records that have it. */

@@ -34,14 +34,6 @@ describe('the health of an agent', () => {
     expect(health({ text: 'p' }, { text: 'p' }, { text: 'p' }).duplicates).toBe(1);
   });
 
-  it('averages the spread within its groups, and sees nothing between them', () => {
-    expect(health({ reward: 1 }, { reward: 1 }, { reward: 0, task: 'b' }, { reward: 0, task: 'b' }).groupSpread).toBe(
-      0,
-    );
-    const apart = health({ reward: 1 }, { reward: 0 }, { reward: 3, task: 'b' }, { reward: 3, task: 'b' });
-    expect(apart.groupSpread).toBeCloseTo(Math.SQRT1_2 / 2, 12);
-  });
-
   it('says how many of the invalid turns were rewarded, whatever the valid ones got', () => {
     const turns = [{ advantage: 2 }, { valid: false, advantage: 0.5 }, { valid: false, advantage: -1 }];
     expect(health(...turns).rewardedInvalid).toBe(0.5);

@@ -1,15 +1,8 @@
 /** What a step's turns say about the health of an agent, beside its rewards and norms. */
-import {
-  agentReward,
-  type Episode,
-  type EpisodeGroup,
-  type Turn,
-  trainedTurns,
-  turnReward,
-} from '../../core/episode.js';
+import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
+import { agentReward, type Episode, type EpisodeGroup, type Turn, trainedTurns } from '../../core/episode.js';
 import type { AgentHealth, GroupKinds } from '../../core/events.js';
-import { mean, standardDeviation } from '../../core/statistics.js';
-import { magnitude } from '../step/advantages.js';
+import { mean } from '../../core/statistics.js';
 
 export interface PlayedTurn {
   readonly episode: Episode;
@@ -18,23 +11,21 @@ export interface PlayedTurn {
   readonly advantage: number | readonly number[];
 }
 
-/** @param turns Of one agent, of all groups of a step */
-export function agentHealth(turns: readonly PlayedTurn[]): AgentHealth {
-  const groups = grouped(turns, ({ episode }) => episode.task.id);
+/** @param turns Those of one agent, of all groups of a step */
+export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'groupSpread'> {
   const invalid = turns.filter(({ turn }) => !turn.valid);
+  const groups = grouped(turns, ({ episode }) => episode.task.id);
   return {
-    groupSpread: mean(groups.map((group) => standardDeviation(group.map(rewardOf)))),
     duplicates: duplicates(turns),
     rewardedInvalid: mean(invalid.map(({ advantage }) => (best(advantage) > 0 ? 1 : 0))),
     groups: kindsOf(
-      groups.map((group) =>
-        group.map(({ episode, turn }) => ({ outcome: agentReward(episode, turn.agent), penalty: turn.penalty })),
-      ),
+      groups,
+      ({ episode, turn }) => agentReward(episode, turn.agent),
+      ({ turn }) => turn.penalty,
     ),
   };
 }
 
-const rewardOf = ({ episode, turn }: PlayedTurn) => turnReward(episode, turn);
 const best = (advantage: number | readonly number[]) =>
   typeof advantage === 'number' ? advantage : Math.max(...advantage);
 
@@ -52,33 +43,23 @@ function duplicates(turns: readonly PlayedTurn[]): number {
 /** Groups of episodes by the team's reward. */
 export function groupKinds(groups: readonly EpisodeGroup[]): GroupKinds {
   return kindsOf(
-    groups.map(({ episodes }) =>
-      episodes.map((episode) => ({
-        outcome: episode.score.team,
-        penalty: trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, 0),
-      })),
-    ),
+    groups.map(({ episodes }) => episodes),
+    ({ score }) => score.team,
+    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, 0),
   );
 }
 
-interface Judged {
-  /** The reward without what single turns earned or paid. */
-  readonly outcome: number;
-  readonly penalty: number;
-}
-
-function kindsOf(groups: readonly (readonly Judged[])[]): GroupKinds {
-  const kinds = { allRight: 0, allWrong: 0, mixed: 0, penaltyOnly: 0 };
-  for (const group of groups) {
-    const first = group[0] ?? { outcome: 0, penalty: 0 };
-    if (group.some(({ outcome }) => outcome !== first.outcome)) {
-      kinds.mixed++;
-      continue;
-    }
-    kinds[first.outcome > 0 ? 'allRight' : 'allWrong']++;
-    if (group.some(({ penalty }) => penalty !== first.penalty)) kinds.penaltyOnly++;
-  }
-  return kinds;
+function kindsOf<Member>(
+  groups: readonly (readonly Member[])[],
+  outcomeOf: (member: Member) => number,
+  penaltyOf: (member: Member) => number,
+): GroupKinds {
+  const outcomes = groupOutcomes(groups.length, {
+    outcome: columnOf(groups, outcomeOf),
+    reward: columnOf(groups, (member) => outcomeOf(member) - penaltyOf(member)),
+  });
+  const { allRight, allWrong, mixed, penaltiesOnly } = countKinds(outcomes);
+  return { allRight, allWrong, mixed, penaltyOnly: penaltiesOnly };
 }
 
 function grouped<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
@@ -90,9 +71,4 @@ function grouped<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
     else group.push(item);
   }
   return [...groups.values()];
-}
-
-/** The largest |advantage| of these turns. */
-export function largestAdvantage(turns: readonly PlayedTurn[]): number {
-  return turns.reduce((most, { advantage }) => Math.max(most, magnitude(advantage)), 0);
 }

@@ -1,8 +1,9 @@
 /** The stability watch: what a spike is, and what is done about it. */
+import { magnitude } from '../../advantage/analysis/advantage-sizes.js';
 import type { Spike, Step, Warning } from '../../core/events.js';
 import { median } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { episodeName, magnitude, type StepAdvantages } from '../step/advantages.js';
+import { episodeName, type StepAdvantages } from '../step/advantages.js';
 import type { Updates } from '../update/update-result.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Estimator } from '../../advantage/estimators/index.js';
 import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
-import { type EstimatorInputs, magnitude, stepAdvantages } from './advantages.js';
+import { type EstimatorInputs, stepAdvantages } from './advantages.js';
 
 const advantagesOf = (groups: readonly EpisodeGroup[], advantage: Estimator, inputs?: EstimatorInputs, agents = {}) =>
   stepAdvantages({ advantage, agents }, groups, inputs);
@@ -121,8 +121,4 @@ describe('the advantages of a step', () => {
   it('of nothing is empty', () => {
     expect(advantagesOf([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
   });
-});
-
-it('the magnitude of an advantage is its largest absolute value', () => {
-  expect([magnitude(-2), magnitude(1), magnitude([0.5, -3, 1]), magnitude([])]).toEqual([2, 1, 3, 0]);
 });

@@ -88,15 +88,22 @@ function inputsOf(
 const weighted = (advantage: number | readonly number[], weight: number) =>
   typeof advantage === 'number' ? advantage * weight : advantage.map((a) => a * weight);
 
-/** Every call is a step of its own; the episode's outcome arrives with the last that is learnt from. */
-function turnRecord(episode: Episode, turn: Turn): TurnRecord {
-  const outcome = turn === trainedTurns(episode).at(-1) ? episode.score.team : 0;
+/** A turn's names and its reward. */
+export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
   return {
     task: episode.task.id,
     episode: episodeName(episode),
     agent: turn.agent,
     turn: turn.turn,
     reward: turnReward(episode, turn),
+  };
+}
+
+/** Every call is a step of its own; the episode's outcome arrives with the last that is learnt from. */
+function turnRecord(episode: Episode, turn: Turn): TurnRecord {
+  const outcome = turn === trainedTurns(episode).at(-1) ? episode.score.team : 0;
+  return {
+    ...rewardRecord(episode, turn),
     outcome: episode.score.team,
     length: turn.response.length,
     observation: turn.observation ?? turn.messages.map(({ role, content }) => `${role}: ${content}`).join('\n'),
@@ -107,11 +114,4 @@ function turnRecord(episode: Episode, turn: Turn): TurnRecord {
 /** `task/sample`, as events name an episode. */
 export function episodeName({ task, sample }: Episode): string {
   return `${task.id}/${sample}`;
-}
-
-/** The largest |advantage| of a turn. */
-export function magnitude(advantage: number | readonly number[]): number {
-  return typeof advantage === 'number'
-    ? Math.abs(advantage)
-    : advantage.reduce((most, a) => Math.max(most, Math.abs(a)), 0);
 }

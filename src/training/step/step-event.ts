@@ -1,10 +1,13 @@
 /** From a step's results to its events. */
-import { type Episode, type EpisodeGroup, responseTokens, type Turn, turnReward } from '../../core/episode.js';
+import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
+import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
+import { TurnBatch } from '../../advantage/turn-batch.js';
+import { type Episode, type EpisodeGroup, responseTokens, type Turn } from '../../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
-import { agentHealth, groupKinds, largestAdvantage, type PlayedTurn } from '../stability/agent-health.js';
+import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
-import type { StepAdvantages } from './advantages.js';
+import { rewardRecord, type StepAdvantages } from './advantages.js';
 import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
@@ -21,7 +24,12 @@ export function stepEvent(
   );
   const tokens = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
   const rewards = episodes.map(({ score }) => score.team);
-  const agents = [...new Set(turns.map(({ turn }) => turn.agent))].sort();
+  const batch = new TurnBatch(turns.map(({ episode, turn }) => rewardRecord(episode, turn)));
+  const earned = agentRewards(batch);
+  const sizes = advantageSizes(
+    batch,
+    turns.map(({ advantage }) => advantage),
+  );
   const updateOf = (agent: string) => Object.values(updates).find((update) => agent in update.agents)?.agents[agent];
   return {
     type: 'step',
@@ -36,14 +44,15 @@ export function stepEvent(
     },
     reward: { mean: mean(rewards), std: standardDeviation(rewards) },
     agents: Object.fromEntries(
-      agents.map((agent) => {
+      batch.agentNames.sort().map((agent) => {
         const ofAgent = turns.filter(({ turn }) => turn.agent === agent);
         // Without a group whose scores differ there is nothing to inflate.
         const factors = {
           predicted: inflation[agent] ?? 1,
           ...(agent in measured ? { measured: measured[agent] } : {}),
         };
-        return [agent, agentStep(ofAgent, factors, updateOf(agent))];
+        const numbers = { ...(earned[agent] as AgentRewards), ...(sizes[agent] as AdvantageSizes) };
+        return [agent, agentStep(ofAgent, numbers, factors, updateOf(agent))];
       }),
     ),
     policies: Object.fromEntries(
@@ -62,19 +71,19 @@ function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {
 
 function agentStep(
   turns: readonly PlayedTurn[],
+  { rewardMean, rewardStd, groupSpread, maxAbs }: AgentRewards & AdvantageSizes,
   inflation: AgentStep['inflation'],
   update: AgentUpdate | undefined,
 ): AgentStep {
-  const rewards = turns.map(({ episode, turn }) => turnReward(episode, turn));
   return {
     ...(turns.some(({ turn }) => turn.frozen === true) ? { frozen: true } : {}),
     turns: turns.length,
-    rewardMean: mean(rewards),
-    rewardStd: standardDeviation(rewards),
+    rewardMean,
+    rewardStd,
     invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
     inflation,
-    health: agentHealth(turns),
-    maxAbsAdvantage: largestAdvantage(turns),
+    health: { groupSpread, ...agentHealth(turns) },
+    maxAbsAdvantage: maxAbs,
     gradientNorm: update?.gradientNorm ?? 0,
     loss: update?.loss ?? 0,
     entropy: update?.entropy ?? 0,
