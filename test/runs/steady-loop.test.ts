@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
-const script = fileURLToPath(new URL('../../../test/support/steady-loop.ts', import.meta.url));
+const script = fileURLToPath(new URL('../support/steady-loop.ts', import.meta.url));
 /** A step's activations are more than 2 MB, so a step in ten that kept them would show. */
 const MOST_GROWTH = 16 * 2 ** 20;
 

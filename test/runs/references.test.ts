@@ -1,6 +1,14 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { RecipeError } from '../../src/core/errors.js';
+import { lora, tinyDecoder } from '../../src/model/model-spec.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
+import type { Recipe } from '../../src/recipe/recipe.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import type { RunDirectory } from '../../src/store/run-directory.js';
+import { referenceOf } from '../../src/training/update/references.js';
 import {
   eventsOf,
   filesOf,
@@ -11,15 +19,7 @@ import {
   tinyModel,
   tinyRecipe,
   trainTiny,
-} from '../../../test/support/tiny-run.js';
-import { RecipeError } from '../../core/errors.js';
-import { lora, tinyDecoder } from '../../model/model-spec.js';
-import type { RecipeInput } from '../../recipe/define.js';
-import type { Recipe } from '../../recipe/recipe.js';
-import { resolveRecipe } from '../../recipe/resolve.js';
-import { prepareTasks } from '../../run/open-run.js';
-import type { RunDirectory } from '../../store/run-directory.js';
-import { referenceOf } from './references.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

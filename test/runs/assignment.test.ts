@@ -2,22 +2,14 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  digitTeam,
-  eventsOf,
-  filesOf,
-  temporaryRoot,
-  tinyModel,
-  tinyRecipe,
-  trainTiny,
-} from '../../test/support/tiny-run.js';
-import type { Step } from '../core/events.js';
-import { lora, type TinyDecoderInput } from '../model/model-spec.js';
-import type { RecipeInput } from '../recipe/define.js';
-import { frozen } from '../recipe/frozen.js';
-import { prepareTasks } from '../run/open-run.js';
-import { agent } from '../teams/agent.js';
-import { defineTeam } from '../teams/team.js';
+import type { Step } from '../../src/core/events.js';
+import { lora, type TinyDecoderInput } from '../../src/model/model-spec.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
+import { frozen } from '../../src/recipe/frozen.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import { agent } from '../../src/teams/agent.js';
+import { defineTeam } from '../../src/teams/team.js';
+import { digitTeam, eventsOf, filesOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const model = tinyModel;

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Step } from '../../src/core/events.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
 import {
   concurrentTeam,
   eventsOf,
@@ -8,9 +10,7 @@ import {
   tinyRecipe,
   trainTiny,
   useCache,
-} from '../../test/support/tiny-run.js';
-import type { Step } from '../core/events.js';
-import type { RecipeInput } from '../recipe/define.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 let caches = 0;

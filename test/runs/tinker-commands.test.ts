@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drmas } from '../../../test/support/command-line.js';
-import { writeSymbolsModel } from '../../../test/support/tinker-fake/run.js';
-import { TinkerFake } from '../../../test/support/tinker-fake/server.js';
-import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { drmas } from '../support/command-line.js';
+import { writeSymbolsModel } from '../support/tinker-fake/run.js';
+import { TinkerFake } from '../support/tinker-fake/server.js';
+import { temporaryRoot } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const file = join(root, 'remote.ts');

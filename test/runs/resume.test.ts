@@ -1,6 +1,12 @@
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/core/clock.js';
+import type { MetricSink, RunEvent } from '../../src/core/events.js';
+import { nodeHost } from '../../src/platform/node-host.js';
+import type { Recipe } from '../../src/recipe/recipe.js';
+import { executeRun } from '../../src/run/execute-run.js';
+import { RunDirectory } from '../../src/store/run-directory.js';
 import {
   createRun,
   digitTeam,
@@ -10,13 +16,7 @@ import {
   tinyRecipe,
   trainTiny,
   useCache,
-} from '../../test/support/tiny-run.js';
-import { type Clock, systemClock } from '../core/clock.js';
-import type { MetricSink, RunEvent } from '../core/events.js';
-import { nodeHost } from '../platform/node-host.js';
-import type { Recipe } from '../recipe/recipe.js';
-import { executeRun } from '../run/execute-run.js';
-import { RunDirectory } from '../store/run-directory.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const recipe = tinyRecipe();

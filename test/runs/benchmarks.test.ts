@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import { evaluationLines } from '../cli/reporter/score-printer.js';
-import { RecipeError } from '../core/errors.js';
-import type { EvaluationEvent } from '../core/events.js';
-import { nodeFiles } from '../platform/node-files.js';
-import { defineRecipe } from '../recipe/define.js';
-import { recipeJson } from '../recipe/recipe.js';
-import { resolveRecipe } from '../recipe/resolve.js';
-import { prepareTasks } from '../run/open-run.js';
-import { readEpisodes } from '../store/episode-files.js';
-import { arithmetic } from '../tasks/generated/arithmetic.js';
+import { evaluationLines } from '../../src/cli/reporter/score-printer.js';
+import { RecipeError } from '../../src/core/errors.js';
+import type { EvaluationEvent } from '../../src/core/events.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { defineRecipe } from '../../src/recipe/define.js';
+import { recipeJson } from '../../src/recipe/recipe.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import { readEpisodes } from '../../src/store/episode-files.js';
+import { arithmetic } from '../../src/tasks/generated/arithmetic.js';
+import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const sums = (operations: [number, number]) => arithmetic({ operations, warmStartOperations: [1, 2], top: 19 });

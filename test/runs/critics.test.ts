@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { Step } from '../../src/core/events.js';
+import { mean } from '../../src/core/statistics.js';
+import { lora } from '../../src/model/model-spec.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
 import {
   eventsOf,
   filesOf,
@@ -8,11 +12,7 @@ import {
   tinyModel,
   tinyRecipe,
   trainTiny,
-} from '../../../test/support/tiny-run.js';
-import type { Step } from '../../core/events.js';
-import { mean } from '../../core/statistics.js';
-import { lora } from '../../model/model-spec.js';
-import type { RecipeInput } from '../../recipe/define.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FakeName } from '../../../test/support/tinker-fake/behaviour.js';
-import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
-import { remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/run.js';
-import { TinkerFake } from '../../../test/support/tinker-fake/server.js';
-import { eventsOf, temporaryRoot, trainTiny } from '../../../test/support/tiny-run.js';
-import { mean } from '../../core/statistics.js';
-import { checkpoint, lora } from '../../model/model-spec.js';
-import { nodeHost } from '../../platform/node-host.js';
-import type { RecipeInput } from '../../recipe/define.js';
-import { executeRun } from '../../run/execute-run.js';
+import { mean } from '../../src/core/statistics.js';
+import { checkpoint, lora } from '../../src/model/model-spec.js';
+import { nodeHost } from '../../src/platform/node-host.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
+import { executeRun } from '../../src/run/execute-run.js';
+import type { FakeName } from '../support/tinker-fake/behaviour.js';
+import type { FakeOptions } from '../support/tinker-fake/options.js';
+import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/run.js';
+import { TinkerFake } from '../support/tinker-fake/server.js';
+import { eventsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 let directory = '';

@@ -1,13 +1,13 @@
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
-import { loadPolicy } from '../backends/embedded/load-policy.js';
-import type { PolicySpec } from '../contract/weights.js';
-import { CheckpointError } from '../core/errors.js';
-import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
-import { nodeFiles } from '../platform/node-files.js';
+import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
+import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
+import type { PolicySpec } from '../../src/contract/weights.js';
+import { CheckpointError } from '../../src/core/errors.js';
+import { checkpoint, lora, type ModelInput } from '../../src/model/model-spec.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

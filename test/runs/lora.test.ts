@@ -1,6 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
+import { loadPolicy, loadTokenizer } from '../../src/backends/embedded/load-policy.js';
+import { CheckpointError } from '../../src/core/errors.js';
+import type { Files } from '../../src/core/files.js';
+import { checkpoint, lora } from '../../src/model/model-spec.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import type { RunDirectory } from '../../src/store/run-directory.js';
 import {
   eventsOf,
   filesOf,
@@ -9,14 +16,7 @@ import {
   tinyModel,
   tinyRecipe,
   trainTiny,
-} from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
-import { loadPolicy, loadTokenizer } from '../backends/embedded/load-policy.js';
-import { CheckpointError } from '../core/errors.js';
-import type { Files } from '../core/files.js';
-import { checkpoint, lora } from '../model/model-spec.js';
-import { nodeFiles } from '../platform/node-files.js';
-import type { RunDirectory } from '../store/run-directory.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const whole = tinyModel;

@@ -1,7 +1,7 @@
 /** Every loss and every term of it in whole runs on the engine. */
 import { describe, expect, it } from 'vitest';
-import { temporaryRoot, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
-import type { Step } from '../core/events.js';
+import type { Step } from '../../src/core/events.js';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 

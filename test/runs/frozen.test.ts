@@ -1,7 +1,22 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { chatServer, refuse, say } from '../../test/support/chat-server.js';
+import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
+import { EndpointError } from '../../src/core/errors.js';
+import type { EvaluationEvent, RunEvent, Step } from '../../src/core/events.js';
+import { checkpoint } from '../../src/model/model-spec.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { nodeHost } from '../../src/platform/node-host.js';
+import { frozen } from '../../src/recipe/frozen.js';
+import { evaluate, resume, train } from '../../src/run/api.js';
+import { executeRun } from '../../src/run/execute-run.js';
+import { readEpisodes } from '../../src/store/episode-files.js';
+import { RunDirectory } from '../../src/store/run-directory.js';
+import { ablate } from '../../src/studies/ablation/ablate.js';
+import { collectLog } from '../../src/studies/inspect/collect-turns.js';
+import { inspect } from '../../src/studies/inspect/inspect-log.js';
+import { probeRecipe } from '../../src/studies/probe/probe-recipe.js';
+import { chatServer, refuse, say } from '../support/chat-server.js';
 import {
   createRun,
   digitTeam,
@@ -12,22 +27,7 @@ import {
   tinyModel,
   tinyRecipe,
   trainTiny,
-} from '../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
-import { EndpointError } from '../core/errors.js';
-import type { EvaluationEvent, RunEvent, Step } from '../core/events.js';
-import { checkpoint } from '../model/model-spec.js';
-import { nodeFiles } from '../platform/node-files.js';
-import { nodeHost } from '../platform/node-host.js';
-import { evaluate, resume, train } from '../run/api.js';
-import { executeRun } from '../run/execute-run.js';
-import { readEpisodes } from '../store/episode-files.js';
-import { RunDirectory } from '../store/run-directory.js';
-import { ablate } from '../studies/ablation/ablate.js';
-import { collectLog } from '../studies/inspect/collect-turns.js';
-import { inspect } from '../studies/inspect/inspect-log.js';
-import { probeRecipe } from '../studies/probe/probe-recipe.js';
-import { frozen } from './frozen.js';
+} from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const model = tinyModel;
