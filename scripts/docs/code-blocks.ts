@@ -14,12 +14,12 @@ interface Block {
   readonly code: string;
 }
 
-/** What the compiler says about the blocks, one line each, with page and line. */
-export function blockErrors(): string[] {
+/** The sources of the package, and what the compiler says about the blocks: one line each, with page and line. */
+export function compiled(): { readonly program: ts.Program; readonly errors: string[] } {
   const blocks = [...markdownPages().flatMap(markdownBlocks), ...sourceFiles().flatMap(exampleBlocks)];
   const byFile = new Map(blocks.map((block, i) => [join(root, `docs-block-${i}.ts`), block]));
-  const program = ts.createProgram([...byFile.keys()], options(), host(byFile));
-  return [...byFile].flatMap(([file, { page, line }]) => {
+  const program = ts.createProgram([join(root, 'src/index.ts'), ...byFile.keys()], options(), host(byFile));
+  const errors = [...byFile].flatMap(([file, { page, line }]) => {
     const source = program.getSourceFile(file);
     const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
     return found.map(({ start = 0, messageText }) => {
@@ -27,6 +27,7 @@ export function blockErrors(): string[] {
       return `${page}:${at}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
     });
   });
+  return { program, errors };
 }
 
 /** The blocks of a page that begin with ```ts. One that begins with ```ts ignore, and a reason, is left out. */

@@ -5,8 +5,9 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
-import { blockErrors } from './code-blocks.js';
+import { compiled } from './code-blocks.js';
 import { settingsInput } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
@@ -36,12 +37,14 @@ async function generate(): Promise<void> {
 
 async function check(): Promise<void> {
   const files = await generated();
+  const { program, errors } = compiled();
   const problems = [
     ...undescribed().map((key) => `recipe key ${key}: it has no description; expected .describe('...') in its schema`),
     ...files
       .filter(({ path, text }) => current(path) !== text)
       .map(({ path }) => `${path}: out of date; run npm run docs`),
-    ...blockErrors(),
+    ...errors,
+    ...disagreements(program),
     ...deadLinks(),
   ];
   for (const problem of problems) console.error(problem);

@@ -23,6 +23,11 @@ export const ANY = '<name>';
 /** The plain part of a recipe, with one agent and one policy. */
 export const settingsNode = () => inputNode(settingsSchema([ANY], [ANY], {}));
 
+export const modelNode = () => inputNode(modelSchema);
+
+/** What `frozen(...)` makes. */
+export const frozenNode = () => inputNode(frozenSchema);
+
 interface Row {
   readonly key: string;
   /** The `type` that the section above must have for the key to be there; undefined where it always is. */
@@ -122,7 +127,7 @@ function sections(): Section[] {
     {
       title: '`model`',
       text: 'The model of every policy that names none. `policies.<name>.model` has the same keys; `base` is a whole model.',
-      node: inputNode(modelSchema),
+      node: modelNode(),
       closed: ['base'],
     },
     {
@@ -136,7 +141,7 @@ function sections(): Section[] {
     {
       title: '`assign.<agent>`',
       text: 'What `frozen(...)` makes: an agent that plays and never trains.',
-      node: inputNode(frozenSchema),
+      node: frozenNode(),
       closed: ['model'],
     },
     {

@@ -6,29 +6,34 @@ import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/tokenizer-spec
 /** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
 export interface TinyDecoderSpec {
   readonly type: 'tiny-decoder';
-  /** Residual stream width d. */
+  /** The width of the residual stream, a multiple of 2 x `heads`. */
   readonly width: number;
+  /** The number of layers. */
   readonly layers: number;
+  /** The number of query heads. */
   readonly heads: number;
-  /** Key/value heads; each serves heads / kvHeads query heads. */
+  /** The number of key/value heads, which divides `heads`; `heads` where it is not given. */
   readonly kvHeads: number;
-  /** Hidden width of the SwiGLU block. */
+  /** The hidden width of the SwiGLU block. */
   readonly feedForward: number;
-  /** Longest prompt + response in tokens. */
+  /** The longest prompt and response together, in tokens. */
   readonly context: number;
+  /** The base of the rotary angles; 10000 where it is not given. */
   readonly ropeBase: number;
   /**
-   * Standard deviation of the first embedding, by default width^-1/2. The final norm makes up for it, so first logits have
-   * variance 1. A larger one lets tokens stand out from what the first layers add, and copying is learnt sooner.
+   * The standard deviation of the first embedding; width^-1/2 where it is not given. The final norm makes up for it, so
+   * first logits have variance 1. A larger one lets tokens stand out from what the first layers add, and copying is
+   * learnt sooner.
    */
   readonly embeddingDeviation?: number | undefined;
+  /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
   readonly tokenizer: Exclude<TokenizerSpec, HuggingFaceSpec>;
 }
 
 /** A model on disk in the Hugging Face layout, or on a hub. */
 export interface CheckpointSpec {
   readonly type: 'checkpoint';
-  /** A directory, or `org/name[@revision]`; a directory that exists wins. */
+  /** A directory, or `org/name[@revision]` on the hub; a directory that exists wins. */
   readonly path: string;
 }
 
@@ -45,33 +50,43 @@ export type ModelSpec = WholeModelSpec | LoraSpec;
 
 /** A tiny decoder as it is written: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
 export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
+  /** The number of key/value heads, which divides `heads`; `heads` where it is not given. */
   readonly kvHeads?: number | undefined;
+  /** The base of the rotary angles; 10000 where it is not given. */
   readonly ropeBase?: number | undefined;
 };
 
 export type WholeModelInput = TinyDecoderInput | CheckpointSpec;
 
 export interface LoraOptions {
-  /** Columns of A and rows of B. */
+  /** The columns of A and rows of B. An adapter has this, or `from`. */
   readonly rank: number;
-  /** The adapter's share is scaled by alpha / rank; by default alpha = rank. */
+  /** The adapter's share is scaled by alpha / rank; `rank` where it is not given. */
   readonly alpha?: number | undefined;
-  /** The projections that are adapted; by default all of them. */
+  /** The projections that are adapted; all of them where it is not given. */
   readonly targets?: readonly ProjectionName[] | undefined;
 }
 
 /** An adapter that was saved before. */
 export interface SavedAdapter {
-  /** A directory in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`'s own. */
+  /**
+   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`. Rank,
+   * alpha and targets are its own.
+   */
   readonly from: string;
 }
 
 /** An adapter as it is written. */
 export interface LoraInput extends Omit<LoraOptions, 'rank'> {
   readonly type: 'lora';
+  /** The whole model that stays as it is. */
   readonly base: WholeModelInput;
-  /** This, or `from`. */
+  /** The columns of A and rows of B. An adapter has this, or `from`. */
   readonly rank?: number | undefined;
+  /**
+   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`. Rank,
+   * alpha and targets are its own.
+   */
   readonly from?: string | undefined;
 }
 

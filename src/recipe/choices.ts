@@ -41,15 +41,27 @@ const wholeModels = [
   z
     .strictObject({
       type: z.literal('tiny-decoder'),
-      width: count,
-      layers: count,
-      heads: count,
-      kvHeads: count.optional(),
-      feedForward: count,
-      context: z.int().min(2),
-      ropeBase: z.number().gt(0).optional(),
-      embeddingDeviation: z.number().gt(0).optional(),
-      tokenizer: ownTokenizerSpec,
+      width: count.describe('The width of the residual stream, a multiple of 2 x `heads`.'),
+      layers: count.describe('The number of layers.'),
+      heads: count.describe('The number of query heads.'),
+      kvHeads: count
+        .optional()
+        .describe('The number of key/value heads, which divides `heads`; `heads` where it is not given.'),
+      feedForward: count.describe('The hidden width of the SwiGLU block.'),
+      context: z.int().min(2).describe('The longest prompt and response together, in tokens.'),
+      ropeBase: z.number().gt(0).optional().describe('The base of the rotary angles; 10000 where it is not given.'),
+      embeddingDeviation: z
+        .number()
+        .gt(0)
+        .optional()
+        .describe(
+          'The standard deviation of the first embedding; width^-1/2 where it is not given. The final norm makes up for ' +
+            'it, so first logits have variance 1. A larger one lets tokens stand out from what the first layers add, ' +
+            'and copying is learnt sooner.',
+        ),
+      tokenizer: ownTokenizerSpec.describe(
+        'The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`).',
+      ),
     })
     .superRefine((model, context) => {
       const fail = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });
@@ -70,11 +82,29 @@ export const modelSchema = z.discriminatedUnion('type', [
   z
     .strictObject({
       type: z.literal('lora'),
-      base: z.discriminatedUnion('type', wholeModels) satisfies z.ZodType<WholeModelInput>,
-      rank: count.optional(),
-      alpha: z.number().gt(0).optional(),
-      targets: z.array(z.enum(PROJECTIONS)).min(1).readonly().optional(),
-      from: z.string().min(1).optional(),
+      base: z
+        .discriminatedUnion('type', wholeModels)
+        .describe('The whole model that stays as it is.') satisfies z.ZodType<WholeModelInput>,
+      rank: count.optional().describe('The columns of A and rows of B. An adapter has this, or `from`.'),
+      alpha: z
+        .number()
+        .gt(0)
+        .optional()
+        .describe("The adapter's share is scaled by alpha / rank; `rank` where it is not given."),
+      targets: z
+        .array(z.enum(PROJECTIONS))
+        .min(1)
+        .readonly()
+        .optional()
+        .describe('The projections that are adapted; all of them where it is not given.'),
+      from: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of " +
+            '`peft`. Rank, alpha and targets are its own.',
+        ),
     })
     .superRefine(({ from, ...own }, context) => {
       const fail = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });

@@ -27,8 +27,9 @@ type PolicyName<T extends Team, Assign> = Assign extends 'separate'
 
 /** A recipe as a user writes it: team, tasks and model, and whatever is to differ from the defaults. */
 export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
-  /** By default the file's name. */
+  /** The recipe's name, which names the run's directory. By default it is the file's name. */
   readonly name?: string;
+  /** The team, as `defineTeam` returns it. */
   readonly team: T;
   /** One source for both splits, or one each; `test` may be several benchmarks by name. */
   readonly tasks:
@@ -36,17 +37,28 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
     | { readonly train: TaskSource; readonly test: TaskSource | Readonly<Record<string, TaskSource>> };
   /** The model of every policy that names none of its own. */
   readonly model?: ModelInput;
+  /**
+   * Who speaks for each agent: `separate` gives each agent a policy of its name, `shared` gives all one policy named
+   * `shared`, and a map gives each agent the name of a policy or a frozen model.
+   */
   readonly assign?: Assign;
+  /** Settings of each policy, by its name. */
   readonly policies?: { readonly [P in PolicyName<T, Assign>]?: PolicyInput };
+  /** Settings of each agent, by its name. */
   readonly agents?: { readonly [A in AgentName<T>]?: AgentInput };
-  /** Seed of sampling and reinforcement; `--seed` sets it. The warm start has its own. */
+  /** The seed of sampling and reinforcement. `--seed` sets it; the warm start has a seed of its own. */
   readonly seed?: number;
+  /** The estimator that makes advantages of rewards. */
   readonly advantage?: EstimatorInput;
+  /** The loss that makes a gradient of advantages. */
   readonly loss?: LossInput;
-  /** Supervised training on the task family's generated traces before reinforcement. */
+  /** Supervised training on the task source's demonstrations before reinforcement. There is none by default. */
   readonly warmStart?: WarmStartInput;
+  /** The reinforcement itself. */
   readonly training?: TrainingInput;
+  /** Evaluations on held-out tasks. */
   readonly evaluation?: EvaluationInput;
+  /** What holds the models and computes. */
   readonly backend?: BackendInput;
 }
 

@@ -5,7 +5,10 @@ import { completeModel, type ModelInput } from '../model/model-spec.js';
 import { modelSchema } from './choices.js';
 
 export const frozenSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('frozen'), model: modelSchema.transform(completeModel) }),
+  z.strictObject({
+    type: z.literal('frozen'),
+    model: modelSchema.transform(completeModel).describe('The model that plays.'),
+  }),
   endpointSchema,
 ]);
 

@@ -345,159 +345,380 @@ export interface AgentInput {
 export type EstimatorInput =
   | {
       readonly type: 'grpo';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'dr-grpo';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'drmas';
-      /** @default `agent` */
+      /**
+       * The standard deviation that divides: the agent's, or none.
+       * @default `agent`
+       */
       readonly spread?: 'agent' | 'none' | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
     }
   | {
       readonly type: 'grpo-turn';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
     }
   | {
       readonly type: 'drmas-mean';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'drmas-std';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'partition';
+      /** What is normalised: the score of the `episode`, or the reward of the single `turn`. */
       readonly score: 'episode' | 'turn';
+      /** Who shares the mean: the turns of one `agent`, or all of the `task`. */
       readonly mean: 'agent' | 'task';
+      /** Who shares the standard deviation that divides; `none` does not divide. */
       readonly spread: 'agent' | 'task' | 'none';
-      /** @default `episode` */
+      /**
+       * What the statistics of the whole task are over: one score for each `episode`, or every `turn`.
+       * @default `episode`
+       */
       readonly unit?: 'episode' | 'turn' | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'rloo';
-      /** @default `false` */
+      /**
+       * Whether statistics are over the turns of one agent instead of the whole task.
+       * @default `false`
+       */
       readonly byAgent?: boolean | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'reinforce++-baseline';
-      /** @default `false` */
+      /**
+       * Whether statistics are over the turns of one agent instead of the whole task.
+       * @default `false`
+       */
       readonly byAgent?: boolean | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'at-grpo';
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
     }
   | {
       readonly type: 'magrpo';
-      /** @default `1` */
+      /**
+       * The discount of later turns' rewards.
+       * @default `1`
+       */
       readonly gamma?: number | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
     }
   | {
       readonly type: 'grpo-passk';
-      /** @default `task` */
+      /**
+       * The standard deviation that divides: that of the task's episode scores, or none.
+       * @default `task`
+       */
       readonly spread?: 'task' | 'none' | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'gigpo';
-      /** @default `false` */
+      /**
+       * Whether statistics are over the turns of one agent instead of the whole task.
+       * @default `false`
+       */
       readonly byAgent?: boolean | undefined;
-      /** @default `none` */
+      /**
+       * Whether each part is divided by the standard deviation of its group.
+       * @default `none`
+       */
       readonly spread?: 'none' | 'group' | undefined;
-      /** @default `1` */
+      /**
+       * The weight of the part that compares steps from the same observation.
+       * @default `1`
+       */
       readonly stepWeight?: number | undefined;
-      /** @default `0.95` */
+      /**
+       * The discount of later steps' rewards.
+       * @default `0.95`
+       */
       readonly gamma?: number | undefined;
+      /** Observations at least this similar count as the same. Where it is not given, only equal ones do. */
       readonly similarity?: number | undefined;
-      /** @default `zero` */
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /** @default `0.000001` */
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
       readonly epsilon?: number | undefined;
-      /** @default `0.000001` */
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
       readonly minimumSpread?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'rejection';
-      /** @default `all` */
+      /**
+       * Which accepted episodes are kept: `all` of them, or the `best` of each task.
+       * @default `all`
+       */
       readonly keep?: 'all' | 'best' | undefined;
-      /** @default `0` */
+      /**
+       * An episode is accepted when its score is above this.
+       * @default `0`
+       */
       readonly above?: number | undefined;
-      /** @default `mean` */
+      /**
+       * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
+       * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
+       * (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
     }
   | {
       readonly type: 'reinforce++';
-      /** @default `1` */
+      /**
+       * The discount of later tokens' rewards.
+       * @default `1`
+       */
       readonly gamma?: number | undefined;
     }
   | {
@@ -505,11 +726,21 @@ export type EstimatorInput =
     }
   | {
       readonly type: 'gae';
-      /** @default `1` */
+      /**
+       * The discount of later tokens' rewards.
+       * @default `1`
+       */
       readonly gamma?: number | undefined;
-      /** @default `1` */
+      /**
+       * How far credit reaches back: 0 is the next value alone, 1 is the return.
+       * @default `1`
+       */
       readonly lambda?: number | undefined;
-      /** @default `batch` */
+      /**
+       * What is whitened over whose tokens: the result over the batch's or the agent's, or the TD residuals over
+       * the agent's.
+       * @default `batch`
+       */
       readonly whiten?: 'batch' | 'agent' | 'agent-residuals' | undefined;
     };
 
@@ -517,22 +748,44 @@ export type EstimatorInput =
 export type LossInput =
   | {
       readonly type: 'ppo-clip';
-      /** @default `0.2` */
+      /**
+       * How far the ratio may leave 1 before the loss stops it.
+       * @default `0.2`
+       */
       readonly clip?: number | undefined;
+      /** The same below 1 only; `clip` where it is not given. */
       readonly clipLow?: number | undefined;
+      /** The same above 1 only; `clip` where it is not given. */
       readonly clipHigh?: number | undefined;
+      /** An upper bound of the effect of the ratio where the advantage is negative; none where it is not given. */
       readonly dualClip?: number | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
-      /** @default `token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'
@@ -542,22 +795,44 @@ export type LossInput =
     }
   | {
       readonly type: 'turn-ppo';
-      /** @default `0.2` */
+      /**
+       * How far the ratio may leave 1 before the loss stops it.
+       * @default `0.2`
+       */
       readonly clip?: number | undefined;
+      /** The same below 1 only; `clip` where it is not given. */
       readonly clipLow?: number | undefined;
+      /** The same above 1 only; `clip` where it is not given. */
       readonly clipHigh?: number | undefined;
+      /** An upper bound of the effect of the ratio where the advantage is negative; none where it is not given. */
       readonly dualClip?: number | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
-      /** @default `seq-mean-token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `seq-mean-token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'
@@ -567,22 +842,44 @@ export type LossInput =
     }
   | {
       readonly type: 's-ppo';
-      /** @default `0.2` */
+      /**
+       * How far the ratio may leave 1 before the loss stops it.
+       * @default `0.2`
+       */
       readonly clip?: number | undefined;
+      /** The same below 1 only; `clip` where it is not given. */
       readonly clipLow?: number | undefined;
+      /** The same above 1 only; `clip` where it is not given. */
       readonly clipHigh?: number | undefined;
+      /** An upper bound of the effect of the ratio where the advantage is negative; none where it is not given. */
       readonly dualClip?: number | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
-      /** @default `seq-mean-token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `seq-mean-token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'
@@ -592,22 +889,44 @@ export type LossInput =
     }
   | {
       readonly type: 'st-ppo';
-      /** @default `0.2` */
+      /**
+       * How far the ratio may leave 1 before the loss stops it.
+       * @default `0.2`
+       */
       readonly clip?: number | undefined;
+      /** The same below 1 only; `clip` where it is not given. */
       readonly clipLow?: number | undefined;
+      /** The same above 1 only; `clip` where it is not given. */
       readonly clipHigh?: number | undefined;
+      /** An upper bound of the effect of the ratio where the advantage is negative; none where it is not given. */
       readonly dualClip?: number | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
-      /** @default `seq-mean-token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `seq-mean-token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'
@@ -617,48 +936,92 @@ export type LossInput =
     }
   | {
       readonly type: 'cispo';
-      /** @default `1` */
+      /**
+       * How far below 1 the weight may be.
+       * @default `1`
+       */
       readonly clipLow?: number | undefined;
-      /** @default `0.2` */
+      /**
+       * How far above 1 the weight may be.
+       * @default `0.2`
+       */
       readonly clipHigh?: number | undefined;
-      /** @default `token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
         | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
     }
   | {
       readonly type: 'gspo';
-      /** @default `0.0003` */
+      /**
+       * How far below 1 the ratio of a response may be before the loss stops it.
+       * @default `0.0003`
+       */
       readonly clipLow?: number | undefined;
-      /** @default `0.0004` */
+      /**
+       * How far above 1 the ratio of a response may be before the loss stops it.
+       * @default `0.0004`
+       */
       readonly clipHigh?: number | undefined;
+      /**
+       * A correction for samples of another policy than the one the update begins with; it costs a forward pass
+       * an update.
+       */
       readonly importanceCorrection?:
         | {
-            /** @default `2` */
+            /**
+             * The largest importance that counts in full.
+             * @default `2`
+             */
             readonly cap?: number | undefined;
-            /** @default `truncate` */
+            /**
+             * What becomes of an importance above the cap: it counts as the cap, or its token does not count.
+             * @default `truncate`
+             */
             readonly beyond?: 'truncate' | 'mask' | undefined;
-            /** @default `token` */
+            /**
+             * Whose importance is taken: that of each token, or of the whole response (the product of its tokens).
+             * @default `token`
+             */
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
     }
   | {
       readonly type: 'cross-entropy';
-      /** @default `token-mean` */
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
       readonly aggregate?:
         | 'token-mean'
         | 'seq-mean-token-sum'

@@ -1,5 +1,7 @@
 import type { Region } from '../pages.js';
+import { estimators } from './estimators.js';
+import { losses } from './losses.js';
 import { recipes } from './recipes.js';
 
 /** Every generated part of a hand-written page. */
-export const regions: readonly Region[] = [recipes];
+export const regions: readonly Region[] = [estimators, losses, recipes];

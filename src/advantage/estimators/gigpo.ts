@@ -18,20 +18,30 @@ export const gigpo = defineEstimator({
   type: 'gigpo',
   schema: {
     ...agentChoice,
-    /** Whether each part is divided by the standard deviation of its group. */
-    spread: z.enum(['none', 'group']).default('none'),
-    /** Weight of the part that compares steps from the same observation. */
-    stepWeight: z.number().min(0).default(1),
-    /** Discount of later steps' rewards. */
-    gamma: discount.default(0.95),
-    /** Observations at least this similar count as the same; exact equality where it is not given. */
-    similarity: z.number().gt(0).lt(1).optional(),
+    spread: z
+      .enum(['none', 'group'])
+      .default('none')
+      .describe('Whether each part is divided by the standard deviation of its group.'),
+    stepWeight: z
+      .number()
+      .min(0)
+      .default(1)
+      .describe('The weight of the part that compares steps from the same observation.'),
+    gamma: discount.default(0.95).describe("The discount of later steps' rewards."),
+    similarity: z
+      .number()
+      .gt(0)
+      .lt(1)
+      .optional()
+      .describe('Observations at least this similar count as the same. Where it is not given, only equal ones do.'),
     ...spreadChoices,
     ...scoreChoices,
   },
   source: 'GiGPO, Feng et al. 2025, arXiv 2505.10978',
   formula:
-    "(s - mean episodes) + `stepWeight` x (R - mean of R over the task's turns from the same observation); `spread: 'group'` divides each part by its own std + eps; `byAgent`: r - mean agent, observations of the same agent (GiGPO and Dr. MAS combined)",
+    "(s - mean episodes) + `stepWeight` x (R - mean of R over the task's turns from the same observation); " +
+    "`spread: 'group'` divides each part by its own std + eps; `byAgent`: r - mean agent, observations of the " +
+    'same agent (GiGPO and Dr. MAS combined)',
   use: 'situations that come back in several episodes of a task. Needs `observation`, `stepReward`',
   laws: ({ gamma, spread }) => ({
     shift: gamma === 0 ? ['reward', 'stepReward'] : ['reward'],

@@ -12,14 +12,17 @@ import { measure, poolOf, statisticsOfPool } from '../normalise.js';
 export const grpoPassK = defineEstimator({
   type: 'grpo-passk',
   schema: {
-    /** Whose standard deviation divides. */
-    spread: z.enum(['task', 'none']).default('task'),
+    spread: z
+      .enum(['task', 'none'])
+      .default('task')
+      .describe("The standard deviation that divides: that of the task's episode scores, or none."),
     ...spreadChoices,
     ...scoreChoices,
   },
   source: "the Dr. MAS paper's code",
   formula:
-    "for the task's best episode its lead over the second best / (std episodes + eps), 0 for the others; `spread: 'none'` does not divide",
+    "for the task's best episode its lead over the second best / (std episodes + eps), 0 for the others; " +
+    "`spread: 'none'` does not divide",
   use: 'pass@k is the goal',
   traits: {
     compared: 'on request',

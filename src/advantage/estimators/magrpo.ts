@@ -12,8 +12,7 @@ import { stepReturns } from '../step-returns.js';
 export const magrpo = defineEstimator({
   type: 'magrpo',
   schema: {
-    /** Discount of later turns' rewards. */
-    gamma: discount.default(1),
+    gamma: discount.default(1).describe("The discount of later turns' rewards."),
     ...groupChoices,
   },
   source: 'Liu et al. 2025, arXiv 2508.04652',

@@ -13,10 +13,11 @@ const ROUNDING = 1e-9;
 export const rejection = defineEstimator({
   type: 'rejection',
   schema: {
-    /** Every accepted episode, or the best of each task. */
-    keep: z.enum(['all', 'best']).default('all'),
-    /** An episode is accepted whose score is greater. */
-    above: z.number().default(0),
+    keep: z
+      .enum(['all', 'best'])
+      .default('all')
+      .describe('Which accepted episodes are kept: `all` of them, or the `best` of each task.'),
+    above: z.number().default(0).describe('An episode is accepted when its score is above this.'),
     ...scoreChoices,
   },
   source: 'Yuan et al. 2023; RAFT, Dong et al. 2023',

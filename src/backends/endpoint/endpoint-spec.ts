@@ -6,26 +6,59 @@ const FIXED = ['model', 'messages', 'stream', 'n'];
 /** An OpenAI-compatible endpoint as a recipe names it. */
 export const endpointSchema = z.strictObject({
   type: z.literal('endpoint'),
-  /** Up to and with the version: `http://127.0.0.1:8000/v1`. */
   url: z
     .url({ protocol: /^https?$/, error: 'expected the URL of an endpoint, such as http://127.0.0.1:8000/v1' })
-    .refine((url) => !/^\w+:\/\/[^/]*@/.test(url), 'has a password in it, which recipe.json would keep; use `apiKey`'),
-  /** As the server calls it. */
-  model: z.string().min(1),
-  /** By default OPENAI_API_KEY of the environment; '' sends none. Never written anywhere. */
-  apiKey: z.string().optional(),
-  /** How long one attempt may take. */
-  timeoutMs: z.int().min(1).default(60_000),
-  /** Repetitions of a request that found no server, timed out, or met 408, 409, 429 or 5xx. */
-  retries: z.int().min(0).default(3),
-  /** Requests at the same time; further ones wait. */
-  concurrency: z.int().min(1).default(8),
-  /** Further fields of every request, such as `{ reasoning_effort: 'low' }`; null leaves one out that would be sent. */
+    .refine((url) => !/^\w+:\/\/[^/]*@/.test(url), 'has a password in it, which recipe.json would keep; use `apiKey`')
+    .describe('The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.'),
+  model: z.string().min(1).describe("The server's name of the model."),
+  apiKey: z
+    .string()
+    .optional()
+    .describe(
+      "The key for the server; where it is not given, OPENAI_API_KEY of the environment. `''` sends none. It is " +
+        'written nowhere, so `--set` refuses it.',
+    ),
+  timeoutMs: z.int().min(1).default(60_000).describe('Milliseconds that one attempt may take.'),
+  retries: z
+    .int()
+    .min(0)
+    .default(3)
+    .describe(
+      'Repetitions of a request that found no server, timed out, or met 408, 409, 429 or 5xx. A `Retry-After` is heeded.',
+    ),
+  concurrency: z
+    .int()
+    .min(1)
+    .default(8)
+    .describe('The most requests at the same time, for all agents with this endpoint together. Further ones wait.'),
   body: z
     .record(z.string(), z.json())
     .refine((body) => FIXED.every((key) => !(key in body)), `cannot set ${FIXED.join(', ')}`)
-    .default({}),
+    .default({})
+    .describe(
+      "Further fields of every request, such as `{ reasoning_effort: 'low' }`; null leaves one out that would be sent.",
+    ),
 });
 
 export type EndpointSpec = z.output<typeof endpointSchema>;
-export type EndpointOptions = Omit<z.input<typeof endpointSchema>, 'type'>;
+
+/** An endpoint as it is written: all but the URL and the model has a default. */
+export interface EndpointOptions {
+  /** The URL up to and with the version, such as `http://127.0.0.1:8000/v1`. */
+  readonly url: string;
+  /** The server's name of the model. */
+  readonly model: string;
+  /**
+   * The key for the server; where it is not given, OPENAI_API_KEY of the environment. `''` sends none. It is written
+   * nowhere, so `--set` refuses it.
+   */
+  readonly apiKey?: string | undefined;
+  /** Milliseconds that one attempt may take. */
+  readonly timeoutMs?: number | undefined;
+  /** Repetitions of a request that found no server, timed out, or met 408, 409, 429 or 5xx. A `Retry-After` is heeded. */
+  readonly retries?: number | undefined;
+  /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */
+  readonly concurrency?: number | undefined;
+  /** Further fields of every request, such as `{ reasoning_effort: 'low' }`; null leaves one out that would be sent. */
+  readonly body?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Secret } from '../../core/secret.js';
-import { PROFILE_NAMES } from './server-profile.js';
+import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 
 const count = z.int().min(1);
 
@@ -41,7 +41,26 @@ export const tinkerSchema = z.strictObject({
 export type TinkerSpec = z.output<typeof tinkerSchema>;
 
 /** A server as it is written: all but the URL has a default. */
-export type TinkerInput = z.input<typeof tinkerSchema>;
+export interface TinkerInput {
+  readonly type: 'tinker';
+  /** The URL of the server, such as `http://127.0.0.1:8000`. */
+  readonly url: string;
+  /**
+   * The key for the server; where it is not given, TINKER_API_KEY of the environment. It is never written to recipe.json,
+   * events or messages, and `--set` refuses it.
+   */
+  readonly apiKey?: string | undefined;
+  /** What the server does: `auto` measures it at the start; a name takes that known server at its word. */
+  readonly profile?: 'auto' | ProfileName | undefined;
+  /** The server's names of models by their path in the recipe, where the two differ. */
+  readonly models?: Readonly<Record<string, string>> | undefined;
+  /** The most sampling requests in flight. */
+  readonly concurrency?: number | undefined;
+  /** Updates between savings of weights and optimiser on the server, from which a lost model is made again. */
+  readonly saveEvery?: number | undefined;
+  /** Seconds after which a result that has not come has failed. */
+  readonly deadlineSeconds?: number | undefined;
+}
 
 /**
  * Trains and samples on a server that speaks the Tinker protocol: `backend: tinker({ url: 'http://127.0.0.1:8000' })`.

@@ -14,10 +14,14 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
 export const ownTokenizerSpec = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('symbols'),
-    symbols: z.array(z.string().min(1)).min(1).readonly(),
-    stop: z.string(),
-    endOfUser: z.string(),
-    endOfAssistant: z.string(),
+    symbols: z
+      .array(z.string().min(1))
+      .min(1)
+      .readonly()
+      .describe('The vocabulary: the id of a token is its position in this list.'),
+    stop: z.string().describe('The symbol that ends a response.'),
+    endOfUser: z.string().describe("The symbol that is put after a user's message."),
+    endOfAssistant: z.string().describe("The symbol that is put after an assistant's message."),
   }),
   z.strictObject({ type: z.literal('bytes') }),
 ]);

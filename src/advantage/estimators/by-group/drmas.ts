@@ -6,8 +6,10 @@ import { spreadChoices } from '../../named-choices.js';
 export const drmas = defineEstimator({
   type: 'drmas',
   schema: {
-    /** Whose standard deviation divides. */
-    spread: z.enum(['agent', 'none']).default('agent'),
+    spread: z
+      .enum(['agent', 'none'])
+      .default('agent')
+      .describe("The standard deviation that divides: the agent's, or none."),
     ...spreadChoices,
   },
   source: 'Dr. MAS, arXiv 2602.08847',

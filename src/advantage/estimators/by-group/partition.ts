@@ -6,14 +6,17 @@ import { scoreChoices, spreadChoices } from '../../named-choices.js';
 export const partition = defineEstimator({
   type: 'partition',
   schema: {
-    /** What is normalised: the episode's score, or the turn's own reward. */
-    score: z.enum(['episode', 'turn']),
-    /** Who shares the mean. */
-    mean: z.enum(['agent', 'task']),
-    /** Who shares the standard deviation. */
-    spread: z.enum(['agent', 'task', 'none']),
-    /** What the task-wide statistics are over. */
-    unit: z.enum(['episode', 'turn']).default('episode'),
+    score: z
+      .enum(['episode', 'turn'])
+      .describe('What is normalised: the score of the `episode`, or the reward of the single `turn`.'),
+    mean: z.enum(['agent', 'task']).describe('Who shares the mean: the turns of one `agent`, or all of the `task`.'),
+    spread: z
+      .enum(['agent', 'task', 'none'])
+      .describe('Who shares the standard deviation that divides; `none` does not divide.'),
+    unit: z
+      .enum(['episode', 'turn'])
+      .default('episode')
+      .describe('What the statistics of the whole task are over: one score for each `episode`, or every `turn`.'),
     ...spreadChoices,
     ...scoreChoices,
   },

@@ -13,16 +13,20 @@ import { discountedSums, everyToken, tokenRewards } from './token-rewards.js';
 export const gae = defineEstimator({
   type: 'gae',
   schema: {
-    /** Discount of later tokens' rewards. */
-    gamma: discount.default(1),
-    /** How far credit reaches back: 0 is the next value alone, 1 is the return. */
-    lambda: discount.default(1),
-    /** What is whitened over whose tokens: the result over the batch's or the agent's, or the TD residuals over the agent's. */
-    whiten: z.enum(['batch', 'agent', 'agent-residuals']).default('batch'),
+    gamma: discount.default(1).describe("The discount of later tokens' rewards."),
+    lambda: discount.default(1).describe('How far credit reaches back: 0 is the next value alone, 1 is the return.'),
+    whiten: z
+      .enum(['batch', 'agent', 'agent-residuals'])
+      .default('batch')
+      .describe(
+        "What is whitened over whose tokens: the result over the batch's or the agent's, or the TD residuals over " +
+          "the agent's.",
+      ),
   },
   source: 'Schulman et al. 2016',
   formula:
-    "generalised advantage estimate, whitened over the step's tokens, or each agent's; or from TD residuals that were whitened over each agent's tokens",
+    "generalised advantage estimate, whitened over the step's tokens, or each agent's; or from TD residuals that " +
+    "were whitened over each agent's tokens",
   use: 'a critic: credit for single tokens, no groups',
   traits: { needs: 'values' },
   laws: ({ gamma }) => ({ shift: gamma === 1 ? ['reward', 'values'] : [], takesScaleOut: true, scaleError: 1e-3 }),

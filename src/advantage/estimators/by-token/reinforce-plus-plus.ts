@@ -6,8 +6,7 @@ import { discountedSums, everyToken, tokenRewards } from './token-rewards.js';
 export const reinforcePlusPlus = defineEstimator({
   type: 'reinforce++',
   schema: {
-    /** Discount of later tokens' rewards. */
-    gamma: discount.default(1),
+    gamma: discount.default(1).describe("The discount of later tokens' rewards."),
   },
   source: 'REINFORCE++, Hu et al. 2025',
   formula: "discounted return of each token, whitened over the step's tokens",

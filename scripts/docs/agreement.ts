@@ -1,0 +1,52 @@
+/** Types that are written by hand, because rooms below the recipe's need them: their doc comments say what the schema says. */
+import { join } from 'node:path';
+import ts from 'typescript';
+import { members, type Node, typeOf } from './json-schema.js';
+import { root } from './pages.js';
+import { frozenNode, modelNode, settingsNode } from './settings-page.js';
+
+interface Documented {
+  readonly file: string;
+  readonly type: string;
+  readonly node: Node;
+}
+
+function member(node: Node, type: string): Node {
+  const one = members(node).find((each) => typeOf(each) === type);
+  if (one === undefined) throw new Error(`no member of the union has type '${type}'`);
+  return one;
+}
+
+function documented(): Documented[] {
+  const settings = settingsNode();
+  return [
+    { file: 'src/recipe/define.ts', type: 'RecipeInput', node: settings },
+    { file: 'src/model/model-spec.ts', type: 'TinyDecoderInput', node: member(modelNode(), 'tiny-decoder') },
+    { file: 'src/model/model-spec.ts', type: 'CheckpointSpec', node: member(modelNode(), 'checkpoint') },
+    { file: 'src/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
+    { file: 'src/backends/endpoint/endpoint-spec.ts', type: 'EndpointOptions', node: member(frozenNode(), 'endpoint') },
+    {
+      file: 'src/backends/tinker/tinker-spec.ts',
+      type: 'TinkerInput',
+      node: member(settings.properties?.backend ?? {}, 'tinker'),
+    },
+  ];
+}
+
+/** Keys whose doc comment in the type differs from their description in the schema, one line each. */
+export function disagreements(program: ts.Program): string[] {
+  const checker = program.getTypeChecker();
+  return documented().flatMap(({ file, type, node }) => {
+    const source = program.getSourceFile(join(root, file));
+    const module = source && checker.getSymbolAtLocation(source);
+    const symbol = module && checker.getExportsOfModule(module).find(({ name }) => name === type);
+    if (symbol === undefined) return [`${file}: expected an exported type ${type}`];
+    const properties = checker.getDeclaredTypeOfSymbol(symbol).getProperties();
+    return properties.flatMap((property) => {
+      const described = node.properties?.[property.name]?.description;
+      const written = ts.displayPartsToString(property.getDocumentationComment(checker)).replaceAll(/\s+/g, ' ');
+      if (described === undefined || described === written) return [];
+      return [`${file}: ${type}.${property.name} says "${written}"; expected, as in its schema: "${described}"`];
+    });
+  });
+}

@@ -1,0 +1,12 @@
+import { losses as declared } from '../../../src/loss/losses/index.js';
+import { type Region, table } from '../pages.js';
+
+/** Every policy loss with its formula, from its declaration. */
+export const losses: Region = {
+  name: 'losses',
+  render: () =>
+    table(
+      ['type', 'loss of a token', 'from', 'when to use'],
+      declared.map(({ type, formula, source, use }) => [`\`${type}\``, formula, source, use]),
+    ),
+};
