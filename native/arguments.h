@@ -2,12 +2,16 @@
 #pragma once
 #include <node_api.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <type_traits>
 
-#include "table.h"
+#include "generated/table.h"
 
 namespace drmas {
 
+/// The kernels of one `create`: their instruction set and their threads, until `dispose`.
 struct Instance {
   const KernelTable* table;
   Pool* pool;
@@ -22,68 +26,98 @@ struct Weights {
   Bfloat16* bfloat16() const { return static_cast<Bfloat16*>(data); }
 };
 
-/// The arguments of one call. The first problem found is kept and thrown as a JavaScript error by the caller.
+/// The largest integer up to which JavaScript's numbers hold every one.
+constexpr double kMostSize = 9007199254740991.0;
+constexpr double kMostInt = 2147483647.0;
+
+/// Floats of a row of queries, keys and values, without overflow.
+inline double qkvWidth(const Heads& h) { return (double(h.heads) + 2. * h.kvHeads) * h.headDim; }
+
+/// The arguments of one call. Each is read by its place `i` and called `name` in messages. The first problem is kept and
+/// thrown as a JavaScript error by `method`; after it, sizes are 0 and buffers must not be touched.
 class Arguments {
  public:
-  static constexpr size_t kMost = 13;
-
   Arguments(napi_env env, napi_callback_info info) : env_(env) {
-    count_ = kMost;
     void* data = nullptr;
-    if (napi_get_cb_info(env, info, &count_, values_, nullptr, &data) != napi_ok) fail("cannot read the arguments");
+    if (napi_get_cb_info(env, info, &count_, values_, nullptr, &data) != napi_ok) fail("call", "its arguments cannot be read");
     instance_ = static_cast<Instance*>(data);
-    if (instance_ && !instance_->pool) fail("the kernels were disposed of");
+    if (instance_ && !instance_->pool) fail("call", "the kernels were disposed of");
   }
 
   Instance& instance() { return *instance_; }
+  const KernelTable& table() const { return *instance_->table; }
+  Pool& pool() const { return *instance_->pool; }
   bool ok() const { return problem_[0] == 0; }
   const char* problem() const { return problem_; }
 
-  double number(size_t i) {
+  double number(size_t i, const char* name) {
     double value = 0;
-    if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) fail("argument %zu: expected a number", i);
+    if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) fail(name, "expected a number");
     return value;
   }
-  long size(size_t i) {
-    const double value = number(i);
-    if (!(value >= 0 && value <= 9007199254740991.0)) fail("argument %zu: expected a size", i);
-    return ok() ? static_cast<long>(value) : 0;
+  /// A whole number from 0 to kMostSize; 0 after a problem.
+  double size(size_t i, const char* name) {
+    const double value = number(i, name);
+    if (!(value >= 0 && value <= kMostSize && value == std::floor(value))) fail(name, "expected a size");
+    return ok() ? value : 0;
   }
-  bool flag(size_t i) {
+  void atMost(const char* name, double value, double most) {
+    if (!(value <= most)) fail(name, "too large");
+  }
+  bool flag(size_t i, const char* name) {
     bool value = false;
-    if (i >= count_ || napi_get_value_bool(env_, values_[i], &value) != napi_ok)
-      fail("argument %zu: expected true or false", i);
+    if (i >= count_ || napi_get_value_bool(env_, values_[i], &value) != napi_ok) fail(name, "expected true or false");
     return value;
   }
-  float* floats(size_t i, double least) { return static_cast<float*>(buffer(i, napi_float32_array, least)); }
-  Bfloat16* bfloat16(size_t i, double least) { return static_cast<Bfloat16*>(buffer(i, napi_uint16_array, least)); }
-  /// In float32 or in bfloat16.
-  Weights weights(size_t i, double least) {
-    const View view = viewOf(i);
-    const bool isBfloat16 = view.type == napi_uint16_array;
-    return {checked(i, view, isBfloat16 ? napi_uint16_array : napi_float32_array, least), isBfloat16};
+  float* floats(size_t i, const char* name, double least) {
+    return static_cast<float*>(checked(viewOf(i), name, napi_float32_array, least));
   }
-  int32_t* integers(size_t i, double least) { return static_cast<int32_t*>(buffer(i, napi_int32_array, least)); }
+  int32_t* integers(size_t i, const char* name, double least) {
+    return static_cast<int32_t*>(checked(viewOf(i), name, napi_int32_array, least));
+  }
+  /// In float32 or in bfloat16, as `like` is.
+  Weights weights(size_t i, const char* name, double least, const Weights* like = nullptr) {
+    const View view = viewOf(i);
+    const bool isBfloat16 = like ? like->isBfloat16 : view.type == napi_uint16_array;
+    return {checked(view, name, isBfloat16 ? napi_uint16_array : napi_float32_array, least), isBfloat16};
+  }
 
   /// All of the first `count` integers must lie in [0, limit).
-  const int32_t* indices(size_t i, long count, double limit = 2147483647.0) {
-    const int32_t* values = integers(i, static_cast<double>(count));
+  const int32_t* indices(size_t i, const char* name, double count, double limit = kMostInt) {
+    const int32_t* values = integers(i, name, count);
     for (long k = 0; ok() && k < count; k++)
-      if (values[k] < 0 || values[k] >= limit) fail("argument %zu: an index is out of range", i);
+      if (values[k] < 0 || values[k] >= limit) fail(name, "an index is out of range");
     return values;
   }
-  /// sequences + 1 offsets that start at 0 or later and never fall; the last one is returned.
-  long rowsOf(const int32_t* starts, long sequences, size_t i) {
-    if (!ok()) return 0;
-    for (long s = 0; s < sequences; s++)
-      if (starts[s + 1] < starts[s] || starts[s] < 0) fail("argument %zu: offsets must not fall", i);
-    return starts[sequences];
+  /// One more than the largest of the first `count` indices.
+  double indexed(const int32_t* indices, double count) const {
+    double most = 0;
+    for (long k = 0; ok() && k < count; k++) most = std::max(most, indices[k] + 1.);
+    return most;
   }
-  Heads heads(size_t first) {
-    const Heads h{static_cast<int>(size(first)), static_cast<int>(size(first + 1)), static_cast<int>(size(first + 2))};
-    if (ok() && (h.heads < 1 || h.kvHeads < 1 || h.headDim < 1 || h.heads % h.kvHeads != 0))
-      fail("argument %zu: heads must be a multiple of kvHeads, all at least 1", first);
-    return h;
+  /// count + 1 offsets, the first at least 0, which never fall.
+  const int32_t* offsets(size_t i, const char* name, double count) {
+    const int32_t* values = integers(i, name, count + 1);
+    for (long k = 0; ok() && k <= count; k++)
+      if (values[k] < (k > 0 ? values[k - 1] : 0)) fail(name, "offsets must not fall");
+    return values;
+  }
+  /// The last of count + 1 offsets.
+  double last(const int32_t* offsets, double count) const { return ok() ? offsets[long(count)] : 0; }
+
+  /// Three numbers from place `i` on.
+  Heads heads(size_t i, const char* name) {
+    const double heads = size(i, name), kvHeads = size(i + 1, name), headDim = size(i + 2, name);
+    if (ok() && (heads < 1 || kvHeads < 1 || headDim < 1 || std::fmod(heads, kvHeads) != 0))
+      fail(name, "heads must be a multiple of kvHeads, all at least 1");
+    if (!((heads + 2 * kvHeads) * headDim <= kMostInt)) fail(name, "too large");
+    return ok() ? Heads{int(heads), int(kvHeads), int(headDim)} : Heads{0, 0, 0};
+  }
+  /// Seven numbers from place `i` on.
+  AdamW adamw(size_t i, const char* name) {
+    double fields[7];
+    for (size_t k = 0; k < 7; k++) fields[k] = number(i + k, name);
+    return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]};
   }
 
  private:
@@ -94,30 +128,54 @@ class Arguments {
   };
 
   View viewOf(size_t i) {
-    View view{napi_int8_array, 0, nullptr};  // a type that nobody wants, for what is no typed array
+    View view{napi_int8_array, 0, nullptr};  // a type that no kernel takes, for what is no typed array
     if (i < count_) napi_get_typedarray_info(env_, values_[i], &view.type, &view.length, &view.data, nullptr, nullptr);
     return view;
   }
-  void* buffer(size_t i, napi_typedarray_type wanted, double least) { return checked(i, viewOf(i), wanted, least); }
-  void* checked(size_t i, const View& view, napi_typedarray_type wanted, double least) {
+  void* checked(const View& view, const char* name, napi_typedarray_type wanted, double least) {
     if (view.type != wanted)
-      fail(wanted == napi_float32_array  ? "argument %zu: expected a Float32Array"
-           : wanted == napi_uint16_array ? "argument %zu: expected a Uint16Array"
-                                         : "argument %zu: expected an Int32Array",
-           i);
+      fail(name, wanted == napi_float32_array  ? "expected a Float32Array"
+                 : wanted == napi_uint16_array ? "expected a Uint16Array"
+                                               : "expected an Int32Array");
     else if (static_cast<double>(view.length) < least)
-      fail("argument %zu: the buffer is too short", i);
+      fail(name, "the buffer is too short");
     return view.data;
   }
-  void fail(const char* format, size_t i = 0) {
-    if (ok()) std::snprintf(problem_, sizeof problem_, format, i);
+  void fail(const char* name, const char* problem) {
+    if (ok()) std::snprintf(problem_, sizeof problem_, "%s: %s", name, problem);
   }
 
+  static constexpr size_t kMost = 16;
+
   napi_env env_;
-  size_t count_ = 0;
+  size_t count_ = kMost;
   napi_value values_[kMost];
   Instance* instance_ = nullptr;
-  char problem_[96] = {0};
+  char problem_[128] = {0};
 };
+
+/// A method of the object that `create` returns.
+struct Method {
+  const char* name;
+  napi_callback callback;
+};
+
+/// Wraps body(arguments) as a callback; a double becomes the JavaScript result.
+template <auto body>
+napi_value method(napi_env env, napi_callback_info info) {
+  Arguments a(env, info);
+  napi_value value = nullptr;
+  if constexpr (std::is_void_v<decltype(body(a))>) {
+    if (a.ok()) body(a);
+  } else {
+    const double result = a.ok() ? body(a) : 0;
+    napi_create_double(env, result, &value);
+  }
+  if (!a.ok()) {
+    napi_throw_range_error(env, "ERR_DRMAS_KERNELS", a.problem());
+    return nullptr;
+  }
+  return value;
+}
 
 }  // namespace drmas

@@ -4,9 +4,6 @@
 //   score[j] = scale · (Σ over d = 0..headDim-1 of q[d] k[j][d])       one lane a key, d in order
 //   e[j] = exp(score[j] − max), sum in 16 lanes over blocks of 16 keys in order, then the lane tree
 //   out[d] = (Σ over j = 0..n-1 of e[j] v[j][d]) / sum                 one lane a column, j in order
-// Backward, with p[j] = exp(score[j] − logSumExp) and D = Σ dOut · out:
-//   ds[j] = p[j] (dOut · v[j] − D) scale;  dq = Σ_j ds[j] k[j];
-//   dk[j] = Σ ds[j] q;  dv[j] = Σ p[j] dOut                              over queries in order
 // Blocks of keys start at absolute positions, and which queries are handled together changes no sum, so training, prompts
 // and decoding (cache.h) give the same bits. Scores exist for a block of queries at a time.
 //
@@ -18,7 +15,7 @@
 
 #include "linear.h"
 #include "simd.h"
-#include "table.h"
+#include "types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -187,123 +184,6 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
               [&](long c, int rest) { storePartial(row + c, loadPartial(row + c, rest) * factor, rest); });
         }
       }
-  });
-}
-
-/// The backward pass through one head of keys and values of one sequence: what its blocks of queries share.
-struct BackwardHead {
-  static constexpr long kBlock = 48;  // queries whose p and ds exist at a time: a block reads its keys' gradients once
-  static_assert(kBlock % kTileRows == 0, "a block is whole tiles");
-
-  int headDim;
-  float scale;
-  long length, stride, outStride, heads;
-  long room;                                              // of a row of p and ds
-  const float *keyColumns, *valueColumns, *keyRows;       // panels
-  float *queryRows, *upstreamRows;                        // panels of the block
-  float *p, *ds;                                          // [kBlock][room]
-  float *dKeys, *dValues;                                 // [length][headDim]
-
-  /// Queries begin..begin + count - 1 of one head; the pointers are to the first one's row.
-  struct Block {
-    long begin, count;
-    const float *queries, *upstream, *result, *logSumExp;
-    float* dQueries;
-  };
-
-  void add(const Block& b) const {
-    packRows(queryRows, b.queries, stride, b.count, headDim);
-    packRows(upstreamRows, b.upstream, outStride, b.count, headDim);
-    for (long q = 0; q < b.count; q += kTileRows) {
-      const int count = static_cast<int>(std::min<long>(kTileRows, b.count - q));
-      scores(b, q, count);
-      panelProduct(b.dQueries + q * stride, stride, count, headDim, ds + q * room, room, 1, keyRows, length * kPanel,
-                   b.begin + q + count, Write::Overwrite);
-    }
-    for (long j = 0; j < b.begin + b.count; j += kTileRows) {
-      addToKeys(b, dKeys, j, ds, queryRows);
-      addToKeys(b, dValues, j, p, upstreamRows);
-    }
-  }
-
- private:
-  /// p and ds of a tile of queries, 0 for the keys that a query does not see.
-  void scores(const Block& b, long q, int count) const {
-    const long end = b.begin + q + count, panelSize = static_cast<long>(headDim) * kPanel;
-    const float *upstream = b.upstream + q * outStride, *result = b.result + q * outStride;
-    panelProduct(p + q * room, room, count, end, b.queries + q * stride, stride, 1, keyColumns, panelSize, headDim,
-                 Write::Overwrite);
-    panelProduct(ds + q * room, room, count, end, upstream, outStride, 1, valueColumns, panelSize, headDim,
-                 Write::Overwrite);
-    const F16 factor = broadcast(scale);
-    F16 d[kTileRows], lse[kTileRows];
-    for (int r = 0; r < kTileRows; r++) {
-      const long row = std::min<long>(r, count - 1);  // what a tile's rows after the last query hold is not used
-      F16 dot = zero();
-      for (int c = 0; c < headDim; c += kLanes)
-        dot = fma(loadUpTo(upstream + row * outStride + c, headDim - c),
-                  loadUpTo(result + row * outStride + c, headDim - c), dot);
-      d[r] = broadcast(sumLanes(dot));
-      lse[r] = broadcast(b.logSumExp[(q + row) * heads]);
-    }
-    const auto both = [&](long j, int r, auto keep) {
-      float *pAt = p + (q + r) * room + j, *dsAt = ds + (q + r) * room + j;
-      const F16 probability = keep(exp(load(pAt) * factor - lse[r]));
-      store(pAt, probability);
-      store(dsAt, keep(probability * (load(dsAt) - d[r]) * factor));
-    };
-    forKeyBlocks(
-        end, b.begin + q + 1, [&](long j, int r) { both(j, r, [](F16 a) { return a; }); },
-        [&](long j, int r, int seen) { both(j, r, [=](F16 a) { return keepLanes(a, seen, 0.f); }); });
-  }
-
-  /// to[j] += Σ factors[query][j] rows[query] for a tile of keys from j on, over the queries that see one of them.
-  void addToKeys(const Block& b, float* to, long j, const float* factors, const float* rows) const {
-    const int count = static_cast<int>(std::min<long>(kTileRows, b.begin + b.count - j));
-    const long q = std::max(0L, j - b.begin);
-    panelProduct(to + j * headDim, headDim, count, headDim, factors + q * room + j, 1, room, rows + q * kPanel,
-                 b.count * kPanel, b.count - q, Write::Continue);
-  }
-};
-
-inline void attentionBackward(Pool& pool, float* dQkv, const float* dOut, const float* out, const float* logSumExp,
-                              const float* qkv, const int32_t* starts, long sequences, Heads h) {
-  constexpr long kBlock = BackwardHead::kBlock;
-  const long stride = h.stride(), outStride = static_cast<long>(h.heads) * h.headDim;
-  pool.run(sequences * h.kvHeads, [&](long task) {
-    static thread_local Scratch panelScratch, blockScratch, scoreScratch, gradientScratch;
-    const long first = starts[task / h.kvHeads], length = starts[task / h.kvHeads + 1] - first;
-    const int kvHead = static_cast<int>(task % h.kvHeads);
-    const long keyOffset = static_cast<long>(h.heads + kvHead) * h.headDim;
-    const long valueOffset = keyOffset + static_cast<long>(h.kvHeads) * h.headDim;
-    const float* base = qkv + first * stride;
-    float* dBase = dQkv + first * stride;
-
-    const long columns = static_cast<long>(packedSize(h.headDim, length)), gradients = length * h.headDim;
-    const long blockRows = static_cast<long>(packedSize(kBlock, h.headDim)), room = scoreRoom(length);
-    float* keyColumns = panelScratch.floats(2 * columns + packedSize(length, h.headDim));
-    float *valueColumns = keyColumns + columns, *keyRows = valueColumns + columns;
-    float* queryRows = blockScratch.floats(static_cast<size_t>(2 * blockRows));
-    float* p = scoreScratch.floats(static_cast<size_t>(2 * kBlock * room));
-    float* dKeys = gradientScratch.floats(static_cast<size_t>(2 * gradients));
-    packColumns(keyColumns, base + keyOffset, stride, length, h.headDim);
-    packColumns(valueColumns, base + valueOffset, stride, length, h.headDim);
-    packRows(keyRows, base + keyOffset, stride, length, h.headDim);
-    std::fill_n(dKeys, 2 * gradients, 0.f);
-    const BackwardHead own{h.headDim, 1.f / std::sqrt(static_cast<float>(h.headDim)), length, stride, outStride, h.heads,
-                           room, keyColumns, valueColumns, keyRows, queryRows, queryRows + blockRows,
-                           p, p + kBlock * room, dKeys, dKeys + gradients};
-    for (long head = static_cast<long>(kvHead) * h.group(); head < (kvHead + 1L) * h.group(); head++)
-      for (long begin = 0; begin < length; begin += kBlock) {
-        const long query = begin * stride + head * h.headDim;
-        const long row = first + begin, result = row * outStride + head * h.headDim;
-        own.add({begin, std::min(kBlock, length - begin), base + query, dOut + result, out + result,
-                 logSumExp + row * h.heads + head, dBase + query});
-      }
-    for (long j = 0; j < length; j++) {
-      std::copy_n(dKeys + j * h.headDim, h.headDim, dBase + j * stride + keyOffset);
-      std::copy_n(own.dValues + j * h.headDim, h.headDim, dBase + j * stride + valueOffset);
-    }
   });
 }
 

@@ -98,9 +98,9 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 #pragma GCC unroll 2
     for (int i = 0; i < kChunks; i++) {
       const int width = std::min(kLanes, headDim - c - i * kLanes);
-      const float* own = from[r] + i * kLanes;
+      const float* tail = from[r] + i * kLanes;
       for (long j = together; j < counts[r]; j++)
-        sum[r][i] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(own + j * headDim, width), sum[r][i]);
+        sum[r][i] = fma(broadcast(scores[r * scoreStride + j]), loadUpTo(tail + j * headDim, width), sum[r][i]);
       storeUpTo(out[r] + c + i * kLanes, sum[r][i] * broadcast(inverse[r]), width);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "norm.h"
 #include "simd.h"
-#include "table.h"
+#include "types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

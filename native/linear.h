@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "simd.h"
-#include "table.h"
+#include "types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -137,11 +137,11 @@ inline Tile<Element> tileOf(int rows) {
 inline long tilesPerBlock(long rows, long most, long threads) {
   const long tiles = (rows + kTileRows - 1) / kTileRows;
   long best = 1, shortest = tiles + 1;
-  for (long own = most; own >= std::min<long>(most, 4); own--) {
-    const long rounds = ((tiles + own - 1) / own + threads - 1) / threads;
-    const long last = tiles - (rounds - 1) * threads * own;  // in the last round, shared out in whole blocks
-    const long longest = (rounds - 1) * own + std::min(own, last);
-    if (longest < shortest) best = own, shortest = longest;
+  for (long each = most; each >= std::min<long>(most, 4); each--) {
+    const long rounds = ((tiles + each - 1) / each + threads - 1) / threads;
+    const long last = tiles - (rounds - 1) * threads * each;  // in the last round, shared out in whole blocks
+    const long longest = (rounds - 1) * each + std::min(each, last);
+    if (longest < shortest) best = each, shortest = longest;
   }
   while (best > 1 && (tiles + best - 1) / best < 2 * threads) best--;
   return best;
@@ -173,6 +173,7 @@ inline void linearPanel(float* out, const float* x, const Element* panel, long r
 template <class Element>
 inline void linear(Pool& pool, float* out, const float* x, const Element* packed, long rows, long inputs, long outputs,
                    bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
   const Write write = accumulate ? Write::AddSum : Write::Overwrite;
   const long panels = panelsOf(outputs);
   // Rows whose inputs fit the second-level cache together; fewer when there are more threads than blocks.
@@ -215,10 +216,10 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
   long tilesPerRange = 1, panelsPerGroup = 1, soonest = 2 * tiles * panels + 2;
   const auto parts = [](long whole, long each) { return (whole + each - 1) / each; };
   for (long ranges = std::max(1L, parts(inputs, kBlockInputs)), tried = 0; ranges <= tiles && tried < 8; ranges++, tried++)
-    for (long own = std::min(panels, kBlockPanels); own >= 1; own--) {
-      const long rounds = parts(parts(tiles, parts(tiles, ranges)) * parts(panels, own), pool.threads());
-      const long end = rounds * parts(tiles, ranges) * own;
-      if (end * 33 < soonest * 32) tilesPerRange = parts(tiles, ranges), panelsPerGroup = own, soonest = end;
+    for (long each = std::min(panels, kBlockPanels); each >= 1; each--) {
+      const long rounds = parts(parts(tiles, parts(tiles, ranges)) * parts(panels, each), pool.threads());
+      const long end = rounds * parts(tiles, ranges) * each;
+      if (end * 33 < soonest * 32) tilesPerRange = parts(tiles, ranges), panelsPerGroup = each, soonest = end;
     }
   const long ranges = parts(tiles, tilesPerRange), groups = parts(panels, panelsPerGroup);
   pool.run(ranges * groups, [&](long task) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "simd.h"
-#include "table.h"
+#include "types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -57,8 +57,8 @@ inline void normRowBackward(float* to, const float* d, const float* in, const fl
         store(to + i, kAdd ? load(to + i) + dx : dx);
       },
       [&](long i, int rest) {
-        const F16 own = loadPartial(gain + i, rest) * loadPartial(d + i, rest) * scale;
-        const F16 dx = fma(loadPartial(in + i, rest), back, own);
+        const F16 direct = loadPartial(gain + i, rest) * loadPartial(d + i, rest) * scale;
+        const F16 dx = fma(loadPartial(in + i, rest), back, direct);
         storePartial(to + i, kAdd ? loadPartial(to + i, rest) + dx : dx, rest);
       });
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "simd.h"
-#include "table.h"
+#include "types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

@@ -61,12 +61,12 @@ class Region {
     }
 #endif
     // Not a byte more than asked for, so that the address sanitizer sees whoever goes beyond.
-    const size_t own = bytes > 0 ? bytes : 1;
-    if (posix_memalign(&base_, 64, own) != 0) {
+    const size_t size = bytes > 0 ? bytes : 1;
+    if (posix_memalign(&base_, 64, size) != 0) {
       base_ = nullptr;
       return false;
     }
-    std::memset(base_, 0, own);
+    std::memset(base_, 0, size);
     start_ = base_;
     return true;
   }

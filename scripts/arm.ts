@@ -12,7 +12,7 @@ import { type Isa, kernelFlags, shippedSources } from '../src/tensor/native/buil
 
 const ARM = 'aarch64-linux-gnu-g++';
 const EMULATOR = 'qemu-aarch64';
-const driver = fileURLToPath(new URL('../test/native/every-operation.cpp', import.meta.url));
+const driver = fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url));
 
 const runs = (program: string) => {
   try {

@@ -67,7 +67,7 @@ function underThreadSanitizer(): void {
     const program = join(own, 'threads');
     const sources = [
       join(shippedSources(), 'kernels.cpp'),
-      fileURLToPath(new URL('../test/native/every-operation.cpp', import.meta.url)),
+      fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url)),
     ];
     const flags = ['-O1', '-g1', '-fsanitize=thread', ...kernelFlags('portable')];
     execFileSync(GXX, [...flags, ...sources, '-o', program], { stdio: 'inherit' });

@@ -46,7 +46,7 @@ const sha256 = (content: string | Uint8Array) => createHash('sha256').update(con
 
 function sources(): string {
   const files = [
-    ...readdirSync(native).filter((name) => name.endsWith('.h')),
+    ...readdirSync(native, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.h')),
     'wasm.cpp',
     ...readdirSync(join(native, 'wasm')).map((name) => `wasm/${name}`),
   ].sort();

@@ -75,7 +75,7 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
   const { napi = '' } = process.versions;
   const flags = units.map((unit) => unit.flags.filter((flag) => !flag.startsWith('-I')));
   hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch, napi]));
-  for (const file of (await readdir(sourceDirectory)).sort()) {
+  for (const file of (await readdir(sourceDirectory, { recursive: true })).sort()) {
     if (!/\.(cpp|h)$/.test(file)) continue;
     hash.update(JSON.stringify([file, await readFile(join(sourceDirectory, file), 'utf8')]));
   }

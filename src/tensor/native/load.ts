@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.js';
-import type { AdamWStep, Heads, Kernels } from '../kernels.js';
+import type { Kernels } from '../kernels.js';
+import { type AddonKernels, structuredKernels } from './addon-kernels.js';
 import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
 import { cacheDirectory, type Environment, writableBuilds } from './cache.js';
 import { findCompiler } from './compiler.js';
@@ -27,34 +28,9 @@ export interface NativeKernels extends Kernels {
   fmaPeak(tasks: number): number;
 }
 
-/** The parameters of a call of the addon, which takes structs number by number. */
-type Flat<Parameters extends readonly unknown[]> = Parameters extends readonly [infer First, ...infer Rest]
-  ? First extends Heads
-    ? [heads: number, kvHeads: number, headDim: number, ...Flat<Rest>]
-    : First extends AdamWStep
-      ? [...number[]]
-      : [First, ...Flat<Rest>]
-  : [];
-
-type Structured =
-  | 'headNorm'
-  | 'headNormBackward'
-  | 'rope'
-  | 'attention'
-  | 'attentionBackward'
-  | 'cacheSlotSize'
-  | 'attentionCached'
-  | 'cacheCopy'
-  | 'adamw';
-
-/** What the addon makes: the kernels, save that structs are taken number by number. */
-type AddonKernels = Omit<NativeKernels, Structured> & {
-  readonly [name in Structured]: (...values: Flat<Parameters<Kernels[name]>>) => ReturnType<Kernels[name]>;
-};
-
 interface Addon {
   /** Undefined when this processor cannot run the wanted set. */
-  create(threads: number, isa?: string): AddonKernels | undefined;
+  create(threads: number, isa?: string): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
 }
 
 /**
@@ -82,7 +58,9 @@ export async function loadNativeKernels(
       try {
         const addon = createRequire(import.meta.url)(path) as Addon;
         const native = addon.create(options.threads, options.isa);
-        return native ? { kernels: withStructs(native) } : { reason: `this processor cannot run ${options.isa}` };
+        return native
+          ? { kernels: { ...native, ...structuredKernels(native) } }
+          : { reason: `this processor cannot run ${options.isa}` };
       } catch (error) {
         problem = messageOf(error);
       }
@@ -91,34 +69,6 @@ export async function loadNativeKernels(
   } catch (error) {
     return { reason: messageOf(error) };
   }
-}
-
-function withStructs(native: AddonKernels): NativeKernels {
-  const flat = ({ heads, kvHeads, headDim }: Heads) => [heads, kvHeads, headDim] as const;
-  return {
-    ...native,
-    headNorm: (qkv, queryInverse, keyInverse, queryGain, keyGain, rows, heads, epsilon) =>
-      native.headNorm(qkv, queryInverse, keyInverse, queryGain, keyGain, rows, ...flat(heads), epsilon),
-    headNormBackward: (dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse, rows, heads) => {
-      const gains = [dQueryGain, dKeyGain, qkv, queryGain, keyGain] as const;
-      native.headNormBackward(dQkv, ...gains, queryInverse, keyInverse, rows, ...flat(heads));
-    },
-    rope: (qkv, table, positions, rows, heads, inverse) =>
-      native.rope(qkv, table, positions, rows, ...flat(heads), inverse),
-    attention: (out, logSumExp, qkv, starts, sequences, heads) =>
-      native.attention(out, logSumExp, qkv, starts, sequences, ...flat(heads)),
-    attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads) =>
-      native.attentionBackward(dQkv, dOut, out, logSumExp, qkv, starts, sequences, ...flat(heads)),
-    cacheSlotSize: (capacity, heads) => native.cacheSlotSize(capacity, ...flat(heads)),
-    attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, heads) =>
-      native.attentionCached(out, keys, values, qkv, slots, positions, rows, capacity, ...flat(heads)),
-    cacheCopy: (keys, values, from, to, length, capacity, heads) =>
-      native.cacheCopy(keys, values, from, to, length, capacity, ...flat(heads)),
-    adamw: (weights, gradient, firstMoment, secondMoment, length, s) => {
-      const rates = [s.learningRate, s.beta1, s.beta2, s.epsilon, s.weightDecay, s.step, s.gradientScale];
-      native.adamw(weights, gradient, firstMoment, secondMoment, length, ...rates);
-    },
-  };
 }
 
 /** What there is, for `drmas doctor`. Builds and writes nothing. */

@@ -1,12 +1,12 @@
 import type { Kernels } from '../kernels.js';
-import { attention, attentionBackward, attentionCached, cacheCopy, cacheSlotSize } from './attention.js';
-import { embed, embedBackward } from './embedding.js';
-import { swiglu, swigluBackward } from './gate.js';
-import { sampleTokens, tokenEntropyBackward, tokenLogprobs, tokenLogprobsBackward } from './head.js';
-import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
-import { headNorm, headNormBackward, rmsNorm, rmsNormBackward } from './norm.js';
-import { adamw, add, sumOfSquares } from './optimiser.js';
-import { rope } from './rope.js';
+import * as attention from './attention.js';
+import * as embedding from './embedding.js';
+import * as gate from './gate.js';
+import * as head from './head.js';
+import * as linear from './linear.js';
+import * as norm from './norm.js';
+import * as optimiser from './optimiser.js';
+import * as rotary from './rotary.js';
 
 /**
  * The kernels in plain TypeScript: the oracle that the fast ones are compared with, and what runs where nothing else can.
@@ -21,30 +21,13 @@ export function createReferenceKernels(): Kernels {
     allocateBfloat16: (length) => new Uint16Array(length),
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
-    packedSize,
-    pack,
-    linear,
-    linearWeightGradient,
-    rmsNorm,
-    rmsNormBackward,
-    headNorm,
-    headNormBackward,
-    rope,
-    attention,
-    attentionBackward,
-    cacheSlotSize,
-    attentionCached,
-    cacheCopy,
-    swiglu,
-    swigluBackward,
-    embed,
-    embedBackward,
-    tokenLogprobs,
-    tokenLogprobsBackward,
-    tokenEntropyBackward,
-    sampleTokens,
-    sumOfSquares,
-    add,
-    adamw,
+    ...linear,
+    ...norm,
+    ...rotary,
+    ...attention,
+    ...gate,
+    ...embedding,
+    ...head,
+    ...optimiser,
   };
 }

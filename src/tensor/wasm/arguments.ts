@@ -2,8 +2,8 @@ import type { Heads, WeightArray } from '../kernels.js';
 import type { LinearMemory } from './memory.js';
 
 /**
- * Checks what a kernel is called with before it touches memory, and gives addresses. `i` is the argument's position, for
- * the message; every method throws a RangeError, as the native kernels do.
+ * The checks of what a kernel is called with, before it touches memory. Every method takes the name of an argument, for its
+ * message, and throws a RangeError, as the native kernels do; those of buffers return an address.
  */
 export class Arguments {
   readonly #memory: LinearMemory;
@@ -13,80 +13,86 @@ export class Arguments {
     this.#memory = memory;
   }
 
-  /** No buffer is taken any more. */
+  /** From now on every buffer is refused. */
   dispose(): void {
     this.#disposed = true;
   }
 
   /** A whole number that WebAssembly's 32-bit integers hold. */
-  size(i: number, value: number): number {
-    if (!Number.isInteger(value) || value < 0 || value > 0x7fffffff) throw wrong(i, 'expected a size');
+  size(name: string, value: number): number {
+    if (!Number.isInteger(value) || value < 0 || value > 0x7fffffff) throw wrong(name, 'expected a size');
     return value;
   }
 
-  floats(i: number, view: Float32Array, least: number): number {
-    if (!(view instanceof Float32Array)) throw wrong(i, 'expected a Float32Array');
-    return this.#address(i, view, least);
+  atMost(name: string, value: number, most: number): void {
+    if (value > most) throw wrong(name, 'too large');
   }
 
-  /** In float32 or in bfloat16, as `like` is. */
-  weights(i: number, view: WeightArray, least: number, like: WeightArray = view): number {
+  floats(name: string, view: Float32Array, least: number): number {
+    if (!(view instanceof Float32Array)) throw wrong(name, 'expected a Float32Array');
+    return this.#address(name, view, least);
+  }
+
+  /** A matrix in float32 or in bfloat16, as `like` is. */
+  weights(name: string, view: WeightArray, least: number, like: WeightArray = view): number {
     const kind = like instanceof Uint16Array ? Uint16Array : Float32Array;
-    if (!(view instanceof kind)) throw wrong(i, `expected a ${kind.name}`);
-    return this.#address(i, view, least);
+    if (!(view instanceof kind)) throw wrong(name, `expected a ${kind.name}`);
+    return this.#address(name, view, least);
   }
 
-  integers(i: number, view: Int32Array, least: number): number {
-    if (!(view instanceof Int32Array)) throw wrong(i, 'expected an Int32Array');
-    return this.#address(i, view, least);
+  integers(name: string, view: Int32Array, least: number): number {
+    if (!(view instanceof Int32Array)) throw wrong(name, 'expected an Int32Array');
+    return this.#address(name, view, least);
   }
 
   /** All of the first `count` integers must lie in [0, limit). */
-  indices(i: number, view: Int32Array, count: number, limit = 0x7fffffff): number {
-    const address = this.integers(i, view, count);
+  indices(name: string, view: Int32Array, count: number, limit = 0x7fffffff): number {
+    const address = this.integers(name, view, count);
     for (let k = 0; k < count; k++) {
       const value = view[k] as number;
-      if (value < 0 || value >= limit) throw wrong(i, 'an index is out of range');
+      if (value < 0 || value >= limit) throw wrong(name, 'an index is out of range');
     }
     return address;
   }
 
-  /** Rows of packed sequences: the last of sequences + 1 offsets that start at 0 or later and never fall. */
-  rowsOf(i: number, starts: Int32Array, sequences: number): number {
-    this.integers(i, starts, sequences + 1);
-    let last = starts[0] as number;
-    if (last < 0) throw wrong(i, 'offsets must not fall');
-    for (let s = 1; s <= sequences; s++) {
-      const next = starts[s] as number;
-      if (next < last) throw wrong(i, 'offsets must not fall');
+  /** count + 1 offsets, the first at least 0, which never fall. */
+  offsets(name: string, view: Int32Array, count: number): number {
+    const address = this.integers(name, view, count + 1);
+    let last = 0;
+    for (let k = 0; k <= count; k++) {
+      const next = view[k] as number;
+      if (next < last) throw wrong(name, 'offsets must not fall');
       last = next;
     }
-    return last;
+    return address;
   }
 
-  /** The three numbers of a layer's heads, as kernels take them. */
-  heads(i: number, { heads, kvHeads, headDim }: Heads): readonly [heads: number, kvHeads: number, headDim: number] {
-    for (const value of [heads, kvHeads, headDim]) this.size(i, value);
+  /** The three numbers of a layer's heads, as the module takes them. */
+  heads(name: string, { heads, kvHeads, headDim }: Heads): readonly [heads: number, kvHeads: number, headDim: number] {
+    for (const value of [heads, kvHeads, headDim]) this.size(name, value);
     if (heads < 1 || kvHeads < 1 || headDim < 1 || heads % kvHeads !== 0) {
-      throw wrong(i, 'heads must be a multiple of kvHeads, all at least 1');
+      throw wrong(name, 'heads must be a multiple of kvHeads, all at least 1');
     }
     return [heads, kvHeads, headDim];
   }
 
-  #address(i: number, view: WeightArray | Int32Array, least: number): number {
-    if (this.#disposed) throw wrong(i, 'the kernels were disposed of');
-    if (!this.#memory.holds(view)) throw wrong(i, 'the buffer was not allocated by these kernels');
-    if (view.length < least) throw wrong(i, 'the buffer is too short');
+  #address(name: string, view: WeightArray | Int32Array, least: number): number {
+    if (this.#disposed) throw wrong(name, 'the kernels were disposed of');
+    if (!this.#memory.holds(view)) throw wrong(name, 'the buffer was not allocated by these kernels');
+    if (view.length < least) throw wrong(name, 'the buffer is too short');
     return view.byteOffset;
   }
 }
 
-const wrong = (i: number, problem: string) =>
-  Object.assign(new RangeError(`argument ${i}: ${problem}`), { code: 'ERR_DRMAS_KERNELS' });
+const wrong = (name: string, problem: string) =>
+  Object.assign(new RangeError(`${name}: ${problem}`), { code: 'ERR_DRMAS_KERNELS' });
 
 /** One more than the largest of the first `count` indices. */
-export function rowsIndexed(indices: Int32Array, count: number): number {
+export function indexed(indices: Int32Array, count: number): number {
   let most = 0;
   for (let k = 0; k < count; k++) most = Math.max(most, (indices[k] as number) + 1);
   return most;
 }
+
+/** The floats of a row of queries, keys and values. */
+export const qkvWidth = ({ heads, kvHeads, headDim }: Heads): number => (heads + 2 * kvHeads) * headDim;

@@ -1,13 +1,8 @@
-import type { Kernels } from '../kernels.js';
+import type { ModuleKernels } from './checked-kernels.js';
 import { type Memory, type Module, webAssembly } from './webassembly.js';
 
-/** Addresses and numbers in; booleans as 0 and 1. */
-export type Kernel = (...values: (number | boolean)[]) => number;
-type Own = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateBfloat16' | 'allocateIntegers' | 'dispose';
-export type WasmKernel = Exclude<keyof Kernels, Own> | 'packBfloat16' | 'linearBfloat16' | 'embedBfloat16';
-
 /** What native/wasm.cpp and the linker export. */
-export type Exports = { readonly [name in WasmKernel]: Kernel } & {
+export type Exports = ModuleKernels & {
   /** How many threads calls are cut for; 1 until said otherwise. */
   setThreads(count: number): void;
   /** On a further thread: takes part in calls until `stop`. */

@@ -1,6 +1,7 @@
 import { BackendError } from '../../core/errors.js';
 import { Board } from './board.js';
-import type { Exports, Kernel } from './instance.js';
+import type { ModuleKernel } from './checked-kernels.js';
+import type { Exports } from './instance.js';
 import type { LinearMemory } from './memory.js';
 import { STACK_BYTES, type ThreadSettings } from './thread.js';
 import type { Module } from './webassembly.js';
@@ -34,7 +35,7 @@ export class Pool {
   }
 
   /** The kernel on all threads. What goes wrong on any of them is thrown here, when none works on it any more. */
-  guard(kernel: Kernel): Kernel {
+  guard(kernel: ModuleKernel): ModuleKernel {
     return (...values) => {
       let result: number;
       try {

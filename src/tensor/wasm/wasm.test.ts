@@ -52,9 +52,9 @@ describe('WebAssembly kernels', () => {
     const [ten, twenty] = [kernels.allocate(10), kernels.allocate(20)];
     const swiglu = (out: Float32Array, gateUp: Float32Array) => () => kernels.swiglu(out, gateUp, 2, 5);
     expect(swiglu(ten, twenty)).not.toThrow();
-    expect(swiglu(ten.subarray(1), twenty)).toThrow('argument 0: the buffer is too short');
-    expect(swiglu(ten, ten)).toThrow('argument 1: the buffer is too short');
-    const foreign = 'argument 1: the buffer was not allocated by these kernels';
+    expect(swiglu(ten.subarray(1), twenty)).toThrow('swiglu(out): the buffer is too short');
+    expect(swiglu(ten, ten)).toThrow('swiglu(gateUp): the buffer is too short');
+    const foreign = 'swiglu(gateUp): the buffer was not allocated by these kernels';
     expect(swiglu(ten, new Float32Array(20))).toThrow(foreign);
     expect(swiglu(ten, create().allocate(20))).toThrow(foreign);
     expect(swiglu(ten, kernels.allocateIntegers(20) as unknown as Float32Array)).toThrow(/expected a Float32Array/);

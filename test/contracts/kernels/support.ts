@@ -85,10 +85,14 @@ export function close(actual: Float32Array, expected: ArrayLike<number>, toleran
   if (values !== actual && !tailIsIntact(actual)) throw new Error(`${what}: written beyond its end`);
 }
 
+type Numbers = Float32Array | Int32Array | Uint16Array;
+
+const bitsOf = (values: Numbers) =>
+  values instanceof Float32Array ? new Int32Array(values.buffer, values.byteOffset, values.length) : values;
+
 /** @throws naming the first element whose bits differ. */
-export function sameBits(actual: Float32Array | Int32Array, expected: Float32Array | Int32Array, what: string): void {
-  const a = new Int32Array(actual.buffer, actual.byteOffset, actual.length);
-  const e = new Int32Array(expected.buffer, expected.byteOffset, expected.length);
+export function sameBits(actual: Numbers, expected: Numbers, what: string): void {
+  const [a, e] = [bitsOf(actual), bitsOf(expected)];
   if (a.length !== e.length) throw new Error(`${what}: ${a.length} elements against ${e.length}`);
   for (let i = 0; i < a.length; i++) {
     if (a[i] !== e[i]) throw new Error(`${what}: element ${i} is ${actual[i]}, not the very ${expected[i]}`);

@@ -1,0 +1,82 @@
+// A vector of 16 floats as one 512-bit register.
+#pragma once
+#include <immintrin.h>
+
+#include "lanes.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+struct F16 {
+  __m512 v;
+};
+inline F16 zero() { return {_mm512_setzero_ps()}; }
+inline F16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
+inline F16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+/// 16 bfloat16 numbers, each the upper half of the bits of a float: the lower one is 0, so that no value changes.
+inline F16 load(const Bfloat16* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+inline void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
+inline __mmask16 maskOf(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+/// Lanes >= n (0 < n < 16, for keepLanes 0 to 16) are `fill` and their memory is not touched.
+inline F16 loadPartial(const float* p, int n, float fill = 0.f) {
+  return {_mm512_mask_loadu_ps(_mm512_set1_ps(fill), maskOf(n), p)};
+}
+inline void storePartial(float* p, F16 a, int n) { _mm512_mask_storeu_ps(p, maskOf(n), a.v); }
+inline F16 keepLanes(F16 a, int n, float fill) { return {_mm512_mask_mov_ps(_mm512_set1_ps(fill), maskOf(n), a.v)}; }
+inline F16 fma(F16 a, F16 b, F16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline F16 operator+(F16 a, F16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline F16 operator-(F16 a, F16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline F16 operator*(F16 a, F16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline F16 operator/(F16 a, F16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline F16 max(F16 a, F16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline F16 min(F16 a, F16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+inline F16 sqrt(F16 a) { return {_mm512_sqrt_ps(a.v)}; }
+inline F16 roundToEven(F16 a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+/// a · 2^n for integral n in [-126, 127] and normal results.
+inline F16 scaleByPowerOfTwo(F16 a, F16 n) {
+  const __m512i shifted = _mm512_slli_epi32(_mm512_cvtps_epi32(n.v), 23);
+  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), shifted))};
+}
+/// Lanes 8..15, then 0..7.
+inline F16 swapHalves(F16 a) { return {_mm512_shuffle_f32x4(a.v, a.v, 0x4e)}; }
+/// 0 where x < limit, else a (also where x is not a number).
+inline F16 zeroBelow(F16 a, F16 x, F16 limit) {
+  return {_mm512_mask_mov_ps(a.v, _mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), _mm512_setzero_ps())};
+}
+inline __m256 lowEight(F16 a) { return _mm512_castps512_ps256(a.v); }
+inline __m256 highEight(F16 a) { return _mm512_extractf32x8_ps(a.v, 1); }
+
+/// Rows become columns.
+inline void transpose(F16* rows) {
+  __m512 pairs[kLanes], fours[kLanes];
+  for (int i = 0; i < kLanes; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
+    pairs[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
+  }
+  const auto wide = [](__m512 a) { return _mm512_castps_pd(a); };
+  for (int i = 0; i < kLanes; i += 4)
+    for (int half = 0; half < 2; half++) {
+      const __m512d a = wide(pairs[i + half]), b = wide(pairs[i + half + 2]);
+      fours[i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      fours[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  // fours[4 b + c] holds column 4 q + c of rows 4 b to 4 b + 3 in its quarter q.
+  for (int c = 0; c < 4; c++) {
+    const __m512 evenLow = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88);
+    const __m512 evenHigh = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
+    const __m512 oddLow = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd);
+    const __m512 oddHigh = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
+    rows[c].v = _mm512_shuffle_f32x4(evenLow, evenHigh, 0x88);
+    rows[4 + c].v = _mm512_shuffle_f32x4(oddLow, oddHigh, 0x88);
+    rows[8 + c].v = _mm512_shuffle_f32x4(evenLow, evenHigh, 0xdd);
+    rows[12 + c].v = _mm512_shuffle_f32x4(oddLow, oddHigh, 0xdd);
+  }
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

@@ -1,0 +1,26 @@
+// What kernels are called with beside numbers and buffers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "pool.h"
+
+namespace drmas {
+
+/// The upper half of the bits of a float.
+using Bfloat16 = uint16_t;
+
+/// The settings of one AdamW step.
+struct AdamW {
+  double learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale;
+};
+
+/// The heads of an attention layer. A row of qkv holds its queries, keys and values, head after head.
+struct Heads {
+  int heads, kvHeads, headDim;
+  int stride() const { return (heads + 2 * kvHeads) * headDim; }  // floats of a row of qkv
+  int keysAt() const { return heads * headDim; }                  // where a row's keys begin, after its queries
+  int group() const { return heads / kvHeads; }                   // query heads that share a key-value head
+};
+
+}  // namespace drmas

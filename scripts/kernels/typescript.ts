@@ -1,0 +1,171 @@
+import {
+  everyKernel,
+  GENERATED,
+  holdsIndices,
+  isSizeFunction,
+  type Kernel,
+  type Parameter,
+  rewriteCalls,
+  versionsOf,
+} from './declarations.js';
+
+const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}\n`;
+
+const ADAMW = ['learningRate', 'beta1', 'beta2', 'epsilon', 'weightDecay', 'step', 'gradientScale'];
+
+const hasStruct = ({ parameters }: Kernel) => parameters.some(({ kind }) => kind === 'heads' || kind === 'adamw');
+
+/** An argument as the addon takes it: structs number by number. */
+const flattened = ({ kind, name }: Parameter): string =>
+  kind === 'heads' ? `...flat(${name})` : kind === 'adamw' ? ADAMW.map((field) => `${name}.${field}`).join(', ') : name;
+
+const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) => name).join(', ');
+
+/** src/tensor/native/addon-kernels.ts: the addon's kernels with the parameters of `Kernels`. */
+export function addonKernels(): string {
+  const structured = everyKernel.filter(hasStruct);
+  return file([
+    "import type { Heads, Kernels, WeightArray } from '../kernels.js';",
+    '',
+    `type Structured = ${structured.map(({ name }) => `'${name}'`).join(' | ')};`,
+    '',
+    '/** A kernel of the addon, which takes structs number by number. */',
+    'type FlatKernel = (...values: (WeightArray | Int32Array | number | boolean)[]) => number;',
+    '',
+    '/** The kernels as the addon has them. */',
+    'export type AddonKernels = Omit<Kernels, Structured> & { readonly [name in Structured]: FlatKernel };',
+    '',
+    'const flat = ({ heads, kvHeads, headDim }: Heads) => [heads, kvHeads, headDim] as const;',
+    '',
+    '/** The kernels that take structs, over those that take numbers. */',
+    'export function structuredKernels(addon: AddonKernels): Pick<Kernels, Structured> {',
+    '  return {',
+    ...structured.map(({ name, parameters, returns }) => {
+      const call = `addon.${name}(${parameters.map(flattened).join(', ')})`;
+      return `    ${name}: (${names(parameters)}) => ${returns === 'nothing' ? `void ${call}` : call},`;
+    }),
+    '  };',
+    '}',
+  ]);
+}
+
+// ---- WebAssembly -----------------------------------------------------------------------------------------------------
+
+/** A length of the manifest as TypeScript computes it. */
+const expressionOf = (kernel: Kernel, expression: string): string =>
+  rewriteCalls(expression, (name, values) => {
+    if (isSizeFunction(name) || name === 'qkvWidth') return `${name}(${values})`;
+    if (name === 'max') return `Math.max(${values})`;
+    // Both are computed when the buffer is checked.
+    if (name === 'indexed' || name === 'last') return `${values}${name === 'last' ? 'Last' : 'Indexed'}`;
+    throw new Error(`${kernel.name}: ${name} is no function of lengths`);
+  });
+
+/** The statement that checks an argument; buffers and structs become what the module's function takes. */
+function checkArgument(kernel: Kernel, parameter: Parameter, firstWeights: string | undefined): string {
+  const { name } = parameter;
+  const label = `'${kernel.name}(${name})'`;
+  switch (parameter.kind) {
+    case 'size':
+      return `a.size(${label}, ${name});`;
+    case 'heads':
+      return `const ${name}Flat = a.heads(${label}, ${name});`;
+    case 'f32':
+    case 'bool':
+    case 'adamw':
+      return '';
+    case 'buffer': {
+      const least = expressionOf(kernel, parameter.length);
+      const { element, below } = parameter;
+      const at = `const ${name}At = a.`;
+      if (element === 'offsets') return `${at}offsets(${label}, ${name}, ${least});`;
+      if (element === 'i32' && below !== undefined) {
+        const limit = below === 'none' ? '' : `, ${expressionOf(kernel, below)}`;
+        return `${at}indices(${label}, ${name}, ${least}${limit});`;
+      }
+      if (element === 'weights') {
+        const like = firstWeights === undefined || firstWeights === name ? '' : `, ${firstWeights}`;
+        return `${at}weights(${label}, ${name}, ${least}${like});`;
+      }
+      return `${at}${element === 'f32' ? 'floats' : 'integers'}(${label}, ${name}, ${least});`;
+    }
+  }
+}
+
+/** Numbers that lengths read off the contents of buffers. */
+function derived(kernel: Kernel): string[] {
+  const lengths = kernel.parameters.flatMap((each) => (each.kind === 'buffer' ? [each.length] : []));
+  const calls = new Set(lengths.flatMap((length) => length.match(/\b(indexed|last)\(\w+\)/g) ?? []));
+  return [...calls].map((call) => {
+    const [, name = '', buffer = ''] = /(\w+)\((\w+)\)/.exec(call) ?? [];
+    const count = kernel.parameters.find((each) => each.kind === 'buffer' && each.name === buffer);
+    const length = count?.kind === 'buffer' ? count.length : '';
+    return name === 'last'
+      ? `const ${buffer}Last = ${buffer}[${length}] as number;`
+      : `const ${buffer}Indexed = indexed(${buffer}, ${length});`;
+  });
+}
+
+const wasmArgument = ({ kind, name }: Parameter): string =>
+  kind === 'buffer'
+    ? `${name}At`
+    : kind === 'heads'
+      ? `...${name}Flat`
+      : kind === 'adamw'
+        ? ADAMW.map((field) => `${name}.${field}`).join(', ')
+        : name;
+
+function checkedBody(kernel: Kernel): string[] {
+  const { name, parameters, most, returns, hasBfloat16 } = kernel;
+  const firstWeights = parameters.find((each) => each.kind === 'buffer' && each.element === 'weights')?.name;
+  const check = (some: readonly Parameter[]) =>
+    some.map((parameter) => checkArgument(kernel, parameter, firstWeights)).filter((line) => line !== '');
+  const isIndex = (each: Parameter) => each.kind === 'buffer' && holdsIndices(each);
+  const call = (callee: string) => `${callee}(${parameters.map(wasmArgument).join(', ')})`;
+  return [
+    ...check(parameters.filter(({ kind }) => kind !== 'buffer')),
+    ...parameters.flatMap((each) =>
+      each.kind === 'size' && each.most !== undefined
+        ? [`a.atMost('${name}(${each.name})', ${each.name}, ${expressionOf(kernel, each.most)});`]
+        : [],
+    ),
+    ...(most === undefined ? [] : [`a.size('${name}', ${expressionOf(kernel, most)});`]),
+    ...check(parameters.filter(isIndex)),
+    ...derived(kernel),
+    ...check(parameters.filter((each) => each.kind === 'buffer' && !isIndex(each))),
+    ...(hasBfloat16 ? [`const kernel = isBfloat16(${firstWeights}) ? wasm.${name}Bfloat16 : wasm.${name};`] : []),
+    `${returns === 'nothing' ? '' : 'return '}${call(hasBfloat16 ? 'kernel' : `wasm.${name}`)};`,
+  ];
+}
+
+/** src/tensor/wasm/checked-kernels.ts: every kernel, which checks what it is called with and passes addresses. */
+export function checkedKernels(): string {
+  const versions = everyKernel.flatMap(versionsOf).map((name) => `'${name}'`);
+  const sizes = everyKernel.filter(({ returns }) => returns === 'size');
+  return file([
+    "import { isBfloat16 } from '../bfloat16.js';",
+    "import type { Kernels } from '../kernels.js';",
+    "import { type Arguments, indexed, qkvWidth } from './arguments.js';",
+    '',
+    `type Name = ${everyKernel.map(({ name }) => `'${name}'`).join(' | ')};`,
+    '',
+    '/** What the module exports: a function a version of a kernel. Addresses and numbers in; booleans as 0 and 1. */',
+    `export type ModuleKernels = { readonly [name in ${versions.join(' | ')}]: ModuleKernel };`,
+    'export type ModuleKernel = (...values: (number | boolean)[]) => number;',
+    '',
+    '/** The kernels over the functions of the module: each checks what it is called with and passes addresses. */',
+    'export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels, Name> {',
+    ...sizes.map(
+      (kernel) =>
+        `const ${kernel.name}: Kernels['${kernel.name}'] = (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n};\n`,
+    ),
+    'return {',
+    ...everyKernel.map((kernel) =>
+      kernel.returns === 'size'
+        ? `${kernel.name},`
+        : `${kernel.name}: (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n},`,
+    ),
+    '};',
+    '}',
+  ]);
+}
