@@ -100,7 +100,7 @@ export const KERNELS = {
     header: 'linear.h',
     reference: 'linear.ts',
     computes: 'out = x W, or out + x W',
-    sums: 'over the inputs in order',
+    sums: 'for each output one lane runs over the inputs in order, one fused multiply-add after the other, whatever the tile, block or thread, and whether the weights are in float32 or bfloat16; with `accumulate` the finished sum is added once',
     parameters: [
       'out: f32[rows * outputs]',
       'x: const f32[rows * inputs]',
@@ -114,8 +114,8 @@ export const KERNELS = {
   linearWeightGradient: {
     header: 'linear.h',
     reference: 'linear.ts',
-    computes: 'dW += xᵀ dOut',
-    sums: 'over the rows in order',
+    computes: 'dWeight += xᵀ dOut',
+    sums: 'for each weight one lane over the rows in order',
     parameters: [
       'dWeight: f32[inputs * outputs]',
       'x: const f32[rows * inputs]',
@@ -131,7 +131,7 @@ export const KERNELS = {
     header: 'norm.h',
     reference: 'norm.ts',
     computes: 'x / sqrt(mean(x²) + epsilon) · gain, row by row',
-    sums: 'of a row: 16 lanes, then the tree of lanes',
+    sums: 'over a row: 16 lanes in steps of 16, then a fixed tree over the lanes',
     parameters: [
       'out: f32[rows * width]',
       'inverse: f32[rows]',
@@ -146,7 +146,7 @@ export const KERNELS = {
     header: 'norm.h',
     reference: 'norm.ts',
     computes: 'dx += s gain dOut − x s³ mean(gain dOut x) with s = inverse; dGain += Σ dOut x s',
-    sums: 'of a row: 16 lanes, then the tree; of the gain: over the rows in order',
+    sums: 'over a row: 16 lanes, then the tree; of dGain: the rows in order',
     parameters: [
       'dx: f32[rows * width]',
       'dGain: f32[width]',
@@ -163,7 +163,7 @@ export const KERNELS = {
     header: 'norm.h',
     reference: 'norm.ts',
     computes: '`rmsNorm` of every query and every key, in place',
-    sums: 'of a head: as those of a row',
+    sums: 'over a head: as over a row',
     parameters: [
       'qkv: f32[rows * qkvWidth(heads)]',
       'queryInverse: f32[rows * heads.heads]',
@@ -180,7 +180,7 @@ export const KERNELS = {
     header: 'norm.h',
     reference: 'norm.ts',
     computes: 'the gradient of `headNorm`, in place; dQueryGain and dKeyGain are added to',
-    sums: 'of the gains: over the rows in order, and in each over its heads',
+    sums: 'of the gains: the rows in order, and in each its heads',
     parameters: [
       'dQkv: f32[rows * qkvWidth(heads)]',
       'dQueryGain: f32[heads.headDim]',
@@ -215,7 +215,7 @@ export const KERNELS = {
     header: 'attention.h',
     reference: 'attention.ts',
     computes: 'causal softmax attention over packed sequences, grouped heads',
-    sums: 'scores over headDim in order; weights in 16 lanes, then the tree; values over the keys in order',
+    sums: 'scores: one lane a key, over headDim in order; exponentials: 16 lanes over blocks of 16 keys, which begin at absolute positions, then the tree; values: one lane a column, over the keys in order',
     parameters: [
       'out: f32[last(starts) * heads.heads * heads.headDim]',
       'logSumExp: f32[last(starts) * heads.heads]',
@@ -230,7 +230,7 @@ export const KERNELS = {
     header: 'attention-backward.h',
     reference: 'attention.ts',
     computes: 'the gradient of `attention`; scores are computed again',
-    sums: 'of queries over the keys, of keys and values over heads and queries, each in order',
+    sums: 'gradients of queries: the keys in order; of keys and values: the heads in order, and in each the queries',
     parameters: [
       'dQkv: f32[last(starts) * qkvWidth(heads)]',
       'dOut: const f32[last(starts) * heads.heads * heads.headDim]',
@@ -336,7 +336,7 @@ export const KERNELS = {
     header: 'elementwise.h',
     reference: 'embedding.ts',
     computes: 'dTable[token] += dOut',
-    sums: 'over the rows in order',
+    sums: 'the rows in order; threads share the columns',
     parameters: [
       'dTable: f32[indexed(tokens) * width]',
       'dOut: const f32[rows * width]',
@@ -352,7 +352,7 @@ export const KERNELS = {
     header: 'head.h',
     reference: 'head.ts',
     computes: 'log-prob of the target, log-sum-exp and entropy of each row of logits at its temperature',
-    sums: 'of a row: 16 lanes, then the tree',
+    sums: 'over the vocabulary: 16 lanes, then the tree',
     parameters: [
       'logprobs: f32[rows]',
       'logSumExp: f32[rows]',
@@ -406,7 +406,7 @@ export const KERNELS = {
     header: 'head.h',
     reference: 'head.ts',
     computes: 'one token a row: the cumulative distribution inverted at a uniform number, after top-k and top-p',
-    sums: 'of log-probs: as `tokenLogprobs`, with the same bits; of the distribution: in double precision, in order of id',
+    sums: 'log-probs: as `tokenLogprobs`, with the same bits; cumulative distribution: in double precision, in order of id',
     parameters: [
       'tokens: i32[rows]',
       'logprobs: f32[rows]',
@@ -432,7 +432,7 @@ export const KERNELS = {
     header: 'optimizer.h',
     reference: 'optimiser.ts',
     computes: 'Σ x²',
-    sums: 'in double precision, in a fixed order',
+    sums: 'in double precision: 8 lanes over each of fixed chunks, chunks in order',
     parameters: ['x: const f32[length]', 'length: size'],
     returns: 'number',
   },

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { addonHeader, kernelsHeader, tableHeader, wasmExports } from './kernels/cpp.js';
 import { kernels } from './kernels/declarations.js';
 import { kernelExamples, nativeExamples } from './kernels/examples.js';
-import { addonKernels, checkedKernels } from './kernels/typescript.js';
+import { addonKernels, checkedKernels, referenceKernels } from './kernels/typescript.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -19,6 +19,7 @@ const FILES: Readonly<Record<string, () => string>> = {
   'native/generated/addon.h': addonHeader,
   'native/generated/wasm-exports.h': wasmExports,
   'src/tensor/native/addon-kernels.ts': addonKernels,
+  'src/tensor/reference/reference-kernels.ts': referenceKernels,
   'src/tensor/wasm/checked-kernels.ts': checkedKernels,
   'test/native/every-kernel.h': nativeExamples,
   'test/contracts/kernels/every-kernel.ts': kernelExamples,

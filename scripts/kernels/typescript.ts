@@ -49,6 +49,21 @@ export function addonKernels(): string {
   ]);
 }
 
+/** src/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
+export function referenceKernels(): string {
+  const modules = [...new Set(everyKernel.flatMap(({ reference }) => reference ?? []))].sort();
+  const listed = (module: string) =>
+    everyKernel.filter(({ reference }) => reference === module).map(({ name }) => name);
+  return file([
+    ...modules.map(
+      (module) => `import { ${listed(module).sort().join(', ')} } from './${module.replace('.ts', '.js')}';`,
+    ),
+    '',
+    '/** Every kernel in plain TypeScript. */',
+    `export const referenceKernels = { ${everyKernel.map(({ name }) => name).join(', ')} };`,
+  ]);
+}
+
 // ---- WebAssembly -----------------------------------------------------------------------------------------------------
 
 /** A length of the manifest as TypeScript computes it. */

@@ -1,12 +1,5 @@
 import type { Kernels } from '../kernels.js';
-import * as attention from './attention.js';
-import * as embedding from './embedding.js';
-import * as gate from './gate.js';
-import * as head from './head.js';
-import * as linear from './linear.js';
-import * as norm from './norm.js';
-import * as optimiser from './optimiser.js';
-import * as rotary from './rotary.js';
+import { referenceKernels } from './reference-kernels.js';
 
 /**
  * The kernels in plain TypeScript: the oracle that the fast ones are compared with, and what runs where nothing else can.
@@ -21,13 +14,6 @@ export function createReferenceKernels(): Kernels {
     allocateBfloat16: (length) => new Uint16Array(length),
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
-    ...linear,
-    ...norm,
-    ...rotary,
-    ...attention,
-    ...gate,
-    ...embedding,
-    ...head,
-    ...optimiser,
+    ...referenceKernels,
   };
 }

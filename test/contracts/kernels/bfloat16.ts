@@ -28,7 +28,7 @@ function bfloat16(kernels: Kernels, values: Uint16Array): Uint16Array {
 }
 
 /** Numbers in bfloat16, uniform in [-1, 1) and rounded towards zero. */
-export const coarseNoise = (length: number, key: string): Uint16Array =>
+const coarseNoise = (length: number, key: string): Uint16Array =>
   Uint16Array.from(new Uint32Array(noise(length, key).buffer), (bits) => bits >>> 16);
 
 const widened = (values: Uint16Array): Float32Array =>
