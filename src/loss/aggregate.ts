@@ -4,23 +4,31 @@ import type { Aggregation } from './loss-settings.js';
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;
 
+/** What a mini-batch divides the sum of its losses by. */
+export interface BatchSize {
+  /** Response tokens. */
+  readonly tokens: number;
+  readonly sequences: number;
+  /** The divisor of `seq-mean-token-sum-norm`. */
+  readonly norm: number;
+}
+
 /**
- * Every aggregation is Σ_rows weight(row) · Σ_tokens loss / normalizer. This is the normalizer of a complete mini-batch:
- * response tokens for `token-mean`, sequences for `seq-mean-*`, the row width for `seq-mean-token-sum-norm` (Dr. GRPO, Liu
- * et al. 2025, as the paper's code divides: the rows are summed, not averaged).
+ * The normalizer of a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss / normalizer. It is the
+ * number of response tokens for `token-mean` and of sequences for `seq-mean-token-sum` and `seq-mean-token-mean`. For
+ * `seq-mean-token-sum-norm` it is `norm`: of Dr. GRPO (Liu et al. 2025), the number of sequences times a constant that the
+ * length of a response has no part in, the most tokens that one may have; of the Dr. MAS paper's code, the width of the rows.
+ * @throws ArgumentError for an unknown aggregation
  */
-export function batchNormalizer(
-  aggregation: Aggregation,
-  batch: { readonly tokens: number; readonly sequences: number; readonly width: number },
-): number {
+export function batchNormalizer(aggregation: Aggregation, { tokens, sequences, norm }: BatchSize): number {
   switch (aggregation) {
     case 'token-mean':
-      return batch.tokens;
+      return tokens;
     case 'seq-mean-token-sum':
     case 'seq-mean-token-mean':
-      return batch.sequences;
+      return sequences;
     case 'seq-mean-token-sum-norm':
-      return batch.width;
+      return norm;
     default:
       throw new ArgumentError(`unknown aggregation ${JSON.stringify(aggregation satisfies never)}`);
   }
@@ -44,15 +52,27 @@ export function hasAdvantage(mask: Row, advantages: Row): boolean {
   return false;
 }
 
-/** The normalizer of these rows taken as a complete mini-batch; the width is that of the longest row. */
-export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[]): number {
+/**
+ * The normalizer of these rows taken as a complete mini-batch.
+ * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of rows, as
+ *   Dr. GRPO does. Without it, `seq-mean-token-sum-norm` divides by the width of the widest row alone.
+ * @throws ArgumentError for an unknown aggregation, or when `maxTokens` is not above 0
+ */
+export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[], maxTokens?: number): number {
+  if (maxTokens !== undefined && !(maxTokens > 0))
+    throw new ArgumentError(`maxTokens must be greater than 0, got ${maxTokens}`);
   let tokens = 0;
   let width = 0;
   for (const row of mask) {
     tokens += countTokens(row);
     width = Math.max(width, row.length);
   }
-  return batchNormalizer(aggregation, { tokens, sequences: mask.length, width });
+  const sequences = mask.length;
+  return batchNormalizer(aggregation, {
+    tokens,
+    sequences,
+    norm: maxTokens === undefined ? width : maxTokens * sequences,
+  });
 }
 
 /**

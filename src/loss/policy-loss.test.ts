@@ -110,6 +110,36 @@ describe('policyLoss', () => {
     expect(result.metrics.maxRatioDeviation).toBeCloseTo(Math.abs(ratio - 1), 12);
   });
 
+  describe('with seq-mean-token-sum-norm', () => {
+    const spec: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'seq-mean-token-sum-norm' };
+    /** Two responses of three tokens and one, at ratio 1, after prompts and padding of so many tokens. */
+    const padded = (prompt: number, padding: number) => {
+      const row = (response: readonly number[], fill: number) => [
+        ...new Array<number>(prompt).fill(fill),
+        ...response,
+        ...new Array<number>(padding).fill(fill),
+      ];
+      const logprobs = [row([-1, -1, -1], -9), row([-1, -9, -9], -9)];
+      const advantages = [row([1, 1, 1], 5), row([-2, 5, 5], 5)];
+      return { logprobs, behaviourLogprobs: logprobs, advantages, mask: [row([1, 1, 1], 0), row([1, 0, 0], 0)] };
+    };
+
+    it('divides the sum of all rows by the width of the widest, padding included', () => {
+      expect(policyLoss(padded(2, 4), spec).loss).toBeCloseTo((-3 + 2) / 9, 12);
+      expect(policyLoss(padded(0, 0), spec).loss).toBeCloseTo((-3 + 2) / 3, 12);
+    });
+
+    it('takes, with maxTokens, the mean over rows of their sums by that constant, however they are padded', () => {
+      for (const input of [padded(0, 0), padded(2, 4)]) {
+        const { loss, gradient } = policyLoss(input, spec, { maxTokens: 10 });
+        expect(loss).toBeCloseTo((-3 / 10 + 2 / 10) / 2, 12);
+        const slopes = gradient.flat().filter((slope) => slope !== 0);
+        for (const [i, slope] of [-1, -1, -1, 2].entries()) expect(slopes[i]).toBeCloseTo(slope / 10 / 2, 12);
+      }
+      expect(() => policyLoss(padded(0, 0), spec, { maxTokens: 0 })).toThrow('maxTokens must be greater than 0, got 0');
+    });
+  });
+
   it('ignores what is masked, even when it is not a number', () => {
     const nan = Number.NaN;
     const old = { behaviourLogprobs: [[nan, -1.1]], proximalLogprobs: [[nan, -1.05]] };

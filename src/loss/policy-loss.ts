@@ -14,6 +14,20 @@ export interface PolicyLossInput {
   readonly proximalLogprobs?: readonly Row[]; // [rows][T]
 }
 
+export interface PolicyLossOptions {
+  /**
+   * Divides the summed loss; by default the normalizer of the given rows for the loss's `aggregate`. Give that of the whole
+   * mini-batch to compute its loss in parts.
+   */
+  readonly normalizer?: number;
+  /**
+   * The most tokens that a response may have: the constant by which `seq-mean-token-sum-norm` divides the sum of a row before it
+   * takes the mean over rows (Dr. GRPO). Without it the sum of all rows is divided by the width of the widest one, its masked
+   * tokens included, as the code of the Dr. MAS paper does.
+   */
+  readonly maxTokens?: number;
+}
+
 export interface PolicyLossResult {
   readonly loss: number;
   /** d loss / d logprobs, 0 where masked. */
@@ -23,15 +37,9 @@ export interface PolicyLossResult {
 
 /**
  * A policy loss and its gradient with respect to the log-probs.
- * @param normalizer Divides the summed loss; by default that of the given rows (`batchNormalizer` in aggregate.ts). Give the
- *   whole mini-batch's to compute it in parts.
- * @throws ArgumentError when shapes differ, the spec is wrong or log-probs that it needs are missing
+ * @throws ArgumentError when shapes differ, the spec or an option is wrong, or log-probs that it needs are missing
  */
-export function policyLoss(
-  input: PolicyLossInput,
-  spec: LossSpec,
-  options: { readonly normalizer?: number } = {},
-): PolicyLossResult {
+export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: PolicyLossOptions = {}): PolicyLossResult {
   const { logprobs, behaviourLogprobs, advantages, mask } = input;
   const correction = correctionOf(spec);
   if (correction !== undefined && input.proximalLogprobs === undefined)
@@ -40,7 +48,7 @@ export function policyLoss(
   assertSameShape({ logprobs, behaviourLogprobs, advantages, mask, proximalLogprobs });
   const kind = lossKind(spec);
   const counted = kind.selects === true ? mask.filter((row, r) => hasAdvantage(row, advantages[r] as Row)) : mask;
-  const normalizer = options.normalizer ?? normalizerOfRows(kind.aggregate, counted);
+  const normalizer = options.normalizer ?? normalizerOfRows(kind.aggregate, counted, options.maxTokens);
   const rows = mask.map((maskRow, r) => ({
     mask: maskRow,
     behaviourLogprobs: behaviourLogprobs[r] as Row,

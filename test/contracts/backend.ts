@@ -218,7 +218,7 @@ export function backendContract(name: string, open: () => Promise<TrainBackend &
       for (const type of backend.capabilities.losses) {
         const id = await policy();
         const loss = { type, clip: 0.2, clipLow: 0.2, clipHigh: 0.2, aggregate: 'token-mean' } as LossSpec;
-        const options = { loss, normalizer: normalizerOf(samples, loss) };
+        const options = { loss, normalizer: normalizerOf(samples, loss, 8) };
         const { metrics, ...result } = await backend.forwardBackward(id, samples, options);
         expect(metrics).toMatchObject({ maxRatioDeviation: 0, approxKl: 0, clipFraction: 0 });
         expect(Number.isFinite(result.loss)).toBe(true);

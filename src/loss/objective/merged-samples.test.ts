@@ -41,10 +41,10 @@ describe('mergeSamples', () => {
   it('takes the normalizer from every sample, dropped ones too', () => {
     const samples = [sampleOf([1, 2], [0, 0]), sampleOf([1, 2, 3], [1, 1, 1])];
     const of = (aggregate: Extract<LossSpec, { type: 'ppo-clip' }>['aggregate']) =>
-      normalizerOf(samples, { type: 'ppo-clip', clip: 0.2, aggregate });
+      normalizerOf(samples, { type: 'ppo-clip', clip: 0.2, aggregate }, 10);
     expect(of('token-mean')).toBe(5);
     expect(of('seq-mean-token-sum')).toBe(2);
-    expect(of('seq-mean-token-sum-norm')).toBe(3);
+    expect(of('seq-mean-token-sum-norm')).toBe(2 * 10);
   });
 
   it('refuses arrays of different lengths and advantages that are not numbers', () => {

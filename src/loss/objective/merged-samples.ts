@@ -7,7 +7,7 @@
  */
 import { ArgumentError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
-import { assertSameShape, batchNormalizer, countTokens, hasAdvantage } from '../aggregate.js';
+import { assertSameShape, hasAdvantage, normalizerOfRows } from '../aggregate.js';
 import { type LossSpec, lossKind } from '../loss-spec.js';
 
 /** Advantages of one sign, summed over the copies of a row. */
@@ -72,22 +72,17 @@ export function mergeSamples(
 }
 
 /**
- * The normalizer of a complete mini-batch, zero-advantage rows included unless the loss is of selected samples. The row width of `seq-mean-token-sum-norm` is the
- * largest number of response tokens.
+ * The normalizer of a complete mini-batch, with its samples without advantage, unless the loss selects samples.
+ * @param maxTokens The most tokens of a response, the constant of `seq-mean-token-sum-norm`
  */
-export function normalizerOf(samples: readonly TrainingSample[], spec: LossSpec): number {
+export function normalizerOf(samples: readonly TrainingSample[], spec: LossSpec, maxTokens: number): number {
   const { aggregate, selects } = lossKind(spec);
-  let tokens = 0;
-  let sequences = 0;
-  let width = 0;
-  for (const { mask, advantages } of samples) {
-    if (selects === true && !hasAdvantage(mask, advantages)) continue;
-    const written = countTokens(mask);
-    tokens += written;
-    sequences++;
-    width = Math.max(width, written);
-  }
-  return batchNormalizer(aggregate, { tokens, sequences, width });
+  const counted = samples.filter(({ mask, advantages }) => selects !== true || hasAdvantage(mask, advantages));
+  return normalizerOfRows(
+    aggregate,
+    counted.map(({ mask }) => mask),
+    maxTokens,
+  );
 }
 
 function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | undefined {

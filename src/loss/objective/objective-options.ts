@@ -8,9 +8,8 @@ export interface ForwardBackwardOptions {
   /** `demonstrations`: the cross-entropy of every written token, whatever the advantages; divided by the normalizer alone. */
   readonly loss: LossSpec | { readonly type: 'demonstrations' };
   /**
-   * Divisor of the summed loss: response tokens (token-mean) or sequences (seq-mean-*) of the whole mini-batch, so that a
-   * mini-batch may be submitted in parts, rows with advantage 0 left out. For `seq-mean-token-sum-norm` the row width is
-   * part of it.
+   * The divisor of the summed loss (`batchNormalizer`), taken from the whole mini-batch, so that a mini-batch may be submitted
+   * in parts and rows with advantage 0 may be left out.
    */
   readonly normalizer: number;
   /** Added to the loss; every sample then needs `referenceLogprobs`. Not with `demonstrations`. */

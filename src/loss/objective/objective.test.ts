@@ -48,7 +48,7 @@ const forward = ({ tokens, mask }: TrainingSample) =>
 const entropyOf = ({ tokens }: TrainingSample) => Float32Array.from(tokens, (token, t) => 1 + Math.cos(token + 2 * t));
 
 function complete(options: Omit<ForwardBackwardOptions, 'normalizer'>, batch: readonly TrainingSample[]) {
-  const normalizer = options.loss.type === 'demonstrations' ? 1 : normalizerOf(batch, options.loss);
+  const normalizer = options.loss.type === 'demonstrations' ? 1 : normalizerOf(batch, options.loss, 4);
   return { ...options, normalizer };
 }
 
@@ -220,6 +220,27 @@ describe('objectiveOf', () => {
         ] as const)
           expect(metrics[name]).toBeCloseTo(expected[name], 12);
       }),
+    );
+  });
+
+  it.each(specs)('divides as the policy loss does, whatever prompts stand before the responses: %o', (loss) => {
+    fc.assert(
+      fc.property(samples, fc.integer({ min: 1, max: 5 }), (batch, prompt) => {
+        const apart = batch.map((each, i) => ({ ...each, agent: `agent ${i}` })); // not merged
+        const { loss: whole } = evaluate(apart, { loss, normalizer: normalizerOf(apart, loss, 12) });
+        const longer = (rows: readonly ArrayLike<number>[]) =>
+          rows.map((row) => [...new Array<number>(prompt).fill(0), ...Array.from(row)]);
+        const { logprobs, behaviourLogprobs, proximalLogprobs, advantages, mask } = inputOf(batch);
+        const input = {
+          logprobs: longer(logprobs),
+          behaviourLogprobs: longer(behaviourLogprobs),
+          proximalLogprobs: longer(proximalLogprobs),
+          advantages: longer(advantages),
+          mask: longer(mask),
+        };
+        expect(whole).toBeCloseTo(policyLoss(input, loss, { maxTokens: 12 }).loss, 12);
+      }),
+      { numRuns: 20 },
     );
   });
 

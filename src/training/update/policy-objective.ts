@@ -8,17 +8,19 @@ import type { ForwardBackwardOptions } from '../../loss/objective/objective-opti
 import { lossOf } from '../../recipe/policy-losses.js';
 import type { Recipe } from '../../recipe/recipe.js';
 
-/** The options for every part of a mini-batch. */
+/** The options for one agent's part of a mini-batch. */
 export function objectiveOptions(
   recipe: Recipe,
   policy: string,
   miniBatch: readonly TrainingSample[],
+  agent: string,
 ): ForwardBackwardOptions {
   const loss = lossOf(recipe, policy);
   const { entropyCoefficient = 0 } = recipe.policies[policy] ?? {};
+  const { maxTokens } = (recipe.agents[agent] as Recipe['agents'][string]).sampling;
   return {
     loss,
-    normalizer: normalizerOf(miniBatch, loss),
+    normalizer: normalizerOf(miniBatch, loss, maxTokens),
     ...(entropyCoefficient === 0 ? {} : { entropyCoefficient }),
   };
 }

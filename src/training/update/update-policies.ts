@@ -71,14 +71,13 @@ async function updatePolicy(
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
       const update = ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1;
       learningRate = learningRateAt(rates, update, total);
-      const options = { ...objectiveOptions(recipe, policy, batch), ...klTerm(recipe, kl, policy) };
       const agents = [...new Set(batch.map(({ agent }) => agent))];
       // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
       const submitted = agents.map((agent) =>
         backend.forwardBackward(
           policy,
           batch.filter((sample) => sample.agent === agent),
-          options,
+          { ...objectiveOptions(recipe, policy, batch, agent), ...klTerm(recipe, kl, policy) },
         ),
       );
       const stepped = backend.optimStep(policy, {
