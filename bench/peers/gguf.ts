@@ -3,8 +3,8 @@
  * a header of typed key/value pairs, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
  */
 import type { DecoderConfig } from '../../src/contract/architecture.js';
-import { projections } from '../../src/model/formats/names.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
+import { projections } from '../../src/model/formats/tensor-names.js';
 
 const VERSION = 3;
 const ALIGNMENT = 32;

@@ -1,9 +1,9 @@
-/** How a recipe names a policy's model: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
+/** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
 import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
 import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/tokenizer-spec.js';
 
-/** A decoder trained from scratch: random first weights, so a recipe with one wants a warm start. */
+/** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
 export interface TinyDecoderSpec {
   readonly type: 'tiny-decoder';
   /** The width of the residual stream, a multiple of 2 x `heads`. */
@@ -40,7 +40,9 @@ export interface CheckpointSpec {
 /** A whole model. */
 export type WholeModelSpec = TinyDecoderSpec | CheckpointSpec;
 
-/** A low-rank adapter on a model that stays as it is: a fresh one, or a saved one. Policies with equal bases share one. */
+/**
+ * A low-rank adapter, new or saved, on a base that is not trained. Policies with equal bases share one base in memory.
+ */
 export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } & (
   | AdapterSettings
   | { readonly from: string }
@@ -48,7 +50,7 @@ export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } 
 
 export type ModelSpec = WholeModelSpec | LoraSpec;
 
-/** A tiny decoder as it is written: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
+/** A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
 export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
   /** The number of key/value heads, which divides `heads`; `heads` where it is not given. */
   readonly kvHeads?: number | undefined;
@@ -67,7 +69,7 @@ export interface LoraOptions {
   readonly targets?: readonly ProjectionName[] | undefined;
 }
 
-/** An adapter that was saved before. */
+/** A saved adapter. */
 export interface SavedAdapter {
   /**
    * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`. Rank,
@@ -76,7 +78,7 @@ export interface SavedAdapter {
   readonly from: string;
 }
 
-/** An adapter as it is written. */
+/** An adapter in a recipe, with either `rank` or `from`. */
 export interface LoraInput extends Omit<LoraOptions, 'rank'> {
   readonly type: 'lora';
   /** The whole model that stays as it is. */
@@ -98,29 +100,30 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
 }
 
 /**
- * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or `org/name[@revision]` on a
- * hub, which is downloaded into the cache when a run begins. What begins with `/`, `~`, `.` or `..` is always a directory.
+ * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
+ * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. What begins with `/`, `~`, `.`
+ * or `..` is always a directory.
  */
 export function checkpoint(path: string): CheckpointSpec {
   return { type: 'checkpoint', path };
 }
 
 /**
- * A low-rank adapter (LoRA, Hu et al. 2021) on a model whose weights stay as they are: y = x W + (alpha / rank) (x A) B. Only A
- * and B are trained, each agent's own where each has its own policy; the base is held once. With `from` it begins as it was
- * saved there, with the rank, alpha and targets that it has, on the weights that it was trained on.
+ * A low-rank adapter (LoRA, Hu et al. 2021) on a base that is not trained: y = x W + (alpha / rank) (x A) B. Only A and
+ * B are trained, separately for each policy; the base is in memory once. With `from` the adapter starts from the saved
+ * one, with its rank, alpha and targets, on the base that it was trained on.
  */
 export function lora(base: WholeModelInput, options: LoraOptions | SavedAdapter): LoraInput {
   return { type: 'lora', base, ...options };
 }
 
-/** Fills in what was left out. */
+/** Fills in the defaults of a model. */
 export function completeModel(input: ModelInput): ModelSpec {
   if (input.type !== 'lora') return completeWhole(input);
   const { base: whole, from, rank = 0, alpha = rank, targets = PROJECTIONS } = input;
   const base = completeWhole(whole);
   if (from !== undefined) return { type: 'lora', base, from };
-  // In one order, so that equal adapters are described alike.
+  // The targets have one order, so that equal adapters have equal descriptions.
   const ordered = PROJECTIONS.filter((projection) => targets.includes(projection));
   return { type: 'lora', base, rank, alpha, targets: ordered };
 }
@@ -130,7 +133,7 @@ function completeWhole(input: WholeModelInput): WholeModelSpec {
   return { ...input, kvHeads: input.kvHeads ?? input.heads, ropeBase: input.ropeBase ?? 10_000 };
 }
 
-/** The model whose sizes, context and tokenizer a policy has: its own, or its base's. */
+/** The model that determines a policy's sizes, context and tokenizer: itself, or an adapter's base. */
 export function wholeModel(model: ModelSpec): WholeModelSpec {
   return model.type === 'lora' ? model.base : model;
 }

@@ -3,8 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { writeConfig } from '../../src/model/formats/config.js';
-import { decoderPlaces } from '../../src/model/formats/layout.js';
+import { decoderPlaces } from '../../src/model/formats/decoder-layout.js';
+import { writeConfig } from '../../src/model/formats/model-config.js';
 import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
 
 const SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;

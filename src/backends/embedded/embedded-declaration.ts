@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readConfig } from '../../model/formats/config.js';
+import { readConfig } from '../../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
 import type { BackendDeclaration } from '../backend-declaration.js';
 import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded-backend.js';

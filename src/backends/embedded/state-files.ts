@@ -10,8 +10,8 @@ import type { Tokenizer } from '../../core/tokenizer.js';
 import { OPTIMIZER_BUFFERS } from '../../model/decoder/flat-optimizer.js';
 import { adapterParameterCount, adapterTensors } from '../../model/decoder/weights/adapter-tensors.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
-import { openModelDirectory, writeModelDirectory } from '../../model/formats/directory.js';
-import { decoderPlaces } from '../../model/formats/layout.js';
+import { decoderPlaces } from '../../model/formats/decoder-layout.js';
+import { openModelDirectory, writeModelDirectory } from '../../model/formats/model-directory.js';
 import {
   ADAPTER_CONFIG,
   openAdapterWeights,

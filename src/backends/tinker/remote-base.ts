@@ -4,7 +4,7 @@ import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { readConfig } from '../../model/formats/config.js';
+import { readConfig } from '../../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
 import { parseWith } from '../../model/formats/validated-json.js';
 import type { Limits } from './wire/datum.js';

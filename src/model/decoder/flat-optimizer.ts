@@ -3,7 +3,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 
 type OptimizerType = OptimizerSettings['type'];
 
-/** What each optimiser remembers for every weight, by the names in checkpoints. */
+/** The buffers that each optimiser holds, one number for every weight, by their names in checkpoints. */
 export const OPTIMIZER_BUFFERS = {
   adamw: ['first_moment', 'second_moment'],
   sgd: ['momentum'],
@@ -11,16 +11,16 @@ export const OPTIMIZER_BUFFERS = {
 
 type BufferName = (typeof OPTIMIZER_BUFFERS)[OptimizerType][number];
 
-/** All that an optimiser carries from step to step. */
+/** The state that an optimiser carries from step to step. */
 export interface OptimizerState {
   readonly type: OptimizerType;
-  /** Steps taken. */
+  /** The number of steps so far. */
   readonly step: number;
-  /** As flat as the weights, [parameters] each; one that is missing is all zeros. */
+  /** The buffers, [parameters] each; a missing one is all zeros. */
   readonly buffers: Readonly<Partial<Record<BufferName, Float32Array>>>;
 }
 
-/** Moves flat weights along a flat gradient. Its buffers are allocated when a step first needs them. */
+/** An optimiser of one flat buffer of weights. Its buffers are allocated when a step first needs them. */
 export class FlatOptimizer {
   readonly #kernels: Kernels;
   readonly #length: number;
@@ -33,9 +33,7 @@ export class FlatOptimizer {
     this.#length = length;
   }
 
-  /**
-   * One step. `gradientScale` multiplies the gradient first. An optimiser of another type than the last begins anew.
-   */
+  /** Makes one step on the gradient times `gradientScale`. A change of the optimiser's type clears its state. */
   update(settings: OptimizerSettings, weights: Float32Array, gradient: Float32Array, gradientScale: number): void {
     if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
     this.#step++;
@@ -48,17 +46,18 @@ export class FlatOptimizer {
     this.#kernels.adamw(weights, gradient, first, second, this.#length, step);
   }
 
-  /** Views, not copies. */
+  /** The state, as views into the buffers. */
   get state(): OptimizerState {
     return { type: this.#type, step: this.#step, buffers: this.#buffers };
   }
 
+  /** Copies the state. */
   copyState(): OptimizerState {
     const copies = Object.entries(this.#buffers).map(([name, values]) => [name, Float32Array.from(values)]);
     return { ...this.state, buffers: Object.fromEntries(copies) };
   }
 
-  /** Takes over a copy of `state`. */
+  /** Replaces the state by a copy of `state`. */
   restore({ type, step, buffers }: OptimizerState): void {
     this.#begin(type, step);
     for (const name of OPTIMIZER_BUFFERS[type]) {
@@ -67,7 +66,9 @@ export class FlatOptimizer {
     }
   }
 
-  /** The same, piece by piece: the buffers of these names, [parameters] each and all 0, are the caller's to fill. */
+  /**
+   * Replaces the state and returns the buffers with these names, [parameters] each and all 0, for the caller to fill.
+   */
   restoreInto(type: OptimizerType, step: number, names: readonly string[]): Map<string, Float32Array> {
     this.#begin(type, step);
     const wanted = OPTIMIZER_BUFFERS[type].filter((name) => names.includes(name));
@@ -92,9 +93,9 @@ export class FlatOptimizer {
 }
 
 /**
- * torch.optim.SGD's step: g + weightDecay w is the gradient; with momentum m the direction becomes m x the last one +
- * that, and Nesterov's steps along the gradient + m x the new direction. Each weight is computed in double precision
- * and rounded once, so the result is the same for every set of kernels.
+ * The step of torch.optim.SGD: the gradient is g + weightDecay w; with momentum m the direction becomes m times the
+ * last direction plus the gradient; Nesterov's variant steps along the gradient plus m times the new direction. Each
+ * weight is computed in double precision and rounded once, so the result is the same for every set of kernels.
  */
 function sgd(
   weights: Float32Array,

@@ -1,14 +1,14 @@
 /**
- * Between an adapter's tensors and PEFT's: the engine keeps the A's of the projections that read the same input side by side,
- * and every matrix as [inputs, outputs]; PEFT keeps each as [outputs, inputs].
+ * The mapping between an adapter's tensors in the engine and in PEFT's files: the engine stores the A's of projections
+ * that read the same input side by side, and every matrix as [inputs, outputs]; PEFT stores each as [outputs, inputs].
  */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
 import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/weights/adapter-tensors.js';
-import { projectionName } from './names.js';
-import type { Place } from './place.js';
 import type { TensorShape } from './tensor.js';
+import { projectionName } from './tensor-names.js';
+import type { Place } from './tensor-place.js';
 
-/** The adapted projections, layer by layer, each with PEFT's name for what adapts it. */
+/** The adapted projections, layer by layer, each with PEFT's name for its adapter. */
 function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
   for (let layer = 0; layer < config.layers; layer++) {
     for (const adapted of adaptedMatrices(config, settings)) {
@@ -22,7 +22,7 @@ function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
   }
 }
 
-/** Every tensor that an adapter's file has to hold: for every target in every layer two, [outputs, inputs]. */
+/** Every tensor that an adapter's file must hold: two for every target in every layer, as [outputs, inputs]. */
 export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterSettings): TensorShape[] {
   const { rank } = settings;
   return [...adaptedProjections(config, settings)].flatMap(({ name, inputs, outputs }) => [
@@ -31,7 +31,7 @@ export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterS
   ]);
 }
 
-/** Where an adapter file's tensors stand in the engine's. */
+/** The places of an adapter file's tensors in the engine's buffers. */
 export function adapterPlaces(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): Place[] {
   const { rank } = settings;
   const shapes = expectedAdapterTensors(config, settings);

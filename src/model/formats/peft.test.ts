@@ -5,8 +5,8 @@ import { CheckpointError } from '../../core/errors.js';
 import { adapterParameterCount, adapterTensors } from '../decoder/weights/adapter-tensors.js';
 import { adapterPlaces } from './adapter-layout.js';
 import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from './peft.js';
-import { takeTensor } from './place.js';
 import { readInto, requireTensor } from './safetensors.js';
+import { takeTensor } from './tensor-place.js';
 
 const config: DecoderConfig = {
   vocabSize: 7,

@@ -1,6 +1,6 @@
 /**
- * Adapters in the format of PEFT (https://huggingface.co/docs/peft): adapter_config.json and adapter_model.safetensors with
- * lora_A [rank, inputs] and lora_B [outputs, rank] of every target in every layer.
+ * Adapters in the format of PEFT (https://huggingface.co/docs/peft): adapter_config.json and adapter_model.safetensors
+ * with lora_A [rank, inputs] and lora_B [outputs, rank] of every target in every layer.
  */
 import { z } from 'zod';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
@@ -8,19 +8,19 @@ import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { AdapterTensors } from '../decoder/weights/adapter-tensors.js';
 import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
-import { finiteWeights } from './finite.js';
-import { moduleName } from './names.js';
+import { finiteWeights } from './finite-weights.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
+import { moduleName } from './tensor-names.js';
 import { formatJson, readJson } from './tokenizer-files.js';
 import { parseWith } from './validated-json.js';
 
 export const ADAPTER_CONFIG = 'adapter_config.json';
 const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
-/** What an adapter_config.json says. */
+/** The description of an adapter in an adapter_config.json. */
 export interface AdapterDescription {
   readonly settings: AdapterSettings;
-  /** The model it adapts: a directory or a hub's id; undefined when the file names none. */
+  /** The adapted model: a directory or a hub's id; undefined when the file names none. */
   readonly base: string | undefined;
 }
 
@@ -35,17 +35,17 @@ const configFile = z.looseObject({
 
 /**
  * Reads the parsed contents of an adapter_config.json.
- * @throws CheckpointError naming the key and what was expected, or what about the adapter cannot be represented.
+ * @throws CheckpointError naming the key and what was expected, or the feature of the adapter that is not supported
  */
 export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): AdapterDescription {
   const raw = parseWith(configFile, json, file);
   refuseVariants(raw, file);
-  const known = new Map(PROJECTIONS.map((projection) => [moduleName(projection), projection]));
-  const found = raw.target_modules.map((name) => {
-    const projection = known.get(name);
+  const projectionOf = new Map(PROJECTIONS.map((projection) => [moduleName(projection), projection]));
+  const targets = raw.target_modules.map((name) => {
+    const projection = projectionOf.get(name);
     if (projection !== undefined) return projection;
     throw new CheckpointError(
-      `${file}: target_modules: "${name}" is not supported, expected some of ${[...known.keys()].join(', ')}`,
+      `${file}: target_modules: "${name}" is not supported, expected some of ${[...projectionOf.keys()].join(', ')}`,
     );
   });
   return {
@@ -53,7 +53,7 @@ export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): Adapter
       rank: raw.r,
       // Rank-stabilised adapters (Kalajdzievski 2023) are scaled by alpha / sqrt(rank).
       alpha: raw.use_rslora ? raw.lora_alpha * Math.sqrt(raw.r) : raw.lora_alpha,
-      targets: PROJECTIONS.filter((projection) => found.includes(projection)),
+      targets: PROJECTIONS.filter((projection) => targets.includes(projection)),
     },
     base: raw.base_model_name_or_path ?? undefined,
   };
@@ -79,10 +79,10 @@ const UNSUPPORTED = [
   'monteclora_config',
 ];
 
-/** First weights that leave the base as it was; others (PiSSA, OLoRA ...) change it. */
+/** The initialisations that do not change the base; others (PiSSA, OLoRA ...) do. */
 const PLAIN_STARTS: readonly unknown[] = [undefined, null, true, false, 'gaussian', 'eva', 'orthogonal'];
 
-/** Variants of LoRA that change the arithmetic in ways this product has no description for. */
+/** Refuses variants of LoRA whose arithmetic the engine lacks. @throws CheckpointError */
 function refuseVariants(raw: Readonly<Record<string, unknown>>, file: string): void {
   const isAbsent = (value: unknown) =>
     value === false || (typeof value === 'object' && Object.keys(value ?? {}).length === 0);
@@ -126,15 +126,15 @@ export async function writeAdapterDirectory(
   await files.write(`${directory}/${ADAPTER_WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
 }
 
-/** @throws CheckpointError naming the file that is missing or the key that is wrong */
+/** Reads an adapter's description. @throws CheckpointError naming the file that is missing or the key that is wrong */
 export async function readAdapterDescription(files: Files, directory: string): Promise<AdapterDescription> {
   const file = `${directory}/${ADAPTER_CONFIG}`;
   return readAdapterConfig(await readJson(files, file), file);
 }
 
 /**
- * An adapter's tensors, whose shapes have been checked.
- * @throws CheckpointError when one is missing, of another shape, or has no place
+ * Opens an adapter's weights and checks the shapes of their tensors.
+ * @throws CheckpointError when a tensor is missing, of another shape, or unknown
  */
 export async function openAdapterWeights(
   files: Files,

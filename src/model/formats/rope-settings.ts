@@ -3,7 +3,7 @@ import type { RopeScaling } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import { parseWith } from './validated-json.js';
 
-/** The base that all three families take where the file names none. */
+/** The default base of all three families. */
 const DEFAULT_BASE = 10_000;
 
 const positive = z.number().positive();
@@ -21,8 +21,9 @@ const llama3 = z.looseObject({
 });
 
 /**
- * The rotary embedding in either generation of config.json: `rope_theta` and `rope_scaling`, or both in `rope_parameters`.
- * @throws CheckpointError when it is malformed or of a kind that has no description here.
+ * Reads the rotary embedding from either generation of config.json: `rope_theta` and `rope_scaling`, or both in
+ * `rope_parameters`.
+ * @throws CheckpointError when it is malformed or of an unsupported kind
  */
 export function readRope(
   raw: Readonly<Record<string, unknown>>,
@@ -57,7 +58,7 @@ export function readRope(
   }
 }
 
-/** What `readRope` reads as `rope_scaling`. */
+/** The value of `rope_scaling` in a config.json. */
 export function writeRope(scaling: RopeScaling | undefined): Record<string, unknown> | null {
   if (scaling === undefined) return null;
   const { type, factor } = scaling;

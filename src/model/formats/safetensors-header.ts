@@ -1,13 +1,13 @@
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import { isObject } from '../../core/objects.js';
 
-/** Bytes of a number. */
+/** The bytes of a number by its storage type. */
 export const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;
 
-/** Storage types that can be read. */
+/** A storage type that can be read. */
 export type TensorDtype = keyof typeof bytesOf;
 
-/** Where a tensor's bytes lie, counted from the end of the header. */
+/** A tensor of a file; `start` and `end` of its bytes count from the end of the header. */
 export interface TensorEntry {
   readonly name: string;
   readonly dtype: TensorDtype;
@@ -17,20 +17,20 @@ export interface TensorEntry {
 }
 
 interface Header {
-  /** In the order of their bytes. */
+  /** The tensors in the order of their bytes. */
   readonly tensors: readonly TensorEntry[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** Where the header ends. */
+  /** The byte after the header. */
   readonly dataStart: number;
 }
 
-/** The length of the header in bytes stands before it in so many. */
+/** The size of the field before the header that holds the header's length. */
 export const LENGTH_BYTES = 8;
-/** The format's own limit. */
+/** The longest header that the format allows. */
 const LONGEST_HEADER = 100_000_000;
 
 /**
- * The length of the header in bytes, from the first bytes of a file of `size` bytes.
+ * Reads the length of the header in bytes from the first bytes of a file of `size` bytes.
  * @throws CheckpointError when the file is too short for it
  */
 export function headerLength(first: Uint8Array, size: number, file: string): number {
@@ -52,9 +52,9 @@ export function headerLength(first: Uint8Array, size: number, file: string): num
 }
 
 /**
- * Reads and checks a whole header: every tensor has a known dtype and the bytes that its shape needs, and the tensors fill
- * the rest of a file of `size` bytes without gap or overlap.
- * @throws CheckpointError
+ * Reads and checks a whole header: every tensor has a supported dtype and the bytes that its shape needs, and the
+ * tensors fill the rest of a file of `size` bytes without gap or overlap.
+ * @throws CheckpointError naming the file, and the tensor that is wrong
  */
 export function readHeader(header: Uint8Array, size: number, file: string): Header {
   const fields = readFields(header, file);
@@ -80,7 +80,7 @@ function readFields(bytes: Uint8Array, file: string): Map<string, unknown> {
   }
 }
 
-/** The first key that comes twice in the outermost object of valid JSON; `JSON.parse` would keep the last in silence. */
+/** The first key that comes twice in the outermost object of valid JSON; `JSON.parse` silently keeps the last. */
 function duplicateKey(json: string): string | undefined {
   const seen = new Set<string>();
   let depth = 0;

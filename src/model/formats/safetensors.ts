@@ -1,10 +1,9 @@
 /**
- * The safetensors format: 8 bytes little-endian header length, a JSON header `{ name: { dtype, shape, data_offsets } }`, then
- * the tensors' bytes without gaps. https://huggingface.co/docs/safetensors
+ * The safetensors format: 8 bytes little-endian header length, a JSON header `{ name: { dtype, shape, data_offsets }
+ * }`, then the tensors' bytes without gaps. https://huggingface.co/docs/safetensors
  */
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import { type Place, putPiece, takeTensor } from './place.js';
 import {
   bytesOf,
   headerLength,
@@ -14,29 +13,30 @@ import {
   type TensorEntry,
 } from './safetensors-header.js';
 import { rowLength, type TensorPiece, type TensorShape } from './tensor.js';
+import { type Place, putPiece, takeTensor } from './tensor-place.js';
 import { readOrRefuse } from './validated-json.js';
 
-/** A tensor of a file whose header has been checked; its numbers are still there. */
+/** A tensor of a file whose header has been checked; its numbers are read on demand. */
 export interface StoredTensor extends TensorShape {
   readonly dtype: TensorDtype;
   /**
-   * The numbers as the file has them, about `pieceBytes` at a time, each piece in a buffer of its own.
+   * Reads the numbers in the order of the file, about `pieceBytes` at a time, each piece in a new buffer.
    * @throws CheckpointError when the file cannot be read, or has become shorter than it was
    */
   pieces(pieceBytes?: number): AsyncIterable<TensorPiece>;
 }
 
 export interface SafetensorsFile {
-  /** By name, in the order of their bytes. */
+  /** The tensors by name, in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /** Free text; empty where the file has none. */
+  /** The free texts of the header; empty where it has none. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
- * A safetensors file of float32 tensors, part by part: a tensor is made when its turn comes. Equal tensors and metadata give
- * equal bytes, in whatever order they come.
- * @throws ArgumentError when a name comes twice or a shape does not fit its data.
+ * Encodes float32 tensors as a safetensors file, part by part: a tensor is converted when its turn comes. Equal tensors
+ * and metadata give equal bytes, whatever their order.
+ * @throws ArgumentError when a name comes twice or a shape does not fit its data
  */
 export function encodeSafetensors(
   tensors: readonly Place[],
@@ -74,13 +74,15 @@ function* parts(entries: readonly [string, unknown][], tensors: readonly Place[]
   }
 }
 
-/** Enough that asking for them costs nothing beside reading them, and little beside any model. */
+/**
+ * The default size of a piece: large enough that a read call costs nothing beside the read, and small beside any model.
+ */
 const PIECE_BYTES = 2 ** 22;
 
 /**
- * Reads and checks a file's whole header, against the file's size too. Its tensors are read when they are asked for, so a file
- * may be larger than what memory has room for.
- * @throws CheckpointError naming file, tensor and expectation when the file is malformed or holds another dtype.
+ * Opens a file: reads its whole header and checks it, also against the file's size. The tensors' numbers are read on
+ * demand, so a file may be larger than memory.
+ * @throws CheckpointError naming file, tensor and expectation when the file is malformed or holds an unsupported dtype
  */
 export async function openSafetensors(files: Files, path: string): Promise<SafetensorsFile> {
   const read = (from: number, length: number) => readOrRefuse(path, () => files.readBytes(path, from, length));
@@ -93,11 +95,11 @@ export async function openSafetensors(files: Files, path: string): Promise<Safet
     const rowBytes = rowLength(shape) * numberBytes;
     const most = Math.max(1, Math.floor(pieceBytes / rowBytes)) * rowBytes;
     for (let at = start; at < end; at += most) {
-      const wanted = Math.min(most, end - at);
-      const bytes = await read(dataStart + at, wanted);
-      if (bytes.length < wanted)
+      const length = Math.min(most, end - at);
+      const bytes = await read(dataStart + at, length);
+      if (bytes.length < length)
         throw new CheckpointError(
-          `${path}: tensor "${name}": expected ${wanted} bytes, found ${bytes.length} (truncated?)`,
+          `${path}: tensor "${name}": expected ${length} bytes, found ${bytes.length} (truncated?)`,
         );
       yield { name, dtype, first: (at - start) / numberBytes, bytes };
     }
@@ -110,14 +112,14 @@ export async function openSafetensors(files: Files, path: string): Promise<Safet
   return { tensors: new Map(stored), metadata };
 }
 
-/** All of a tensor's numbers at once, as float32. @throws CheckpointError as `pieces` does */
+/** Reads all of a tensor's numbers at once, as float32. @throws CheckpointError as `pieces` does */
 export async function readTensor(tensor: StoredTensor): Promise<Float32Array> {
   const data = new Float32Array(tensor.shape.reduce((a, b) => a * b, 1));
   await readInto({ ...tensor, data }, tensor);
   return data;
 }
 
-/** Reads a tensor to where it belongs. @throws CheckpointError as `pieces` does */
+/** Reads a tensor into its place. @throws CheckpointError as `pieces` does */
 export async function readInto(place: Place, tensor: StoredTensor): Promise<void> {
   for await (const piece of tensor.pieces()) putPiece(place, piece);
 }
@@ -131,9 +133,9 @@ export function requireTensor<T extends { readonly shape: readonly number[] }>(
   const tensor = tensors.get(name);
   const expected = `[${shape.join(', ')}]`;
   if (tensor === undefined) throw new CheckpointError(`${file}: tensor "${name}" ${expected} is missing`);
-  const found = `[${tensor.shape.join(', ')}]`;
-  if (found === expected) return tensor;
-  throw new CheckpointError(`${file}: tensor "${name}" has shape ${found}, expected ${expected}`);
+  const actual = `[${tensor.shape.join(', ')}]`;
+  if (actual === expected) return tensor;
+  throw new CheckpointError(`${file}: tensor "${name}" has shape ${actual}, expected ${expected}`);
 }
 
 function compare(a: string, b: string): number {

@@ -1,6 +1,6 @@
 import type { TensorDtype } from './safetensors-header.js';
 
-/** The bits of a file's numbers (little-endian): of float32 or bfloat16, and of float32 where they are float16, which is exact. */
+/** The bits of a file's little-endian numbers: float32 and bfloat16 unchanged, float16 as float32, which is exact. */
 export function storedBits(bytes: Uint8Array, dtype: TensorDtype): Uint32Array | Uint16Array {
   if (dtype === 'F32') return view(Uint32Array, bytes);
   const halves = view(Uint16Array, bytes);
@@ -27,7 +27,7 @@ function float16Bits(half: number): number {
   return sign | ((113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13);
 }
 
-/** The bytes as numbers; copied where they do not begin at a multiple of a number's size. */
+/** A view of the bytes as numbers, or a copy where they do not begin at a multiple of a number's size. */
 function view<T>(
   Numbers: { readonly BYTES_PER_ELEMENT: number; new (buffer: ArrayBufferLike, offset: number, length: number): T },
   bytes: Uint8Array,

@@ -1,27 +1,27 @@
 import type { TensorDtype } from './safetensors-header.js';
 
-/** What a tensor is called and how large it is. */
+/** The name and shape of a tensor. */
 export interface TensorShape {
   readonly name: string;
   readonly shape: readonly number[];
 }
 
-/** A float32 tensor with its name, row-major. */
+/** A named float32 tensor in row-major order. */
 export interface NamedTensor extends TensorShape {
   readonly data: Float32Array;
 }
 
-/** A part of a tensor in a file: numbers that stand one after the other. */
+/** Consecutive numbers of a tensor in a file; for a matrix whole rows. */
 export interface TensorPiece {
   readonly name: string;
   readonly dtype: TensorDtype;
-  /** Which of the tensor's numbers is the first of these; of a matrix the first of a row. */
+  /** The index of the piece's first number within the tensor. */
   readonly first: number;
-  /** Little-endian; of a matrix whole rows. */
+  /** The numbers, little-endian. */
   readonly bytes: Uint8Array;
 }
 
-/** Numbers in a row of a tensor; one that has a single dimension, or none, has rows of one. */
+/** The length of a tensor's rows; a tensor with one dimension, or none, has rows of one number. */
 export function rowLength(shape: readonly number[]): number {
   return shape.slice(1).reduce((a, b) => a * b, 1);
 }

@@ -1,13 +1,13 @@
-/** A tokenizer in a model's directory: Hugging Face's files, or the description of one of our own. */
+/** A tokenizer in a model's directory: Hugging Face's files, or the description of one of drmas's tokenizers. */
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
-import { readStopTokens } from './config.js';
+import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
-/** Holds a description that `createTokenizer` understands, for tokenizers that Hugging Face's files cannot express. */
-const OWN = 'drmas_tokenizer.json';
+/** The file with a description for `createTokenizer`, for tokenizers that Hugging Face's files cannot express. */
+const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
 
 /**
  * Reads the tokenizer of a model's directory. The ids that end a text come from generation_config.json, else from
@@ -15,8 +15,9 @@ const OWN = 'drmas_tokenizer.json';
  * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used.
  */
 export async function readTokenizer(files: Files, directory: string): Promise<Tokenizer> {
-  const own = await readOptional(files, `${directory}/${OWN}`);
-  if (own !== undefined) return createTokenizer(parseJson(own, `${directory}/${OWN}`));
+  const descriptionFile = `${directory}/${DRMAS_TOKENIZER}`;
+  const description = await readOptional(files, descriptionFile);
+  if (description !== undefined) return createTokenizer(parseJson(description, descriptionFile));
   const chatTemplate = await readOptional(files, `${directory}/chat_template.jinja`);
   const stopTokens = await findStopTokens(files, directory);
   return createTokenizer({
@@ -29,13 +30,13 @@ export async function readTokenizer(files: Files, directory: string): Promise<To
 }
 
 /**
- * Writes what `readTokenizer` reads into an existing directory. The ids that end a text are config.json's to hold, and
- * further variables of a chat template belong to whoever set them; neither is written here.
+ * Writes the files that `readTokenizer` reads into an existing directory. Two things are not written: the ids that end
+ * a text, which belong to config.json, and further variables of a chat template, which belong to the recipe.
  */
 export async function writeTokenizer(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
   const spec = parseTokenizerSpec(tokenizer.toJSON());
   if (spec.type !== 'huggingface') {
-    await files.write(`${directory}/${OWN}`, formatJson(spec));
+    await files.write(`${directory}/${DRMAS_TOKENIZER}`, formatJson(spec));
     return;
   }
   await files.write(`${directory}/tokenizer.json`, formatJson(spec.tokenizer));
@@ -43,7 +44,7 @@ export async function writeTokenizer(files: Files, directory: string, tokenizer:
   if (spec.chatTemplate !== undefined) await files.write(`${directory}/chat_template.jinja`, spec.chatTemplate);
 }
 
-/** @throws CheckpointError when the file cannot be read or is not JSON. */
+/** Reads a JSON file. @throws CheckpointError when the file cannot be read or is not JSON */
 export async function readJson(files: Files, path: string): Promise<unknown> {
   return parseJson(await readOrRefuse(path, () => files.readText(path)), path);
 }

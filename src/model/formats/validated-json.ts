@@ -4,8 +4,8 @@ import type { Files } from '../../core/files.js';
 import { issuesText } from '../../core/issues.js';
 
 /**
- * `value` as the schema describes it. `key` is where in the file it was found.
- * @throws CheckpointError naming file and key of everything that is wrong.
+ * Validates a value of a file. `key` is its place in the file.
+ * @throws CheckpointError naming the file and every key that is wrong
  */
 export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string, key?: string): T {
   const parsed = schema.safeParse(value);
@@ -17,7 +17,7 @@ export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string,
   throw new CheckpointError(`${file}: ${issuesText(issues)}`);
 }
 
-/** @throws CheckpointError naming the file when the text is not JSON. */
+/** Parses a file's text. @throws CheckpointError naming the file when the text is not JSON */
 export function parseJson(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
@@ -26,12 +26,14 @@ export function parseJson(text: string, file: string): unknown {
   }
 }
 
-/** Whether there is anything under `path`. @throws CheckpointError naming the file when that cannot be said. */
+/**
+ * Whether a file or directory exists at `path`. @throws CheckpointError naming the path when that cannot be determined
+ */
 export function isThere(files: Files, path: string): Promise<boolean> {
   return readOrRefuse(path, () => files.exists(path));
 }
 
-/** The result of reading `path`. @throws CheckpointError naming the file when that fails. */
+/** Reads `path` with the given function. @throws CheckpointError naming the path when that fails */
 export async function readOrRefuse<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();

@@ -3,7 +3,9 @@ import { REPLACEMENT } from './symbols.js';
 import { requireWellFormed } from './well-formed.js';
 
 const BYTES = 256;
-/** Special tokens follow the 256 bytes. No text becomes one: only `chat` and the model write them. */
+/**
+ * The special tokens, whose ids follow the 256 bytes. No text is encoded as one: only `chat` and the model write them.
+ */
 const markers = ['<|pad|>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>'];
 const END = BYTES + markers.indexOf('<|end|>');
 const header = {
@@ -13,8 +15,9 @@ const header = {
 };
 
 /**
- * UTF-8 bytes and five markers. A message is its role's marker, its bytes and the end marker; the assistant's marker stands
- * where the model is to write. Broken UTF-8 decodes to replacement characters, markers decode to names such as `<|end|>`.
+ * The tokenizer of UTF-8 bytes and five markers. A message is its role's marker, its bytes and the end marker; a
+ * conversation ends with the assistant's marker, after which the model writes. Broken UTF-8 decodes to replacement
+ * characters, markers decode to names such as `<|end|>`.
  */
 export function bytesTokenizer(): Tokenizer {
   const encode = (text: string): number[] => [...new TextEncoder().encode(requireWellFormed(text))];
@@ -32,7 +35,8 @@ export function bytesTokenizer(): Tokenizer {
 }
 
 function decode(tokens: readonly number[]): string {
-  // A marker ends a run of bytes, so that a character is never put together across it. A leading byte order mark is text.
+  // A marker ends a run of bytes, so that no character combines bytes from both sides. A leading byte order mark is
+  // text.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let text = '';
   let run: number[] = [];

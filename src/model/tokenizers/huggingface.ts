@@ -7,8 +7,8 @@ import type { HuggingFaceSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
 
 /**
- * The tokenizer and chat template of a Hugging Face directory. As there, `encode` adds no special tokens of its own but
- * recognises those that are written out in the text, and `decode` shows them.
+ * The tokenizer and chat template of a Hugging Face directory. `encode` adds no special tokens but recognises those
+ * that are written out in the text, and `decode` shows them, as in `transformers` without `add_special_tokens`.
  * @throws TokenizerError when the files cannot be used.
  */
 export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
@@ -32,10 +32,11 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
     stopTokens: spec.stopTokens ?? endToken(spec, library),
     encode,
     decode(tokens) {
-      // Ids that a model has and its tokenizer has not (padded vocabularies) have no text. The library refuses an empty list.
-      const known = tokens.filter((id) => library.id_to_token(id) !== undefined);
-      if (known.length === 0) return '';
-      return library.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+      // Ids beyond the tokenizer's vocabulary, which padded models can sample, have no text. The library refuses an
+      // empty list.
+      const decodable = tokens.filter((id) => library.id_to_token(id) !== undefined);
+      if (decodable.length === 0) return '';
+      return library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
     },
     chat: (messages, exact) =>
       splice(render, messages, exact).flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece])),
@@ -49,14 +50,14 @@ function endToken(spec: HuggingFaceSpec, library: Library): number[] {
   return id === undefined ? [] : [id];
 }
 
-/** A special token is written as its text or as an object with its `content`. */
+/** The text of a special token, which files give as a string or as an object with its `content`. */
 function specialToken(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null || !('content' in value)) return undefined;
   return typeof value.content === 'string' ? value.content : undefined;
 }
 
-/** Tokenizer configs hold one template, or a list of named ones of which `default` is for plain conversations. */
+/** The template for plain conversations: the only one of a tokenizer's config, or the one named `default`. */
 function defaultTemplate(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) return undefined;

@@ -2,13 +2,14 @@ import { TokenizerError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import type { SymbolsSpec } from './tokenizer-spec.js';
 
-/** Shown for an id that has no text of its own. */
+/** The character for an id without text. */
 export const REPLACEMENT = '\ufffd';
 
 /**
- * A fixed vocabulary of strings; text is cut greedily into the longest symbols. A conversation is its contents one after
- * another, a user's closed by `endOfUser`, an assistant's by `endOfAssistant`; there is no header where the model writes.
- * @throws TokenizerError when a symbol comes twice or a named one is not in the vocabulary.
+ * The tokenizer of a fixed vocabulary of strings; it cuts text greedily into the longest symbols. A conversation is the
+ * messages' contents one after another, a user's closed by `endOfUser`, an assistant's by `endOfAssistant`, without a
+ * header where the model writes.
+ * @throws TokenizerError when a symbol comes twice or a named one is not in the vocabulary
  */
 export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
   const { symbols } = spec;
@@ -37,7 +38,7 @@ export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
       if (symbol === undefined || id === undefined) {
         const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
         throw new TokenizerError(
-          `no symbol for ${JSON.stringify(character)} at position ${at} of ${JSON.stringify(excerpt(text, at))}`,
+          `no symbol for ${JSON.stringify(character)} at position ${at} of ${JSON.stringify(surroundings(text, at))}`,
         );
       }
       tokens.push(id);
@@ -57,7 +58,7 @@ export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
   };
 }
 
-/** The symbols by first character, longest first. */
+/** The symbols grouped by their first character, longest first. */
 function longestFirst(symbols: readonly string[]): Map<string, string[]> {
   const byStart = new Map<string, string[]>();
   for (const symbol of symbols) {
@@ -70,9 +71,10 @@ function longestFirst(symbols: readonly string[]): Map<string, string[]> {
   return byStart;
 }
 
-const EXCERPT = 60;
+const SHOWN = 60;
 
-function excerpt(text: string, at: number): string {
-  const start = Math.max(0, at - EXCERPT / 2);
-  return `${start > 0 ? '…' : ''}${text.slice(start, start + EXCERPT)}${start + EXCERPT < text.length ? '…' : ''}`;
+/** The part of a text around a position, for an error message. */
+function surroundings(text: string, at: number): string {
+  const start = Math.max(0, at - SHOWN / 2);
+  return `${start > 0 ? '…' : ''}${text.slice(start, start + SHOWN)}${start + SHOWN < text.length ? '…' : ''}`;
 }

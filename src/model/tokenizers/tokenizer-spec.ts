@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { TokenizerError } from '../../core/errors.js';
 import { issuesText } from '../../core/issues.js';
+import { isObject } from '../../core/objects.js';
 
-const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'expected an object',
-);
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isObject, 'expected an object');
 
 /**
- * The kinds that a recipe may write down: `symbols`, a fixed vocabulary of strings, for small models on generated tasks (a
- * token's id is its position); `bytes`, UTF-8 bytes and five markers, for any text.
+ * The tokenizers that a recipe can describe: `symbols`, a fixed vocabulary of strings, for small models on generated
+ * tasks (a token's id is its position); `bytes`, UTF-8 bytes and five markers, for any text.
  */
 export const ownTokenizerSpec = z.discriminatedUnion('type', [
   z.strictObject({
@@ -27,8 +25,8 @@ export const ownTokenizerSpec = z.discriminatedUnion('type', [
 ]);
 
 /**
- * `huggingface`: what a Hugging Face directory says (the contents of tokenizer.json and tokenizer_config.json; large files
- * are not walked here, the library that reads them complains itself).
+ * All tokenizers. `huggingface` holds the contents of a directory's tokenizer.json and tokenizer_config.json; their
+ * inside is not validated here, since the library that reads them reports errors itself.
  */
 const tokenizerSpec = z.discriminatedUnion('type', [
   ...ownTokenizerSpec.options,
@@ -36,9 +34,9 @@ const tokenizerSpec = z.discriminatedUnion('type', [
     type: z.literal('huggingface'),
     tokenizer: jsonObject,
     config: jsonObject,
-    /** chat_template.jinja; without it the template in `config` is used. */
+    /** The text of chat_template.jinja; by default the template in `config` is used. */
     chatTemplate: z.string().optional(),
-    /** The model's end-of-sequence ids; without them the tokenizer's `eos_token`. */
+    /** The model's end-of-sequence ids; by default the tokenizer's `eos_token`. */
     stopTokens: z.array(z.int().nonnegative()).readonly().optional(),
     /** Further variables for the chat template, such as `enable_thinking`. */
     variables: jsonObject.optional(),
@@ -50,7 +48,7 @@ export type TokenizerSpec = z.infer<typeof tokenizerSpec>;
 export type SymbolsSpec = Extract<TokenizerSpec, { type: 'symbols' }>;
 export type HuggingFaceSpec = Extract<TokenizerSpec, { type: 'huggingface' }>;
 
-/** @throws TokenizerError naming each wrong key and what was expected of it. */
+/** Validates a tokenizer's description. @throws TokenizerError naming each wrong key and what was expected of it */
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   const parsed = tokenizerSpec.safeParse(value);
   if (parsed.success) return parsed.data;

@@ -1,7 +1,8 @@
 import { TokenizerError } from '../../core/errors.js';
 
 /**
- * The text itself. Half of a surrogate pair has no UTF-8 form; encoders would replace it silently.
+ * Returns the text if it is well-formed. Half of a surrogate pair has no UTF-8 form; encoders would replace it
+ * silently.
  * @throws TokenizerError naming the position of a lone surrogate.
  */
 export function requireWellFormed(text: string): string {

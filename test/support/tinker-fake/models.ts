@@ -6,8 +6,8 @@ import type { OptimizerState } from '../../../src/model/decoder/flat-optimizer.j
 import { PolicyModel } from '../../../src/model/decoder/policy-model.js';
 import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
 import { DecoderWeights } from '../../../src/model/decoder/weights/model-weights.js';
-import { openModelDirectory } from '../../../src/model/formats/directory.js';
-import { fromHuggingFace } from '../../../src/model/formats/layout.js';
+import { fromHuggingFace } from '../../../src/model/formats/decoder-layout.js';
+import { openModelDirectory } from '../../../src/model/formats/model-directory.js';
 import { nodeFiles } from '../../../src/platform/node-files.js';
 import type { Kernels } from '../../../src/tensor/kernels.js';
 import { selectKernels } from '../../../src/tensor/select.js';

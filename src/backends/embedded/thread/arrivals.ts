@@ -3,9 +3,9 @@ import { BackendError } from '../../../core/errors.js';
 import type { FlatOptimizer } from '../../../model/decoder/flat-optimizer.js';
 import type { ModelWeights } from '../../../model/decoder/weights/model-weights.js';
 import { adapterPlaces } from '../../../model/formats/adapter-layout.js';
-import { decoderPlaces } from '../../../model/formats/layout.js';
-import { type Place, putPiece } from '../../../model/formats/place.js';
+import { decoderPlaces } from '../../../model/formats/decoder-layout.js';
 import type { TensorPiece } from '../../../model/formats/tensor.js';
+import { type Place, putPiece } from '../../../model/formats/tensor-place.js';
 import type { OptimizerHeader } from '../stored-state.js';
 
 /** Whose state it is. */

@@ -3,11 +3,11 @@ import { ArgumentError } from '../../../core/errors.js';
 /** One place in the key/value cache and the tokens whose keys and values it holds (positions 0..tokens.length - 1). */
 export interface Slot {
   readonly index: number;
-  /** Whose keys and values they are: another policy's for the same tokens are others. */
+  /** The policy that computed the keys and values; another policy's values for the same tokens differ. */
   owner: string | undefined;
   tokens: number[];
   busy: boolean;
-  /** Grows with every use, so that the longest-unused slot is overwritten first. */
+  /** A counter of uses, so that the least recently used slot is overwritten first. */
   lastUsed: number;
 }
 
@@ -57,7 +57,7 @@ export class CacheSlots {
       if (!slot.busy && (oldest === undefined || slot.lastUsed < oldest.lastUsed)) oldest = slot;
     }
     if (source === undefined || oldest === undefined) return undefined;
-    // Taking over the source itself saves the copy, and loses nothing when the prompt continues all it holds.
+    // Reusing the source itself saves the copy, and loses no prefix when the prompt continues all that the slot holds.
     const slot = !source.busy && shared === source.tokens.length ? source : oldest;
     if (slot.owner !== owner) slot.tokens = [];
     slot.owner = owner;
@@ -71,7 +71,7 @@ export class CacheSlots {
     slot.lastUsed = ++this.#clock;
   }
 
-  /** The weights of `owner` have changed: nothing of it in the cache is valid any more. */
+  /** Invalidates the keys and values of `owner`, whose weights have changed. */
   forget(owner: string): void {
     for (const slot of this.#slots) if (slot.owner === owner) slot.tokens = [];
   }

@@ -2,10 +2,11 @@ import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { CacheSlots } from './cache-slots.js';
 
-/** Most requests decoded together, and most bytes their cache may take where each finds room in less. */
+/** The most requests that are decoded together. */
 const MAX_SLOTS = 128;
+/** The most bytes of the cache, as long as one slot fits. */
 const CACHE_BYTES = 512 * 2 ** 20;
-/** A slot's room doubles from this many positions up to the context. */
+/** The smallest slot in positions; sizes double from there up to the context. */
 const LEAST_CAPACITY = 256;
 
 /**
@@ -25,15 +26,15 @@ export function cacheShape(
 }
 
 /**
- * Keys and values of the sequences that a sampler plays. Its slots have room for the longest of those, not for the
- * model's context, which nobody may need: many short sequences are played together, or few long ones.
+ * The keys and values of the sequences that a sampler decodes. The slots have room for the longest of those instead of
+ * for the model's context: many short sequences are decoded together, or few long ones.
  */
 export class KeyValueCache {
   readonly #kernels: Kernels;
   readonly #config: DecoderConfig;
   #capacity = 0;
   #slots = new CacheSlots(1);
-  #keys: readonly Float32Array[] = []; // a layer each
+  #keys: readonly Float32Array[] = []; // one a layer
   #values: readonly Float32Array[] = [];
 
   constructor(kernels: Kernels, config: DecoderConfig) {
@@ -41,7 +42,7 @@ export class KeyValueCache {
     this.#config = config;
   }
 
-  /** Positions of a slot. */
+  /** The number of positions in a slot. */
   get capacity(): number {
     return this.#capacity;
   }
@@ -59,8 +60,8 @@ export class KeyValueCache {
   }
 
   /**
-   * Makes room for sequences of these lengths, or smaller slots where larger ones are too few for them all. What the
-   * cache held is lost where the slots change, so none may be busy.
+   * Enlarges the slots for sequences of these lengths, or shrinks them where there are too few slots for all sequences.
+   * The content is lost where the slots change, so none may be busy.
    */
   fit(lengths: readonly number[]): void {
     const { layers } = this.#config;
@@ -72,7 +73,7 @@ export class KeyValueCache {
     this.#capacity = wanted;
     this.#slots = new CacheSlots(count);
     const room = () => Array.from({ length: layers }, () => this.#kernels.allocate(count * floats));
-    // The old ones are let go first.
+    // The old buffers are released first.
     this.#keys = [];
     this.#values = [];
     this.#keys = room();

@@ -12,7 +12,7 @@ import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixSha
 /** An adapted projection in its matrix. */
 interface AdaptedPart {
   readonly projection: AdapterSettings['targets'][number];
-  /** Its first column in the matrix. */
+  /** The projection's first column in the matrix. */
   readonly column: number;
   readonly outputs: number;
 }
@@ -22,7 +22,7 @@ export interface AdaptedMatrix {
   readonly matrix: Matrix;
   readonly inputs: number;
   readonly outputs: number;
-  /** n · rank for n adapted projections. */
+  /** The width of the down-projection: n · rank for n adapted projections. */
   readonly width: number;
   readonly parts: readonly AdaptedPart[]; // [n]
 }
@@ -68,14 +68,15 @@ const sizesOf = ({ inputs, width, parts }: AdaptedMatrix, { rank }: AdapterSetti
   B: parts.reduce((sum, { outputs }) => sum + rank * outputs, 0),
 });
 
-/** Floats in all tensors together. */
+/** The number of floats in all tensors together. */
 export function adapterParameterCount(config: DecoderConfig, settings: AdapterSettings): number {
   const sizes = adaptedMatrices(config, settings).map((adapted) => sizesOf(adapted, settings));
   return config.layers * sizes.reduce((sum, { A, B }) => sum + A + B, 0);
 }
 
 /**
- * Views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats. @throws ArgumentError
+ * An adapter's tensors as views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats.
+ * @throws ArgumentError when it does not, or the settings are out of range
  */
 export function adapterTensors(config: DecoderConfig, settings: AdapterSettings, flat: Float32Array): AdapterTensors {
   checkAdapter(settings);
@@ -126,7 +127,8 @@ export function initialiseAdapter(
 }
 
 /**
- * (alpha / rank) times the B's, block-diagonal, into `blocks` [n · rank, outputs], whose other entries are left alone.
+ * Writes (alpha / rank) times the B's as diagonal blocks into `blocks` [n · rank, outputs], and leaves its other
+ * entries.
  */
 export function spreadBlocks(
   blocks: Float32Array,
@@ -143,9 +145,7 @@ export function spreadBlocks(
   });
 }
 
-/**
- * The way back, for gradients: (alpha / rank) times the blocks is added to the B's. What is not of a block is dropped.
- */
+/** Adds (alpha / rank) times the diagonal blocks to the B's: `spreadBlocks` for gradients, which flow the other way. */
 export function gatherBlocks(
   B: Float32Array,
   { outputs: stride, parts }: AdaptedMatrix,

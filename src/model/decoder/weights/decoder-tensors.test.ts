@@ -17,9 +17,9 @@ const config: DecoderConfig = {
 };
 
 function weights(changes: Partial<DecoderConfig> = {}, ...deviation: number[]) {
-  const own = { ...config, ...changes };
-  const tensors = decoderTensors(own, new Float32Array(parameterCount(own)));
-  initialise(own, tensors, 7, ...deviation);
+  const changed = { ...config, ...changes };
+  const tensors = decoderTensors(changed, new Float32Array(parameterCount(changed)));
+  initialise(changed, tensors, 7, ...deviation);
   return tensors;
 }
 

@@ -36,7 +36,7 @@ export interface FlatTensors extends DecoderTensors<Float32Array> {
   readonly flat: Float32Array;
 }
 
-/** Width of a row of queries, keys and values side by side. */
+/** The width of a row of queries, keys and values side by side. */
 export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
 }
@@ -88,14 +88,17 @@ function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly
 
 const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
 
-/** Floats in all tensors together. */
+/** The number of floats in all tensors together. */
 export function parameterCount(config: DecoderConfig): number {
   const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
   const matrices = config.untiedOutput ? 2 : 1;
   return matrices * config.vocabSize * config.width + config.layers * layer + config.width;
 }
 
-/** Views into `flat`, which must hold exactly `parameterCount(config)` floats. @throws ArgumentError */
+/**
+ * A decoder's tensors as views into `flat`, which must hold exactly `parameterCount(config)` floats.
+ * @throws ArgumentError when it does not
+ */
 export function decoderTensors(config: DecoderConfig, flat: Float32Array): FlatTensors {
   const count = parameterCount(config);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
@@ -107,7 +110,7 @@ export function decoderTensors(config: DecoderConfig, flat: Float32Array): FlatT
   return { flat, ...layOut(config, next, next) };
 }
 
-/** Tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
+/** Allocates tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
 export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Uint16Array> {
   return layOut(
     config,
@@ -116,7 +119,7 @@ export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): Decode
   );
 }
 
-/** Asks for room for one tensor after the other, in the order of the flat buffer. */
+/** Lays out the tensors in the order of the flat buffer; `matrix` and `vector` provide the memory of each. */
 function layOut<Matrices extends WeightArray>(
   config: DecoderConfig,
   matrix: (length: number) => Matrices,
@@ -143,7 +146,7 @@ function layOut<Matrices extends WeightArray>(
 
 /** All tensors in the order of the flat buffer. */
 export function tensorsInOrder({ embedding, layers, finalNorm, output }: DecoderTensors): WeightArray[] {
-  const own = layers.flatMap((layer): WeightArray[] => [
+  const ofLayers = layers.flatMap((layer): WeightArray[] => [
     layer.attentionNorm,
     layer.qkv,
     layer.attentionOut,
@@ -155,10 +158,10 @@ export function tensorsInOrder({ embedding, layers, finalNorm, output }: Decoder
     layer.queryNorm,
     layer.keyNorm,
   ]);
-  return [embedding, ...own, finalNorm, ...(output === embedding ? [] : [output])];
+  return [embedding, ...ofLayers, finalNorm, ...(output === embedding ? [] : [output])];
 }
 
-/** The numbers of all tensors in float32, flat: [parameters]. */
+/** Copies the values of all tensors into one float32 buffer: [parameters]. */
 export function flatCopy(tensors: DecoderTensors): Float32Array {
   const all = tensorsInOrder(tensors);
   const flat = new Float32Array(all.reduce((sum, { length }) => sum + length, 0));
@@ -172,7 +175,7 @@ export function flatCopy(tensors: DecoderTensors): Float32Array {
   return flat;
 }
 
-/** @throws ArgumentError when the sizes cannot make a decoder. */
+/** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
   const { heads, kvHeads, headDim, attentionBias, queryKeyNorm } = config;
   for (const [name, value] of Object.entries(config))

@@ -12,7 +12,10 @@ import {
 import { PackedAdapter } from './packed-adapter.js';
 import { type MatrixKind, PackedDecoder } from './packed-decoder.js';
 
-/** Tensors with the packed forms that passes read them in; packed when a pass asks for them and they have changed. */
+/**
+ * Tensors with their packed forms, which passes read; they are packed again when a pass needs them and they have
+ * changed.
+ */
 class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
   readonly tensors: Tensors;
   readonly #create: (backward: boolean) => Packed;
@@ -24,18 +27,18 @@ class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
     this.#create = create;
   }
 
-  /** To be called after writing to `tensors`. */
+  /** Must be called after writing to `tensors`. */
   changed(): void {
     this.#current.forward = false;
     this.#current.backward = false;
   }
 
-  /** What leads from inputs to outputs. */
+  /** The packed form from inputs to outputs. */
   get forward(): Packed {
     return this.#get('forward');
   }
 
-  /** What leads gradients from outputs to inputs. Made when the first is asked for: what only scores needs none. */
+  /** The packed form that leads gradients from outputs to inputs. A model that only scores never allocates it. */
   get backward(): Packed {
     return this.#get('backward');
   }
@@ -49,7 +52,7 @@ class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
   }
 }
 
-/** A whole decoder's weights in float32, as training wants them. */
+/** A whole decoder's weights in float32, as training needs them. */
 export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   readonly config: DecoderConfig;
 
@@ -76,11 +79,12 @@ class Bfloat16Weights extends Weights<DecoderTensors<Uint16Array>, PackedDecoder
 /** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
 export type BaseWeights = DecoderWeights | Bfloat16Weights;
 
-/** All 0, to be filled. */
+/** Allocates a decoder's weights, all 0. */
 export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: MatrixKind): BaseWeights {
   return kind === 'bfloat16' ? new Bfloat16Weights(kernels, config) : new DecoderWeights(kernels, config);
 }
 
+/** An adapter's weights in float32. */
 export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   readonly settings: AdapterSettings;
 
@@ -91,20 +95,20 @@ export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   }
 }
 
-/** What a policy is made of: weights of its own by their config, an adapter on a base, or a base as it is. */
+/** The source of a policy's weights: a config for a new decoder, an adapter on a base, or a base that only scores. */
 export type ModelSource =
   | DecoderConfig
   | { readonly base: BaseWeights; readonly adapter?: AdapterSettings | undefined };
 
-/** What passes compute with: a decoder, and an adapter on it or none. */
+/** The weights of a model: a decoder, and perhaps an adapter on it. */
 export interface ModelWeights {
   readonly decoder: BaseWeights;
   readonly adapter: AdapterWeights | undefined;
-  /** The one that is the policy's own; undefined where it is a base as it is. */
+  /** The one of the two that is trained; undefined for a base that only scores. */
   readonly trained: DecoderWeights | AdapterWeights | undefined;
 }
 
-/** Allocates what is the policy's own. */
+/** Allocates the weights that are trained. */
 export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeights {
   if (!('base' in source)) {
     const decoder = new DecoderWeights(kernels, source);
@@ -116,7 +120,7 @@ export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeight
   return { decoder: base, adapter, trained: adapter };
 }
 
-/** What is trained. @throws ArgumentError where nothing is */
+/** The trained weights. @throws ArgumentError for a model without any */
 export function trainedWeights({ trained }: ModelWeights): DecoderWeights | AdapterWeights {
   if (trained === undefined) throw new ArgumentError('a frozen model has no weights of its own to train');
   return trained;

@@ -9,7 +9,7 @@ import {
 } from './adapter-tensors.js';
 import type { Matrix } from './decoder-tensors.js';
 
-/** Two matrices in the form that `Kernels.linear` reads, one after the other: down to n · rank, and up again. */
+/** Two matrices in the form that `Kernels.linear` reads: the projection down to n · rank, and the one up again. */
 interface PackedPair {
   readonly adapted: AdaptedMatrix;
   readonly down: Float32Array;

@@ -4,15 +4,15 @@ import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './deco
 
 type Shape = readonly [number, number];
 
-/** The numbers that a decoder's matrices are kept in. */
+/** The number format of a decoder's matrices. */
 export type MatrixKind = 'float32' | 'bfloat16';
 
 /** A decoder's matrices in the form that `Kernels.linear` reads. */
 export class PackedDecoder {
   readonly layers: readonly Readonly<Record<Matrix, WeightArray>>[];
-  /** hidden [width] to logits [vocabSize]. */
+  /** The matrix from the normed stream [width] to logits [vocabSize]. */
   readonly head: WeightArray;
-  /** What each matrix leads from and to. */
+  /** The widths from which and to which each matrix leads. */
   readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
   readonly #kernels: Kernels;
   readonly #backward: boolean;
@@ -52,7 +52,7 @@ export class PackedDecoder {
       if (weights === undefined) return;
       for (const matrix of MATRICES) pack(layer[matrix], weights[matrix], matrix, this.#backward);
     });
-    // Kept as [vocabSize, width], the head's transpose.
+    // `output` is stored as [vocabSize, width], the head's transpose.
     pack(this.head, tensors.output, 'head', !this.#backward);
   }
 }

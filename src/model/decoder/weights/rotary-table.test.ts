@@ -32,16 +32,16 @@ describe('rotary embedding', () => {
     ['llama3, fast', config(64, 5e5, llama32), 11, [0.010989529080688953, 0.00729266507551074]],
     ['llama3, between', config(64, 5e5, llama32), 14, [0.0032114461064338684, 0.0012905480107292533]],
     ['llama3, slow', config(64, 5e5, llama32), 18, [0.000019461638657958247, 0.00001291476746700937]],
-  ])('has the frequencies of transformers: %s', (_, own, first, expected) => {
-    expect([...ropeFrequencies(own)].slice(first, first + expected.length)).toEqual(expected);
+  ])('has the frequencies of transformers: %s', (_, decoder, first, expected) => {
+    expect([...ropeFrequencies(decoder)].slice(first, first + expected.length)).toEqual(expected);
   });
 
   it('turns by float32 angles, also far out', () => {
-    const own = config(12, 1e4);
-    const table = ropeTable(createReferenceKernels(), own);
+    const decoder = config(12, 1e4);
+    const table = ropeTable(createReferenceKernels(), decoder);
     const position = 6001;
     const row = table.subarray(position * 12, (position + 1) * 12);
-    ropeFrequencies(own).forEach((frequency, i) => {
+    ropeFrequencies(decoder).forEach((frequency, i) => {
       const angle = Math.fround(frequency * position);
       expect([row[i], row[6 + i]]).toEqual([Math.fround(Math.cos(angle)), Math.fround(Math.sin(angle))]);
     });

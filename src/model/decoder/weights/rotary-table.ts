@@ -1,10 +1,10 @@
-/** Rotary position embedding (Su et al. 2021): how far each pair of a head turns at each position. */
+/** Rotary position embedding (Su et al. 2021): the angle by which each pair of a head turns at each position. */
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 
 const { fround, PI } = Math;
 
-/** cos and sin of every position: [context, headDim], cosines first. */
+/** The cosines and sines of every position: [context, headDim], cosines first. */
 export function ropeTable(kernels: Kernels, config: DecoderConfig): Float32Array {
   const { context, headDim } = config;
   const table = kernels.allocate(context * headDim);
@@ -19,9 +19,9 @@ export function ropeTable(kernels: Kernels, config: DecoderConfig): Float32Array
 }
 
 /**
- * Radians per position of each pair, [headDim / 2]: base^(-2i/headDim), stretched as `ropeScaling` says. Every step is
- * rounded to float32 as transformers rounds it: thousands of positions on, an angle that is more exact than the one a
- * model was trained with is another angle (at position 6000 it moves logits by 3e-3).
+ * The angle per position of each pair in radians, [headDim / 2]: base^(-2i/headDim), scaled by `ropeScaling`. Every
+ * step is rounded to float32 as transformers rounds it: at large positions, an angle more exact than the one a model
+ * was trained with is a different angle (at position 6000 it moves logits by 3e-3).
  */
 export function ropeFrequencies({ headDim, ropeBase, ropeScaling }: DecoderConfig): Float32Array {
   return Float32Array.from({ length: headDim / 2 }, (_, i) => {
@@ -31,9 +31,9 @@ export function ropeFrequencies({ headDim, ropeBase, ropeScaling }: DecoderConfi
 }
 
 /**
- * `linear` (Chen et al. 2023) slows all frequencies down by the factor. `llama3` (Llama 3.1) slows down those whose
- * waves are longer than originalContext / lowFrequencyFactor positions, leaves those shorter than originalContext /
- * highFrequencyFactor, and goes over from one to the other in between.
+ * Scales a frequency. `linear` (Chen et al. 2023) divides all frequencies by the factor. `llama3` (Llama 3.1) divides
+ * those with waves longer than originalContext / lowFrequencyFactor positions, keeps those with waves shorter than
+ * originalContext / highFrequencyFactor, and interpolates between the two in between.
  */
 function scaled(frequency: number, scaling: RopeScaling): number {
   if (scaling.type === 'linear') return frequency / scaling.factor;

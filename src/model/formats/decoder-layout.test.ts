@@ -4,11 +4,11 @@ import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-file
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
 import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/weights/decoder-tensors.js';
-import { decoderPlaces, fromHuggingFace } from './layout.js';
-import { expectedTensors } from './names.js';
-import { takeTensor } from './place.js';
+import { decoderPlaces, fromHuggingFace } from './decoder-layout.js';
 import { openSafetensors, type StoredTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
+import { expectedTensors } from './tensor-names.js';
+import { takeTensor } from './tensor-place.js';
 
 /** A decoder whose every weight is another whole number. */
 const numbered = (config: DecoderConfig) =>
@@ -70,8 +70,8 @@ describe('the layout', () => {
     fc.assert(
       fc.property(config, (sizes) => {
         const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
-        const found = written(numbered(sizes), sizes).map(({ name, shape }) => ({ name, shape }));
-        expect(found.sort(byName)).toEqual(expectedTensors(sizes).sort(byName));
+        const tensors = written(numbered(sizes), sizes).map(({ name, shape }) => ({ name, shape }));
+        expect(tensors.sort(byName)).toEqual(expectedTensors(sizes).sort(byName));
       }),
       { numRuns: 40 },
     );

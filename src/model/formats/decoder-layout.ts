@@ -1,47 +1,47 @@
 /**
- * Between the engine's tensors and Hugging Face's. The engine keeps a linear layer as [inputs, outputs] with the layers that
- * read the same input side by side; Hugging Face keeps each as [outputs, inputs]. Both rotate halves of a head (not
- * neighbours), so heads keep their order.
+ * The mapping between the engine's tensors and Hugging Face's. The engine stores a linear layer as [inputs, outputs],
+ * with the layers that read the same input side by side; Hugging Face stores each as [outputs, inputs]. Both rotate
+ * halves of a head (not neighbours), so heads have the same order.
  */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { WeightArray } from '../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
-import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './names.js';
-import type { Place } from './place.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
+import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './tensor-names.js';
+import type { Place } from './tensor-place.js';
 
 /**
- * Where a checkpoint's tensors stand in the engine's; those that the decoder does without are left out.
- * @throws ArgumentError when `tensors` has other sizes than `config` says.
+ * The places of a checkpoint's tensors in the engine's buffers; tensors that the decoder lacks are left out.
+ * @throws ArgumentError when the sizes of `tensors` do not match `config`
  */
 export function decoderPlaces(tensors: DecoderTensors, config: DecoderConfig): Place[] {
   requireSize(tensors, config);
   const { width, vocabSize, headDim } = config;
-  const found: Place[] = [
+  const places: Place[] = [
     { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
     { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
   ];
-  if (config.untiedOutput) found.push({ name: OUTPUT, shape: [vocabSize, width], data: tensors.output });
+  if (config.untiedOutput) places.push({ name: OUTPUT, shape: [vocabSize, width], data: tensors.output });
   tensors.layers.forEach((layer, index) => {
     const names = normNames(index);
-    found.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
-    found.push({ name: names.feedForward, shape: [width], data: layer.feedForwardNorm });
+    places.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
+    places.push({ name: names.feedForward, shape: [width], data: layer.feedForwardNorm });
     if (config.queryKeyNorm) {
-      found.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
-      found.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
+      places.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
+      places.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
     }
     const parts = projections(config, index);
-    found.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
-    for (const matrix of MATRICES) found.push(...sideBySide(layer[matrix], parts[matrix]));
+    places.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
+    for (const matrix of MATRICES) places.push(...sideBySide(layer[matrix], parts[matrix]));
   });
-  return found;
+  return places;
 }
 
 /**
  * Fills the engine's tensors from Hugging Face's.
- * @throws CheckpointError when a tensor is missing, of another shape or cannot be read; ArgumentError when `target` has other
- * sizes.
+ * @throws CheckpointError when a tensor is missing, of another shape or cannot be read; ArgumentError when the sizes of
+ * `target` do not match `config`
  */
 export async function fromHuggingFace(
   target: DecoderTensors,
@@ -78,6 +78,6 @@ function totalOutputs(parts: readonly Projection[]): number {
 
 function requireSize(tensors: DecoderTensors, config: DecoderConfig): void {
   const expected = parameterCount(config);
-  const found = tensorsInOrder(tensors).reduce((sum, { length }) => sum + length, 0);
-  if (found !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${found}`);
+  const actual = tensorsInOrder(tensors).reduce((sum, { length }) => sum + length, 0);
+  if (actual !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${actual}`);
 }

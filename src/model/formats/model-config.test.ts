@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
-import { readConfig, readStopTokens, writeConfig } from './config.js';
+import { readConfig, readStopTokens, writeConfig } from './model-config.js';
 
 const llama = {
   architectures: ['LlamaForCausalLM'],

@@ -4,9 +4,9 @@ import { storedBits } from './stored-bits.js';
 import { rowLength, type TensorPiece } from './tensor.js';
 
 /**
- * The tensor, whose pieces are looked through as they come: a weight that is no finite number makes every result useless, and
- * says nothing until then.
- * @throws CheckpointError naming file, tensor and the first such number's place, from `pieces`
+ * Wraps a tensor so that its pieces are checked while they are read: one NaN or infinite weight would silently make
+ * every result useless.
+ * @throws CheckpointError from `pieces`, naming file, tensor and the place of the first such number
  */
 export function finiteWeights(tensor: StoredTensor, file: string): StoredTensor {
   async function* pieces(pieceBytes?: number) {
@@ -25,10 +25,10 @@ function problemAt({ name, shape }: StoredTensor, at: number, file: string): str
   return `${file}: tensor "${name}": expected finite numbers, found another at [${place.join(', ')}]`;
 }
 
-/** Index in the piece, or -1. */
+/** The index in the piece of the first number that is not finite, or -1. */
 function firstNotFinite({ dtype, bytes }: TensorPiece): number {
   const bits = storedBits(bytes, dtype);
-  // The exponent's bits: all 1 in infinities and in what is not a number.
+  // The bits of the exponent, which are all 1 in infinities and NaN.
   const exponent = bits instanceof Uint16Array ? 0x7f80 : 0x7f800000;
   for (let i = 0; i < bits.length; i++) if (((bits[i] as number) & exponent) === exponent) return i;
   return -1;

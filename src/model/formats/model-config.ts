@@ -1,4 +1,6 @@
-/** config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2 and Qwen3 families. */
+/**
+ * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2 and Qwen3 families.
+ */
 import { z } from 'zod';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
@@ -7,13 +9,15 @@ import { parseWith } from './validated-json.js';
 
 type Architecture = 'llama' | 'qwen2' | 'qwen3';
 
-/** What a config.json says about a decoder. */
+/** The description of a decoder in a config.json. */
 export interface ModelDescription {
   readonly architecture: Architecture;
   readonly config: DecoderConfig;
   /** The ids that end a text; empty when the file names none. */
   readonly stopTokens: readonly number[];
-  /** What the weights are said to be stored in, such as `bfloat16`; undefined where nothing is said. */
+  /**
+   * The number format of the weights according to the file, such as `bfloat16`; undefined where the file names none.
+   */
   readonly dtype: string | undefined;
 }
 
@@ -28,7 +32,8 @@ const configFile = z.looseObject({
   model_type: z.string().nullish(),
   vocab_size: z.int().positive(),
   hidden_size: z.int().positive(),
-  num_hidden_layers: z.int().positive().max(10_000), // lists are made by layer before any weight is seen
+  // The limit bounds the lists by layer that are allocated before any weight is read.
+  num_hidden_layers: z.int().positive().max(10_000),
   num_attention_heads: z.int().positive(),
   num_key_value_heads: z.int().positive().nullish(),
   head_dim: z.int().positive().nullish(),
@@ -36,7 +41,7 @@ const configFile = z.looseObject({
   max_position_embeddings: z
     .int()
     .positive()
-    .max(2 ** 24), // float32 counts no further, and a table is made by position
+    .max(2 ** 24), // float32 counts no further, and the rotary table has a row for each position
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),
@@ -50,7 +55,7 @@ const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).
 
 /**
  * Reads the parsed contents of a config.json.
- * @throws CheckpointError naming the key and what was expected, or what about the model cannot be represented.
+ * @throws CheckpointError naming the key and what was expected, or the feature of the model that is not supported
  */
 export function readConfig(json: unknown, file = 'config.json'): ModelDescription {
   const raw = parseWith(configFile, json, file);
@@ -79,15 +84,18 @@ export function readConfig(json: unknown, file = 'config.json'): ModelDescriptio
   };
 }
 
-/** The ids that end a text in the parsed contents of a config.json or generation_config.json. @throws CheckpointError */
+/**
+ * Reads the ids that end a text from the parsed contents of a config.json or generation_config.json.
+ * @throws CheckpointError when they are malformed
+ */
 export function readStopTokens(json: unknown, file: string): readonly number[] {
   const ids = parseWith(stopTokensFile, json, file).eos_token_id;
   return typeof ids === 'number' ? [ids] : (ids ?? []);
 }
 
 /**
- * The contents of a config.json for a decoder in float32, of the family that has its features, in the older of the two
- * generations, which both read.
+ * The contents of a config.json for a decoder in float32, of the family that has its features. It has the form of
+ * transformers 4, which transformers 5 reads as well.
  */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
@@ -123,18 +131,18 @@ function familyOf({ attentionBias, queryKeyNorm }: DecoderConfig): Architecture 
 
 function readArchitecture(raw: ConfigFile, file: string): Architecture {
   const name = raw.architectures?.[0];
-  const found =
+  const architecture =
     name === undefined
       ? [...architectures.values()].find((family) => family === raw.model_type)
       : architectures.get(name);
-  if (found !== undefined) return found;
-  const said = name ?? raw.model_type ?? 'none';
+  if (architecture !== undefined) return architecture;
+  const unsupported = name ?? raw.model_type ?? 'none';
   throw new CheckpointError(
-    `${file}: architecture "${said}" is not supported, expected one of ${[...architectures.keys()].join(', ')}`,
+    `${file}: architecture "${unsupported}" is not supported, expected one of ${[...architectures.keys()].join(', ')}`,
   );
 }
 
-/** Variants of the three families that change the arithmetic in ways this product has no description for. */
+/** Refuses variants of the three families whose arithmetic the engine lacks. @throws CheckpointError */
 function refuseVariants(raw: ConfigFile, file: string): void {
   const normal: Record<string, (value: unknown) => boolean> = {
     hidden_act: (value) => value === 'silu',

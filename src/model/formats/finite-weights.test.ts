@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../core/errors.js';
-import { finiteWeights } from './finite.js';
+import { finiteWeights } from './finite-weights.js';
 import type { StoredTensor } from './safetensors.js';
 
 type Numbers = Uint16Array | Uint32Array;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../core/errors.js';
-import { type Place, putPiece, takeTensor } from './place.js';
 import type { TensorPiece } from './tensor.js';
+import { type Place, putPiece, takeTensor } from './tensor-place.js';
 
 const name = 'w';
 const sizes = { rows: fc.integer({ min: 1, max: 70 }), columns: fc.integer({ min: 1, max: 9 }) };
@@ -18,12 +18,12 @@ function among(rows: number, columns: number, before: number, after: number) {
 /** The numbers 1, 2, 3 ... as float32 in pieces of so many rows. */
 function pieces(rows: number, columns: number, most: number): TensorPiece[] {
   const all = Float32Array.from({ length: rows * columns }, (_, i) => i + 1);
-  const found: TensorPiece[] = [];
+  const pieces: TensorPiece[] = [];
   for (let first = 0; first < all.length; first += most * columns) {
     const bytes = new Uint8Array(all.slice(first, first + most * columns).buffer);
-    found.push({ name, dtype: 'F32', first, bytes });
+    pieces.push({ name, dtype: 'F32', first, bytes });
   }
-  return found;
+  return pieces;
 }
 
 describe('a place', () => {

@@ -1,14 +1,14 @@
-/** A model's directory as Hugging Face lays it out: config.json, safetensors in one file or several, the tokenizer. */
+/** A model's directory in Hugging Face's layout: config.json, safetensors in one file or several, the tokenizer. */
 import { z } from 'zod';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { type ModelDescription, readConfig, writeConfig } from './config.js';
-import { finiteWeights } from './finite.js';
-import { expectedTensors, OUTPUT } from './names.js';
-import type { Place } from './place.js';
+import { finiteWeights } from './finite-weights.js';
+import { type ModelDescription, readConfig, writeConfig } from './model-config.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
+import { expectedTensors, OUTPUT } from './tensor-names.js';
+import type { Place } from './tensor-place.js';
 import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
 import { isThere, parseWith } from './validated-json.js';
 
@@ -16,7 +16,7 @@ const CONFIG = 'config.json';
 const WEIGHTS = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
 
-/** A model in its directory, checked; the tensors, of Hugging Face's names and layout, are read when they are asked for. */
+/** A checked model directory. The tensors have Hugging Face's names and layout; their values are read on demand. */
 export interface ModelDirectory {
   readonly model: ModelDescription;
   readonly tensors: ReadonlyMap<string, StoredTensor>;
@@ -44,8 +44,8 @@ export async function writeModelDirectory(
 }
 
 /**
- * Opens a model's directory: reads its description and tokenizer, and checks whether the engine can compute it, the list of
- * shards, and of each file the size and the shapes of its tensors. No weights are read.
+ * Opens a model's directory: reads its description and tokenizer, and checks whether the engine can compute the model,
+ * the list of shards, and the size and the tensors' shapes of each file. No weights are read.
  * @throws CheckpointError naming file, tensor and expectation; TokenizerError when the tokenizer cannot be used.
  */
 export async function openModelDirectory(files: Files, directory: string): Promise<ModelDirectory> {
@@ -60,7 +60,7 @@ export async function openModelDirectory(files: Files, directory: string): Promi
   return { model, tensors: await openWeights(files, directory, model), tokenizer };
 }
 
-/** The tensors, in the order in which they stand in their files. */
+/** Opens the weight files and returns the tensors in their order within the files. */
 async function openWeights(
   files: Files,
   directory: string,
@@ -77,9 +77,9 @@ async function openWeights(
       }
     }
     for (const tensor of names.flatMap((name) => expected.get(name) ?? [])) requireTensor(stored, tensor, path);
-    const wanted = new Set(names);
+    const namesHere = new Set(names);
     for (const [name, tensor] of stored) {
-      if (wanted.has(name)) tensors.set(name, finiteWeights(tensor, path));
+      if (namesHere.has(name)) tensors.set(name, finiteWeights(tensor, path));
       else if (expected.has(name))
         strays.push(`${path}: tensor "${name}" is here too, where ${INDEX} does not expect it`);
     }
@@ -88,14 +88,14 @@ async function openWeights(
   return tensors;
 }
 
-/** Tensors that older versions wrote and everybody ignores. */
+/** Whether a tensor is one that older versions wrote and all readers ignore. */
 function isLeftOver(name: string, model: ModelDescription): boolean {
   return name.endsWith('.rotary_emb.inv_freq') || (name === OUTPUT && !model.config.untiedOutput);
 }
 
 const indexFile = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
-/** The weight files and the tensors to read from each. Every file is known to exist. */
+/** The weight files, which all exist, and the tensors to read from each. */
 async function locate(
   files: Files,
   directory: string,

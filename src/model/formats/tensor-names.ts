@@ -24,12 +24,12 @@ const modules: Readonly<Record<ProjectionName, string>> = {
   down: 'mlp.down_proj',
 };
 
-/** What a projection is called inside its block, in lists of modules too: `q_proj`. */
+/** The name of a projection inside its block and in lists of modules, such as `q_proj`. */
 export function moduleName(projection: ProjectionName): string {
   return modules[projection].replace(/^.*\./, '');
 }
 
-/** What a projection of layer `index` is called. */
+/** The full name of a projection of layer `index`. */
 export function projectionName(projection: ProjectionName, index: number): string {
   return `model.layers.${index}.${modules[projection]}`;
 }
@@ -44,7 +44,7 @@ export function projections(config: DecoderConfig, index: number): Record<Matrix
   return { qkv: of('qkv'), attentionOut: of('attentionOut'), gateUp: of('gateUp'), down: of('down') };
 }
 
-/** The gains of the norms of layer `index`: [d] each, and [headDim] where queries and keys are normalised. */
+/** The names of the norms' gains of layer `index`: [d] each, and [headDim] where queries and keys are normalised. */
 export function normNames(index: number): Record<'attention' | 'feedForward' | 'query' | 'key', string> {
   const layer = `model.layers.${index}`;
   return {
@@ -55,7 +55,7 @@ export function normNames(index: number): Record<'attention' | 'feedForward' | '
   };
 }
 
-/** Every tensor that a checkpoint of this decoder has to hold. */
+/** Every tensor that a checkpoint of this decoder must hold. */
 export function expectedTensors(config: DecoderConfig): TensorShape[] {
   const { vocabSize, width, headDim } = config;
   const tensors: TensorShape[] = [
