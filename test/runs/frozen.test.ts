@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { EndpointError } from '../../src/core/errors.js';
 import type { EvaluationEvent, RunEvent, Step } from '../../src/core/events.js';
@@ -92,19 +92,14 @@ describe('an agent on a frozen model', () => {
   it('needs no room in checkpoints where its weights lie elsewhere, and is one for agents with equal models', async () => {
     const trained = await trainTiny(root, tinyRecipe());
     const directory = join(trained.path, 'checkpoints', 'step-000004', 'verifier');
-    const created: string[] = [];
-    const { createPolicy } = EmbeddedBackend.prototype;
-    EmbeddedBackend.prototype.createPolicy = function (name, spec) {
-      created.push(name);
-      return createPolicy.call(this, name, spec);
-    };
+    const createPolicy = vi.spyOn(EmbeddedBackend.prototype, 'createPolicy');
+    onTestFinished(() => createPolicy.mockRestore());
     const agents = { ...digitTeam.agents, critic: digitTeam.agents.verifier };
     const team = { ...digitTeam, agents } as typeof digitTeam;
     const judge = frozen(checkpoint(directory));
     const given = tinyDefinition({ team, assign: { solver: 'one', verifier: judge, critic: judge } as never });
     const { run, events } = await train(given, { run: join(root, 'given'), threads: 1, set: ['training.steps=2'] });
-    EmbeddedBackend.prototype.createPolicy = createPolicy;
-    expect(created.sort()).toEqual(['one', 'verifier']);
+    expect(createPolicy.mock.calls.map(([name]) => name).sort()).toEqual(['one', 'verifier']);
     expect(events.at(-1)).toMatchObject({ reason: 'completed' });
     expect(await readdir(join(run, 'checkpoints', 'step-000002'))).toEqual(['cursor.json', 'one', 'state.json']);
     const event = await evaluate(run, { recipe: given, threads: 1, tasks: 3, samples: 2 });
@@ -155,9 +150,9 @@ describe('an agent behind an endpoint', () => {
     const evaluation = events.find((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');
     expect(evaluation?.agents.verifier).toMatchObject({ responseTokens: 7, callsPerEpisode: 1 });
     const episodes = await readEpisodes(nodeFiles, (await RunDirectory.open(run)).stepEpisodesPath(1));
-    const said = episodes.flatMap(({ turns }) => turns.filter(({ agent }) => agent === 'verifier'));
-    expect(said).toHaveLength(8);
-    for (const turn of said) {
+    const verdicts = episodes.flatMap(({ turns }) => turns.filter(({ agent }) => agent === 'verifier'));
+    expect(verdicts).toHaveLength(8);
+    for (const turn of verdicts) {
       expect(turn).toMatchObject({ frozen: true, prompt: [], response: [], logprobs: [] });
       expect(turn.endpoint).toEqual({ promptTokens: 11, responseTokens: 7 });
       expect(turn).not.toHaveProperty('advantage');
@@ -167,14 +162,14 @@ describe('an agent behind an endpoint', () => {
     expect(Object.keys(inspect(log).agents)).toEqual(['solver']);
   });
 
-  it('leaves no key in any file, nor does an own one', async () => {
+  it('leaves no key in any file, be it of the environment or of the recipe', async () => {
     const { asked, url } = await judge();
-    const own = 'sk-own-secret';
-    const { run } = await train(definition(url, { apiKey: own }), {
+    const apiKey = 'sk-other-secret';
+    const { run } = await train(definition(url, { apiKey }), {
       run: join(root, 'keys'),
       set: ['training.steps=1'],
     });
-    expect(asked[0]?.headers.authorization).toBe(`Bearer ${own}`);
+    expect(asked[0]?.headers.authorization).toBe(`Bearer ${apiKey}`);
     const names = await readdir(run, { recursive: true, withFileTypes: true });
     const files = names.filter((entry) => entry.isFile() && /\.jsonl?$/.test(entry.name));
     const texts = await Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')));
@@ -184,22 +179,22 @@ describe('an agent behind an endpoint', () => {
 
   it('is asked again after a resume, an evaluation, a probe, and in an ablation', async () => {
     const { asked, url } = await judge();
-    const made = definition(url);
+    const recipe = definition(url);
     const path = join(root, 'again');
     const controller = new AbortController();
     const write = ({ type }: RunEvent) => type === 'step' && controller.abort(new Error('enough'));
-    await expect(train(made, { run: path, sinks: [{ write }], signal: controller.signal })).rejects.toThrow('enough');
-    const { events } = await resume(path, made, { threads: 1 });
+    await expect(train(recipe, { run: path, sinks: [{ write }], signal: controller.signal })).rejects.toThrow('enough');
+    const { events } = await resume(path, recipe, { threads: 1 });
     expect(stepsOf(events).map(({ step }) => step)).toEqual([1, 2, 3, 4]);
     expect(events.filter(({ type }) => type === 'warning')).toHaveLength(1);
     const before = asked.length;
-    await evaluate(path, { recipe: made, tasks: 2, samples: 2, threads: 1 });
+    await evaluate(path, { recipe, tasks: 2, samples: 2, threads: 1 });
     expect(asked.length - before).toBe(4);
     const changes = { assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1' }) } };
     const report = await probeRecipe(tinyRecipe(changes), nodeHost({ threads: 1 }), { tasks: 2 });
     expect(Object.keys(report.agents)).toEqual(['solver', 'verifier']);
     expect(Object.keys(report.estimators.drmas ?? {})).toEqual(['solver']);
-    const { runs } = await ablate(made, {
+    const { runs } = await ablate(recipe, {
       vary: { 'advantage.type': ['grpo', 'drmas'] },
       seeds: 1,
       set: ['training.steps=1'],

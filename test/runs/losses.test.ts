@@ -1,60 +1,81 @@
 /** Every loss and every term of it in whole runs on the engine. */
-import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/core/events.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { AgentStep, Step } from '../../src/core/events.js';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 
+/** One step on policy, so that every ratio is 1; where a test needs more it overrides this. */
+const changes = {
+  training: { steps: 1, tasksPerStep: 2, groupSize: 4 },
+  evaluation: { every: 1, tasks: 1, samples: 1 },
+};
 /** Two steps of two mini-batches each, the first of which is on policy. */
-const twoSteps = { steps: 2, tasksPerStep: 2, groupSize: 4 };
-const miniBatches = ['policies.solver.miniBatches=2', 'policies.verifier.miniBatches=2'];
+const twice = [
+  ...['training.steps=2', 'policies.solver.miniBatches=2', 'policies.verifier.miniBatches=2'],
+  'policies.solver.optimizer.learningRate=0.1', // far enough for ratios to be clipped
+];
 
 async function stepsOf(overrides: readonly string[]): Promise<Step[]> {
-  const run = await trainTiny(root, tinyRecipe({ training: twoSteps }, [...miniBatches, ...overrides]));
-  const steps = (await run.events()).filter((event) => event.type === 'step');
-  expect(steps).toHaveLength(2);
-  for (const { agents } of steps)
-    for (const { loss, gradientNorm } of Object.values(agents)) {
-      expect(Number.isFinite(loss)).toBe(true);
-      expect(gradientNorm).toBeGreaterThan(0);
-    }
-  return steps;
+  const run = await trainTiny(root, tinyRecipe(changes, overrides));
+  return (await run.events()).filter((event) => event.type === 'step');
 }
-const own = (steps: readonly Step[], agent: string) => steps.flatMap(({ agents }) => agents[agent] ?? []);
+const ofAgent = (steps: readonly Step[], agent: string): AgentStep[] =>
+  steps.flatMap(({ agents }) => agents[agent] ?? []);
+const gradients = (steps: readonly Step[]) => ofAgent(steps, 'solver').map(({ gradientNorm }) => gradientNorm);
+const lossOf = (type: string) =>
+  // GSPO has no choice: it averages the tokens of a sequence, then the sequences.
+  `policies.solver.loss=${JSON.stringify({ type, ...(type === 'gspo' ? {} : { aggregate: 'seq-mean-token-mean' }) })}`;
 
 describe('a run', () => {
-  it.each(['turn-ppo', 's-ppo', 'st-ppo', 'cispo', 'gspo'])('learns by %s', async (type) => {
-    const steps = await stepsOf([`loss.type=${type}`, 'policies.verifier.loss={"type":"ppo-clip"}']);
-    const dampens = type === 's-ppo' || type === 'st-ppo';
-    for (const each of own(steps, 'solver')) expect('clippingBias' in each).toBe(dampens);
-    for (const each of own(steps, 'verifier')) expect(each).not.toHaveProperty('clippingBias');
+  let onPolicy: Step[];
+  let offPolicy: Step[];
+  beforeAll(async () => {
+    onPolicy = await stepsOf([lossOf('ppo-clip')]);
+    offPolicy = await stepsOf([...twice, lossOf('ppo-clip')]);
+    expect(gradients(onPolicy)[0]).toBeGreaterThan(0);
   });
 
+  it.each(['turn-ppo', 's-ppo', 'st-ppo', 'cispo', 'gspo'])(
+    'has the gradient of ppo-clip on policy and another one off it: %s',
+    async (type) => {
+      expect(gradients(await stepsOf([lossOf(type)]))).toEqual(gradients(onPolicy));
+      const steps = await stepsOf([...twice, lossOf(type)]);
+      expect(steps).toHaveLength(2);
+      expect(gradients(steps)[0]).not.toBe(gradients(offPolicy)[0]);
+      for (const each of ofAgent(steps, 'solver')) {
+        expect(each.gradientNorm).toBeGreaterThan(0);
+        expect('clippingBias' in each).toBe(type === 's-ppo' || type === 'st-ppo');
+      }
+      // The other policy learns by its loss as before.
+      expect(ofAgent(steps, 'verifier')[0]).toEqual(ofAgent(offPolicy, 'verifier')[0]);
+    },
+  );
+
   it('learns by the cross-entropy of the episodes that rejection accepts', async () => {
-    const steps = await stepsOf(['loss.type=cross-entropy', 'advantage={"type":"rejection","keep":"best"}']);
-    for (const each of [...own(steps, 'solver'), ...own(steps, 'verifier')]) {
+    const steps = await stepsOf([...twice, 'loss.type=cross-entropy', 'advantage={"type":"rejection","keep":"best"}']);
+    for (const each of [...ofAgent(steps, 'solver'), ...ofAgent(steps, 'verifier')]) {
       expect(each.loss).toBeGreaterThan(0);
       expect(each.maxAbsAdvantage).toBe(1);
     }
   });
 
-  it('finds an importance of exactly 1 in what its own engine wrote', async () => {
-    const plain = await stepsOf([]);
-    const corrected = await stepsOf(['loss.importanceCorrection={"cap":1}']);
+  it('finds an importance of exactly 1 in what its engine wrote', async () => {
+    const [plain, corrected] = [await stepsOf(twice), await stepsOf([...twice, 'loss.importanceCorrection={"cap":1}'])];
     for (const agent of ['solver', 'verifier']) {
-      for (const each of own(corrected, agent))
+      for (const each of ofAgent(corrected, agent))
         expect(each).toMatchObject({ importanceWeight: 1, importanceBeyond: 0 });
       const numbers = (steps: readonly Step[]) =>
-        own(steps, agent).map(({ loss, gradientNorm }) => [loss, gradientNorm]);
+        ofAgent(steps, agent).map(({ loss, gradientNorm }) => [loss, gradientNorm]);
       expect(numbers(corrected)).toEqual(numbers(plain));
     }
   });
 
   it('takes the bonus for entropy off the loss', async () => {
-    const [plain, rewarded] = [await stepsOf([]), await stepsOf(['policies.solver.entropyCoefficient=10'])];
-    const entropies = (steps: readonly Step[]) => own(steps, 'solver').map(({ entropy }) => entropy);
-    expect(own(rewarded, 'solver')[0]?.loss).toBeLessThan((own(plain, 'solver')[0]?.loss ?? 0) - 1);
-    expect(entropies(rewarded)[1]).toBeGreaterThan(entropies(plain)[1] ?? Number.NaN);
-    expect(own(rewarded, 'verifier')[0]).toEqual(own(plain, 'verifier')[0]);
+    const rewarded = await stepsOf([...twice, lossOf('ppo-clip'), 'policies.solver.entropyCoefficient=10']);
+    const entropies = (steps: readonly Step[]) => ofAgent(steps, 'solver').map(({ entropy }) => entropy);
+    expect(ofAgent(rewarded, 'solver')[0]?.loss).toBeLessThan((ofAgent(offPolicy, 'solver')[0]?.loss ?? 0) - 1);
+    expect(entropies(rewarded)[1]).toBeGreaterThan(entropies(offPolicy)[1] ?? Number.NaN);
+    expect(ofAgent(rewarded, 'verifier')[0]).toEqual(ofAgent(offPolicy, 'verifier')[0]);
   });
 });
