@@ -1,4 +1,5 @@
 import type { RunEvent } from '../core/events.js';
+import type { Host } from '../core/host.js';
 import type { Stream } from './reporter/screen.js';
 import type { Work } from './wiring.js';
 
@@ -9,6 +10,8 @@ export interface CommandContext {
   readonly environment: NodeJS.ProcessEnv;
   /** Fires on the first Ctrl-C. */
   readonly signal: AbortSignal;
+  /** Does work that an interruption must not cut short. */
+  readonly protect: Host['protect'];
   readonly work: Work;
 }
 

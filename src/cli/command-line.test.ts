@@ -66,6 +66,7 @@ async function drmas(words: readonly string[], work: Partial<Work> = {}, signal 
     stderr: { write: (text: string) => (err += text) },
     environment: { DRMAS_KERNELS: 'reference', DRMAS_CACHE: join(root, 'cache') },
     signal,
+    protect: <Result>(perform: () => Promise<Result>) => perform(),
     work: { ...short, ...work },
   };
   return { code: await runCommandLine(context, words), out, err };

@@ -1,18 +1,31 @@
+import type { Host } from '../core/host.js';
 import { INTERRUPTED } from './command-context.js';
 
-/** After this long an interrupted run is ended; checkpoints are atomic, so the run directory is consistent at any time. */
+/** An interrupted run is ended after this long, unless protected work is under way. */
 const PATIENCE_MS = 4500;
 
+/** The parts of a host that an interruption concerns. */
+export type Interruption = Pick<Host, 'signal' | 'protect'>;
+
 /**
- * Ctrl-C and termination as an AbortSignal. The first one asks, so that a checkpoint can be written; a second one, or
- * running out of patience, ends the process. A reader that goes away (`drmas train math | head`) counts as the first.
+ * Ctrl-C and termination. The first one fires the signal, so that the run stops and writes a checkpoint. A second one ends the
+ * process; so does running out of patience, which waits for protected work, such as a checkpoint that is being written, and
+ * then starts anew. A reader that goes away (`drmas train math | head`) counts as the first.
  */
-export function interruptSignal(process: NodeJS.Process): AbortSignal {
+export function interruption(process: NodeJS.Process): Interruption {
   const controller = new AbortController();
+  let working = 0;
+  let overdue = false;
   const exit = () => process.exit(INTERRUPTED);
+  const wait = () => {
+    setTimeout(() => {
+      overdue = working > 0;
+      if (!overdue) exit();
+    }, PATIENCE_MS).unref();
+  };
   const interrupt = () => {
     if (controller.signal.aborted) exit();
-    setTimeout(exit, PATIENCE_MS).unref();
+    wait();
     controller.abort(new Error('interrupted'));
   };
   process.on('SIGINT', interrupt);
@@ -23,5 +36,19 @@ export function interruptSignal(process: NodeJS.Process): AbortSignal {
       if (!controller.signal.aborted) interrupt();
     });
   }
-  return controller.signal;
+  return {
+    signal: controller.signal,
+    async protect(work) {
+      working++;
+      try {
+        return await work();
+      } finally {
+        working--;
+        if (overdue && working === 0) {
+          overdue = false;
+          wait();
+        }
+      }
+    },
+  };
 }

@@ -1,11 +1,8 @@
-/** The one place where the command line meets training, so that its commands can be tested without a model. */
-
-import { evaluateCheckpoint, executeRun } from '../run/execute-run.js';
-import { prepareTasks } from '../run/open-run.js';
+/** The work that needs tasks and models, in one table, so that the commands can be tested without a model. */
+import { runWork } from '../run/api.js';
 import { planRun } from '../studies/plan/dry-run.js';
 import { probeRecipe } from '../studies/probe/probe-recipe.js';
 
-export const work = { prepareTasks, executeRun, evaluateCheckpoint, planRun, probeRecipe };
+export const work = { ...runWork, planRun, probeRecipe };
 
-/** What the commands ask of the rest. */
 export type Work = typeof work;

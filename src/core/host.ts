@@ -9,6 +9,8 @@ export interface Host {
   readonly clock: Clock;
   /** Fires when the work is to stop. */
   readonly signal: AbortSignal;
+  /** Does work that must not be cut short once the signal has fired, such as writing a checkpoint. */
+  readonly protect: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** Receives what takes long and what a person should know; no event log keeps it. */
   readonly notify: (message: string) => void;
   /** Receives what went wrong and was put right; an event log keeps it where there is one. */

@@ -8,8 +8,8 @@ import { nodeFiles } from './node-files.js';
 export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
 
 /**
- * This process as a host: one thread a core, the system's files and clock, a signal that never fires. Notices go nowhere and
- * warnings become notices unless the caller says otherwise.
+ * This process as a host: one thread a core, the system's files and clock, a signal that never fires, nothing to protect work
+ * from. Notices go nowhere and warnings become notices unless the caller says otherwise.
  * @throws ArgumentError when there is not at least one thread
  */
 export function nodeHost({ threads = availableParallelism(), ...options }: HostOptions = {}): Host {
@@ -21,6 +21,7 @@ export function nodeHost({ threads = availableParallelism(), ...options }: HostO
     files: options.files ?? nodeFiles,
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
+    protect: options.protect ?? ((work) => work()),
     notify,
     warn: options.warn ?? ((_, message) => notify(message)),
   };

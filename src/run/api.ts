@@ -2,25 +2,45 @@
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
 import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
+import type { Recipe } from '../recipe/recipe.js';
 import { defaultRunPath, RunDirectory } from '../store/run-directory.js';
-import { evaluateCheckpoint, executeRun } from './execute-run.js';
+import { evaluateCheckpoint, type PlayedEvaluation } from './evaluate-run.js';
+import { executeRun } from './execute-run.js';
 import { prepareTasks } from './open-run.js';
 import { reopenRun, requestContinuation, requestEvaluation, requestRecipe, runRecord } from './request.js';
+
+/** What a run looks like when its request is known to be good and nothing of it was done yet. */
+export interface RunStart {
+  readonly recipe: Recipe;
+  /** The recipe as it was named: one that ships, or a file. */
+  readonly source: string;
+  /** Overrides as on the command line. */
+  readonly overrides: readonly string[];
+  /** The run's directory. */
+  readonly run: string;
+  /** The events that a run which goes on has already. */
+  readonly events: readonly RunEvent[];
+}
 
 interface Execution {
   /** Threads of the engine's kernels; by default one a core. */
   readonly threads?: number;
   /** Receive every event after it was logged. */
   readonly sinks?: readonly MetricSink[];
+  /** Interrupts the run. */
   readonly signal?: AbortSignal;
-  /** Told what a person should know but the event log need not keep. */
+  /** Receives what a person should know but the event log need not keep. */
   readonly onNotice?: (message: string) => void;
+  /** Receives the request once it is known to be good, before the first event of the run. */
+  readonly onStart?: (start: RunStart) => void;
+  /** Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply done. */
+  readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
 export interface TrainOptions extends Execution {
   /** The run's directory; by default a new one under `runs/` in the working directory. */
   readonly run?: string;
-  /** Of sampling and reinforcement. */
+  /** The seed of sampling and reinforcement. */
   readonly seed?: number;
   /** Overrides as on the command line: `training.steps=20`. */
   readonly set?: readonly string[];
@@ -32,21 +52,40 @@ export interface TrainResult {
   readonly events: readonly RunEvent[];
 }
 
+/** The parts of the work that need tasks and models, which tests of the rest replace. */
+export interface RunWork {
+  readonly prepareTasks: typeof prepareTasks;
+  readonly executeRun: typeof executeRun;
+  readonly evaluateCheckpoint: typeof evaluateCheckpoint;
+}
+
+export const runWork: RunWork = { prepareTasks, executeRun, evaluateCheckpoint };
+
 /**
  * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. The command line would
  * not know where to find the last kind again: `resume` goes on with such a run.
  * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; TrainingError or
  *   BackendError when the run fails; the signal's reason when interrupted
  */
-export async function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
-  const { threads, sinks = [], signal, onNotice: notify } = options;
-  const host = nodeHost({ threads, signal, notify });
+export function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
+  return trainWith(runWork, recipe, options);
+}
+
+/** `train`, with the given work in place of its own. */
+export async function trainWith(
+  work: RunWork,
+  recipe: string | RecipeDefinition,
+  options: TrainOptions,
+): Promise<TrainResult> {
+  const host = hostOf(options);
   const request = await requestRecipe(recipe, options);
-  const tasks = await prepareTasks(request.recipe);
+  const tasks = await work.prepareTasks(request.recipe);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
-  const run = await RunDirectory.create(path, runRecord(request), { sinks });
-  await executeRun(request.recipe, run, host, { tasks });
-  return { run: path, events: await run.events() };
+  const log = await RunDirectory.create(path, runRecord(request), { sinks: options.sinks ?? [] });
+  const { loaded, overrides } = request;
+  options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
+  await work.executeRun(request.recipe, log, host, { tasks });
+  return { run: path, events: await log.events() };
 }
 
 export interface ResumeOptions extends Execution {
@@ -60,18 +99,25 @@ export interface ResumeOptions extends Execution {
  * code of a definition has changed cannot be seen, only whether it resolves to other settings.
  * @throws RunError when there is no such run, it is complete, or its recipe has changed; otherwise as `train`
  */
-export async function resume(
-  run: string,
-  definition?: RecipeDefinition,
-  options: ResumeOptions = {},
+export function resume(run: string, definition?: RecipeDefinition, options: ResumeOptions = {}): Promise<TrainResult> {
+  return resumeWith(runWork, run, definition, options);
+}
+
+/** `resume`, with the given work in place of its own. */
+export async function resumeWith(
+  work: RunWork,
+  path: string,
+  definition: RecipeDefinition | undefined,
+  options: ResumeOptions,
 ): Promise<TrainResult> {
-  const { threads, sinks = [], signal, onNotice: notify, acceptChanges } = options;
-  const host = nodeHost({ threads, signal, notify });
-  const request = await requestContinuation(run, { definition, acceptChanges });
-  const tasks = await prepareTasks(request.recipe);
-  const { run: directory, checkpoint } = await reopenRun(request, sinks);
-  await executeRun(request.recipe, directory, host, { tasks, checkpoint });
-  return { run, events: await directory.events() };
+  const host = hostOf(options);
+  const request = await requestContinuation(path, { definition, acceptChanges: options.acceptChanges });
+  const tasks = await work.prepareTasks(request.recipe);
+  const { run: log, checkpoint } = await reopenRun(request, options.sinks ?? []);
+  const { recipe, loaded, overrides } = request;
+  options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
+  await work.executeRun(recipe, log, host, { tasks, checkpoint });
+  return { run: path, events: await log.events() };
 }
 
 export interface EvaluateOptions {
@@ -84,6 +130,8 @@ export interface EvaluateOptions {
   readonly recipe?: RecipeDefinition;
   readonly threads?: number;
   readonly signal?: AbortSignal;
+  /** Receives what a person should know. */
+  readonly onNotice?: (message: string) => void;
 }
 
 /**
@@ -91,7 +139,19 @@ export interface EvaluateOptions {
  * @throws RunError when there is no run, or no checkpoint in it yet
  */
 export async function evaluate(run: string, options: EvaluateOptions = {}): Promise<EvaluationEvent> {
-  const { recipe: definition, threads, signal } = options;
-  const { recipe, checkpoint } = await requestEvaluation(run, { ...options, definition });
-  return (await evaluateCheckpoint(recipe, checkpoint, nodeHost({ threads, signal }))).event;
+  return (await evaluateWith(runWork, run, options)).event;
 }
+
+/** `evaluate` with overrides, with the given work in place of its own, and with what keeps the episodes. */
+export async function evaluateWith(
+  work: RunWork,
+  path: string,
+  options: EvaluateOptions & { readonly set?: readonly string[] },
+): Promise<PlayedEvaluation & { readonly log: RunDirectory }> {
+  const host = hostOf(options);
+  const { run: log, recipe, checkpoint } = await requestEvaluation(path, { ...options, definition: options.recipe });
+  return { ...(await work.evaluateCheckpoint(recipe, checkpoint, host)), log };
+}
+
+const hostOf = ({ threads, signal, protect, onNotice: notify }: Execution) =>
+  nodeHost({ threads, signal, protect, notify });

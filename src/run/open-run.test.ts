@@ -1,7 +1,17 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tinyRecipe } from '../../test/support/tiny-run.js';
+import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../test/support/tiny-run.js';
 import type { TaskSource } from '../core/task.js';
+import { nodeHost } from '../platform/node-host.js';
+import { resolveRecipe } from '../recipe/resolve.js';
+import { planRun } from '../studies/plan/dry-run.js';
+import { probeRecipe } from '../studies/probe/probe-recipe.js';
+import { jsonl } from '../tasks/files/file-source.js';
+import { evaluate, train } from './api.js';
 import { prepareTasks } from './open-run.js';
+
+const root = temporaryRoot();
 
 const prepare = (overrides: readonly string[], tasks?: TaskSource) =>
   prepareTasks(tinyRecipe(tasks === undefined ? {} : { tasks }, overrides));
@@ -39,5 +49,37 @@ describe('what is refused before any work', () => {
     const message = "agents.verifier.sampling.maxTokens: 64 leave no room for a prompt in the model's context of 64";
     await expect(prepare(['agents.verifier.sampling.maxTokens=64'])).rejects.toThrow(message);
     await expect(prepare(['agents.verifier.sampling.maxTokens=63'])).resolves.toBeDefined();
+  });
+});
+
+describe('tasks that were read with warnings', () => {
+  const definition = () => {
+    const lines = [1, 2, 3, 4].map((n) =>
+      JSON.stringify({ question: `${n}+1`, answer: n % 2 === 0 ? '' : `${n + 1}` }),
+    );
+    const file = join(root, 'half.jsonl');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return {
+      file,
+      definition: tinyDefinition({ tasks: jsonl(file), training: { steps: 1, tasksPerStep: 2, groupSize: 2 } }),
+    };
+  };
+
+  it('are told in the log of the run, once, and by everything else that reads them', async () => {
+    const { file, definition: recipe } = definition();
+    const message = `${file}:2: 2 of 4 tasks left out, their answer is null or empty`;
+    const run = join(root, 'half');
+    const { events } = await train(recipe, { run, threads: 1 });
+    expect(events.filter(({ type }) => type === 'warning')).toMatchObject([{ code: 'tasks', message }]);
+    expect(events.findIndex(({ type }) => type === 'warning')).toBe(1);
+
+    const notices: string[] = [];
+    const onNotice = (notice: string) => void notices.push(notice);
+    await evaluate(run, { recipe, threads: 1, tasks: 1, samples: 1, onNotice });
+    expect(notices).toEqual([message]);
+    const resolved = resolveRecipe(recipe);
+    await probeRecipe(resolved, nodeHost({ threads: 1, notify: onNotice }), { tasks: 1 });
+    expect(notices).toEqual([message, message]);
+    expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
   });
 });

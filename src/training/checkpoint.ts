@@ -35,7 +35,7 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
   return step > 0 && (step >= training.steps || step % training.checkpointEvery === 0);
 }
 
-/** Writes policies, optimisers, critics and the progress, whole or not at all. */
+/** Writes policies, optimisers, critics and the progress, whole or not at all, however long that takes. */
 export async function saveCheckpoint(
   run: OpenRun,
   { step, evaluated, watch, kl }: Progress,
@@ -43,7 +43,7 @@ export async function saveCheckpoint(
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
   const { backend, assignment, commits } = run;
-  const { files } = run.host;
+  const { files, protect } = run.host;
   const fill = async (directory: string) => {
     const write = async (name: string, options: { optimizer: boolean }) => {
       const place = join(directory, name);
@@ -56,7 +56,7 @@ export async function saveCheckpoint(
     const state = { step, evaluated, watch: watch.state, kl: kl.state, commits };
     await files.write(join(directory, STATE), JSON.stringify(state));
   };
-  await log.writeCheckpoint(step, fill, options);
+  await protect(() => log.writeCheckpoint(step, fill, options));
 }
 
 /** Puts the models of a checkpoint into the backend and returns how far the run had come. @throws CheckpointError */

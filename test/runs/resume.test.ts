@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { MetricSink, RunEvent } from '../../src/core/events.js';
 import { nodeHost } from '../../src/platform/node-host.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
 import type { Recipe } from '../../src/recipe/recipe.js';
 import { executeRun } from '../../src/run/execute-run.js';
 import { RunDirectory } from '../../src/store/run-directory.js';
@@ -89,8 +90,8 @@ describe('a run that is interrupted', () => {
   // In this order on one and the same run: an evaluation plays 6 episodes, a step 8.
   const moments: Moment[] = [
     { name: 'in the warm start', step: undefined, press: atTrace(30) },
-    { name: 'in the first evaluation', step: undefined, press: atPlay(3) },
-    { name: 'in the first step', step: undefined, press: atPlay(6 + 5) },
+    { name: 'in the first evaluation', step: 0, press: atPlay(3) },
+    { name: 'in the first step', step: 0, press: atPlay(6 + 5) },
     { name: 'in the second step', step: 1, press: atPlay(6 + 8 + 5) },
     { name: 'before the update of the second step', step: 2, press: atClock(3) },
     { name: 'in the evaluation after it', step: 2, press: atPlay(4) },
@@ -114,6 +115,38 @@ describe('a run that is interrupted', () => {
     }
     await resume(path);
     await expectWhole(path);
+  });
+});
+
+describe('a run that is interrupted in its first step', () => {
+  it.each<[string, Partial<RecipeInput>, string[]]>([
+    [
+      'with warm-started references and critics',
+      {
+        advantage: { type: 'gae' },
+        policies: { solver: { kl: { coefficient: 0.1, in: 'reward' } }, verifier: { kl: { coefficient: 0.1 } } },
+      },
+      [],
+    ],
+    ['without a warm start', {}, ['warmStart=null']],
+  ])('%s: goes on from a checkpoint of step 0 bit for bit', async (_, changes, overrides) => {
+    const changed = tinyRecipe(changes, ['training.steps=2', ...overrides]);
+    const expected = await trainTiny(root, changed);
+    const { path } = await createRun(root, changed);
+    const controller = new AbortController();
+    let played = 0;
+    const play: Recipe['team']['play'] = (context) => {
+      if (++played === 6 + 3) controller.abort(new Error('enough'));
+      return changed.team.play(context);
+    };
+    const interrupted = { ...changed, team: { ...changed.team, play } };
+    await expect(resume(path, { recipe: interrupted, signal: controller.signal })).rejects.toThrow('enough');
+    const run = await RunDirectory.open(path);
+    expect(await run.latestCheckpoint()).toMatchObject({ step: 0 });
+    expect((await run.events()).filter(({ type }) => type === 'evaluation')).toHaveLength(1);
+    await resume(path, { recipe: changed });
+    expect(await eventsOf(await RunDirectory.open(path))).toEqual(await eventsOf(expected));
+    expect(await filesOf(await RunDirectory.open(path))).toMatchObject(await filesOf(expected));
   });
 });
 

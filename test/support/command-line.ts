@@ -15,6 +15,7 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
       stderr: { write: (text: string) => (err += text) },
       environment: process.env,
       signal: typed.signal ?? new AbortController().signal,
+      protect: (work) => work(),
       work: { ...work, ...typed.work },
     },
     words,

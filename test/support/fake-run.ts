@@ -8,7 +8,8 @@ import { nodeHost } from '../../src/platform/node-host.js';
 import { assignmentOf } from '../../src/recipe/assignment.js';
 import type { Recipe } from '../../src/recipe/recipe.js';
 import { inProcessExecutor } from '../../src/rollout/executor.js';
-import { agentSettings, firstWeights, prepareTasks } from '../../src/run/open-run.js';
+import { firstWeights } from '../../src/run/first-weights.js';
+import { agentSettings, prepareTasks } from '../../src/run/open-run.js';
 import { scriptedContext } from '../../src/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
 import { firstProgress } from '../../src/training/checkpoint.js';
@@ -75,18 +76,14 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
     seed: recipe.seed,
   });
   const info = { tokenizer, context: model.context };
+  const specs = firstWeights(recipe, assignment, assignment);
   const run: OpenRun = {
     recipe,
     assignment,
     tasks: await prepareTasks(recipe),
     backend,
     hardware: { kernels: 'none', isa: 'none' },
-    models: Object.fromEntries(
-      assignment.models.map(({ name, model }, index) => [
-        name,
-        { info, spec: firstWeights(recipe, model, index, undefined) },
-      ]),
-    ),
+    models: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, { spec, info }])),
     executor: inProcessExecutor(context),
     commits: {},
     warnings: [],

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../../core/clock.js';
 import { EVENT_VERSION } from '../../core/events.js';
-import { nodeHost } from '../../platform/node-host.js';
-import { requestEvaluation } from '../../run/request.js';
+import { evaluateWith } from '../../run/api.js';
 import { timeStamp } from '../../store/run-directory.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from '../command-context.js';
 import { evaluationLine } from '../reporter/progress-printer.js';
@@ -21,19 +20,19 @@ export interface EvaluateFlags {
 
 /** `drmas evaluate <run>`: plays held-out tasks with the run's last checkpoint and keeps the episodes beside the others. */
 export async function evaluateCommand(context: CommandContext, path: string, flags: EvaluateFlags): Promise<number> {
-  const { run, recipe, checkpoint } = await requestEvaluation(path, {
-    ...flags,
-    by: flags.by?.split(',').map((field) => field.trim()),
-  });
+  const { by, json, ...options } = flags;
   const { signal } = context;
-  const notify = (message: string) => void context.stderr.write(`${message}\n`);
   try {
-    const host = nodeHost({ signal, notify, threads: flags.threads });
-    const { event, episodes } = await context.work.evaluateCheckpoint(recipe, checkpoint, host);
+    const { event, episodes, log } = await evaluateWith(context.work, path, {
+      ...options,
+      ...(by === undefined ? {} : { by: by.split(',').map((field) => field.trim()) }),
+      signal,
+      onNotice: (message) => void context.stderr.write(`${message}\n`),
+    });
     const now = systemClock.now();
-    const file = join(run.path, 'episodes', `evaluate-${timeStamp(now)}.jsonl`);
-    await run.writeOtherEpisodes(file, episodes);
-    if (flags.json === true) {
+    const file = join(log.path, 'episodes', `evaluate-${timeStamp(now)}.jsonl`);
+    await log.writeOtherEpisodes(file, episodes);
+    if (json === true) {
       jsonSink(context).write({ ...event, time: now.toISOString(), version: EVENT_VERSION });
     } else {
       const { width } = screenOf(context.stdout, context.environment);

@@ -1,6 +1,6 @@
-import { reopenRun, requestContinuation } from '../../run/request.js';
+import { resumeWith } from '../../run/api.js';
 import type { CommandContext } from '../command-context.js';
-import { asked, report, work } from './train-command.js';
+import { reportRun, typedRequest } from '../report-run.js';
 
 export interface ResumeFlags {
   readonly acceptChanges?: boolean;
@@ -9,13 +9,11 @@ export interface ResumeFlags {
 }
 
 /** `drmas resume <run>`: goes on from the last checkpoint as if the run had never stopped. */
-export async function resumeCommand(context: CommandContext, path: string, flags: ResumeFlags): Promise<number> {
-  const request = await requestContinuation(path, { acceptChanges: flags.acceptChanges });
-  const { recipe, loaded, overrides } = request;
-  const tasks = await context.work.prepareTasks(recipe);
-  const to = { request: asked(loaded.source, overrides), path, json: flags.json === true };
-  const reporting = report(context, recipe, to);
-  const { run, checkpoint } = await reopenRun(request, [reporting.sink]);
-  reporting.reporter?.resume(await run.events());
-  return work(context, { recipe, tasks, run, reporting, checkpoint, threads: flags.threads });
+export function resumeCommand(context: CommandContext, path: string, flags: ResumeFlags): Promise<number> {
+  const { json = false, ...options } = flags;
+  const request = ({ source, overrides }: { source: string; overrides: readonly string[] }) =>
+    typedRequest(source, overrides);
+  return reportRun(context, json, request, (reporting) =>
+    resumeWith(context.work, path, undefined, { ...options, ...reporting }),
+  );
 }

@@ -16,7 +16,8 @@ import { nodeFiles } from '../../platform/node-files.js';
 import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
-import { agentSettings, wholeWeights } from '../../run/open-run.js';
+import { wholeWeights } from '../../run/first-weights.js';
+import { agentSettings, taskWarnings } from '../../run/open-run.js';
 import type { Tasks } from '../../training/run-state.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { traceBatch } from '../../training/warm-start/supervised.js';
@@ -89,7 +90,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     policies,
     ...(memory?.total === undefined ? {} : { memory: memory.total }),
     ...(memoryElsewhere === undefined ? {} : { memoryElsewhere }),
-    notes: notes(recipe, episodes, models),
+    notes: [...taskWarnings(tasks), ...notes(recipe, episodes, models)],
   };
 }
 

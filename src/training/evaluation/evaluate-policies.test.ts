@@ -5,7 +5,7 @@ import type { EvaluationEvent } from '../../core/events.js';
 import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
-import { evaluateCheckpoint } from '../../run/execute-run.js';
+import { evaluateCheckpoint } from '../../run/evaluate-run.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import { gradeMath } from '../../tasks/grading/math.js';
 import { boxed } from '../../teams/parsers.js';

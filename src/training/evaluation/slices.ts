@@ -1,15 +1,11 @@
 /** An evaluation divided by what its tasks are: benchmark, difficulty, or any other field. */
 import type { EpisodeGroup } from '../../core/episode.js';
-import { RecipeError } from '../../core/errors.js';
 import type { Task, TaskSet } from '../../core/task.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
-import { evaluationTasks } from '../step/step-tasks.js';
 
 /** The part of the tasks that lack the field which others have. */
 const WITHOUT = '(none)';
-/** More parts than this are no division. */
-const MOST = 100;
 
 /** The fields by which a recipe's evaluations are divided; several benchmarks always are. */
 export function divisions({ evaluation }: Pick<Recipe, 'evaluation'>, test: TaskSet): readonly string[] {
@@ -29,27 +25,8 @@ export function divided(groups: readonly EpisodeGroup[], field: string): Readonl
   return new Map([...parts].sort(([a], [b]) => byName(a, b)));
 }
 
-/** @throws RecipeError where no evaluated task has a field, or so many values of it are found that it identifies tasks */
-export function checkDivisions(recipe: Recipe, test: TaskSet): void {
-  const { by = [], tasks } = recipe.evaluation;
-  if (by.length === 0) return;
-  const evaluated = evaluationTasks(test, tasks);
-  for (const field of by) {
-    const values = new Set(evaluated.map((task) => fieldText(task, field)));
-    if (values.size === 1 && values.has(undefined)) {
-      const known = Object.keys({ ...evaluated[0]?.metadata });
-      const names = known.length === 0 ? 'their metadata is empty' : `they have ${known.join(', ')}`;
-      throw new RecipeError(`no evaluated task has the field '${field}' (${names})`, 'evaluation.by');
-    }
-    if (values.size > MOST)
-      throw new RecipeError(
-        `the field '${field}' has ${values.size} values, expected at most ${MOST}`,
-        'evaluation.by',
-      );
-  }
-}
-
-function fieldText({ metadata, data }: Task, field: string): string | undefined {
-  const own = metadata?.[field] ?? (typeof data === 'object' && data !== null ? Reflect.get(data, field) : undefined);
-  return ['string', 'number', 'boolean'].includes(typeof own) ? String(own) : undefined;
+/** The text of a task's field: of its metadata, else of its data; undefined where it has none of that name. */
+export function fieldText({ metadata, data }: Task, field: string): string | undefined {
+  const value = metadata?.[field] ?? (typeof data === 'object' && data !== null ? Reflect.get(data, field) : undefined);
+  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }

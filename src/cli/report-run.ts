@@ -1,0 +1,52 @@
+import type { RunStart, TrainOptions, TrainResult } from '../run/api.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
+import { screenOf } from './reporter/screen.js';
+import { TerminalReporter } from './reporter/terminal-reporter.js';
+
+type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onStart' | 'signal' | 'protect'>;
+
+/**
+ * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way to go on
+ * at the end.
+ * @param requestOf what to type for the same recipe
+ */
+export async function reportRun(
+  context: CommandContext,
+  json: boolean,
+  requestOf: (start: RunStart) => string,
+  perform: (reporting: Reporting) => Promise<TrainResult>,
+): Promise<number> {
+  const { signal, protect } = context;
+  let reporter: TerminalReporter | undefined;
+  const forPrograms: Reporting = {
+    sinks: [jsonSink(context)],
+    onNotice: (message) => void context.stderr.write(`${message}\n`),
+  };
+  const forPeople: Reporting = {
+    sinks: [{ write: (event) => reporter?.write(event) }],
+    onNotice: (message) => reporter?.notify(message),
+    onStart: (start) => {
+      const screen = screenOf(context.stdout, context.environment);
+      reporter = new TerminalReporter(screen, start.recipe, { request: requestOf(start), runPath: start.run });
+      if (start.events.length > 0) reporter.resume(start.events);
+    },
+  };
+  try {
+    const { run } = await perform({ ...(json ? forPrograms : forPeople), signal, protect });
+    await reporter?.finish(await RunDirectory.open(run));
+    return 0;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    reporter?.interrupted();
+    return INTERRUPTED;
+  }
+}
+
+/** A recipe with its overrides as they are typed, less those that a similar request would not repeat: seed and estimator. */
+export function typedRequest(source: string, overrides: readonly string[]): string {
+  const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
+  return [source, ...repeated.map((override) => `--set ${quoted(override)}`)].join(' ');
+}
+
+const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,74 @@
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { DrmasError, TrainingError } from '../core/errors.js';
+import type { Host } from '../core/host.js';
+import { packageVersion } from '../platform/package-version.js';
+import type { Recipe } from '../recipe/recipe.js';
+import type { RunDirectory } from '../store/run-directory.js';
+import { firstProgress } from '../training/checkpoint.js';
+import type { OpenRun, Progress, Tasks } from '../training/run-state.js';
+import { openCritics } from '../training/update/critics.js';
+import { openReferences, REFERENCES } from '../training/update/references.js';
+import { warmStart } from '../training/warm-start/warm-start.js';
+import { openRun, publishAll } from './open-run.js';
+
+export interface RunRequest {
+  readonly recipe: Recipe;
+  readonly tasks: Tasks;
+  readonly log: RunDirectory;
+  readonly host: Host;
+}
+
+/** A run at the point where reinforcement may begin or go on. Whoever started it disposes of the backend. */
+export interface StartedRun {
+  readonly run: OpenRun;
+  readonly progress: Progress;
+}
+
+/** Opens a run, logs its first events and gives its policies the warm start. */
+export async function beginRun({ recipe, tasks, log, host }: RunRequest): Promise<StartedRun> {
+  const run = await openRun(recipe, tasks, host);
+  try {
+    logStart(run, log);
+    if (recipe.warmStart !== undefined) await warmStart(run, log, recipe.warmStart);
+    await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'write' });
+    await openCritics(run, undefined);
+    await publishAll(run);
+    return { run, progress: firstProgress(recipe) };
+  } catch (error) {
+    await run.backend.dispose();
+    throw failureOf(error);
+  }
+}
+
+/** The first events of a run: what computes, and what a person should know about tasks, models and backend. */
+function logStart({ recipe, assignment, hardware, models, warnings }: OpenRun, log: RunDirectory): void {
+  const { kernels, isa, server } = hardware;
+  log.emit({
+    type: 'run.started',
+    recipe: recipe.name,
+    seed: recipe.seed,
+    versions: { drmas: packageVersion(), node: process.version },
+    hardware: { cores: cpus().length, kernels, isa },
+    ...(server === undefined ? {} : { server }),
+    parameters: Object.fromEntries(
+      assignment.trained.flatMap(({ name }) => {
+        const parameters = models[name]?.info.parameters;
+        return parameters === undefined ? [] : [[name, parameters]];
+      }),
+    ),
+  });
+  for (const warning of warnings) log.emit({ type: 'warning', ...warning });
+  for (const { endpoint, agents } of assignment.endpoints)
+    log.emit({
+      type: 'warning',
+      code: 'endpoint.nondeterministic',
+      message: `${agents.join(', ')}: ${endpoint.model} at ${endpoint.url} need not give the same answer twice; this run will not repeat bit for bit`,
+    });
+}
+
+/** Once work has begun nothing is "the request was wrong" any more: the run has failed. */
+export function failureOf(error: unknown): unknown {
+  if (!(error instanceof DrmasError) || error.exitCode === 1) return error;
+  return Object.assign(new TrainingError(`${error.name}: ${error.message}`), { cause: error });
+}

@@ -1,0 +1,252 @@
+/** The checks that a recipe must pass beside its schema, which cannot see tasks, models and backends. */
+import { declarationOf, needOf } from '../advantage/estimators/index.js';
+import type { Capabilities } from '../contract/capabilities.js';
+import { RecipeError } from '../core/errors.js';
+import { RandomStream } from '../core/random.js';
+import { type ModelSpec, wholeModel } from '../model/model-spec.js';
+import type { Assignment } from '../recipe/assignment.js';
+import { suggestion } from '../recipe/explain.js';
+import { lossOf, lossPath } from '../recipe/policy-losses.js';
+import type { Recipe } from '../recipe/recipe.js';
+import { fieldText } from '../training/evaluation/slices.js';
+import type { Tasks } from '../training/run-state.js';
+import { evaluationTasks } from '../training/step/step-tasks.js';
+
+/** What a recipe is opened for: a run, or playing held-out tasks only. */
+export type Purpose = 'training' | 'evaluation';
+
+/** One requirement, of the value at a path of the recipe. The message says what is wrong where the test is false. */
+interface Check {
+  readonly path: string;
+  readonly test: boolean;
+  readonly message: string;
+}
+
+type Checks = Generator<Check, void>;
+
+/** @throws RecipeError with the path of the first value that is wrong */
+export function checkRecipe(
+  recipe: Recipe,
+  assignment: Assignment,
+  can: Capabilities,
+  tasks: Tasks,
+  purpose: Purpose = 'training',
+): void {
+  requireAll(taskChecks(tasks));
+  requireAll(backendChecks(recipe, assignment, can, purpose));
+  requireAll(contextChecks(recipe, assignment));
+  requireAll(groupChecks(recipe));
+  requireAll(referenceChecks(recipe));
+  requireAll(warmStartChecks(recipe, assignment));
+  requireAll(sliceChecks(recipe, tasks));
+}
+
+/** The part of the checks that asks the backend. @throws RecipeError with the path of the value that it cannot do */
+export function checkBackend(
+  recipe: Recipe,
+  assignment: Assignment,
+  can: Capabilities,
+  purpose: Purpose = 'training',
+): void {
+  requireAll(backendChecks(recipe, assignment, can, purpose));
+}
+
+function requireAll(checks: Checks): void {
+  for (const { path, test, message } of checks) if (!test) throw new RecipeError(message, path);
+}
+
+function* taskChecks(tasks: Tasks): Checks {
+  for (const split of ['train', 'test'] as const)
+    yield { path: `tasks.${split}`, test: tasks[split].size >= 1, message: 'there are no tasks' };
+}
+
+function* backendChecks(recipe: Recipe, assignment: Assignment, can: Capabilities, purpose: Purpose): Checks {
+  const check = (path: string, test: boolean, reason: string): Check => ({
+    path,
+    test,
+    message: `the backend '${recipe.backend.type}' ${reason}`,
+  });
+  for (const [policy, { model, optimizer, kl }] of Object.entries(recipe.policies)) {
+    const path = `policies.${policy}`;
+    const { type } = optimizer;
+    yield check(
+      `${path}.optimizer.type`,
+      can.optimizers.includes(type),
+      `has no '${type}'; it has ${can.optimizers.join(', ')}`,
+    );
+    yield check(
+      `${path}.model`,
+      model.type === 'lora' || can.fullParameters,
+      `trains adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
+    );
+    yield check(
+      `${path}.kl.reference`,
+      kl?.reference.type !== 'checkpoint' || can.fullParameters,
+      'holds adapters only, no model of its own to stay near',
+    );
+    yield* modelChecks(`${path}.model`, model);
+  }
+  for (const { model, agents } of assignment.frozen) {
+    const path = `assign.${agents[0]}.model`;
+    yield check(
+      path,
+      model.type === 'lora' || can.fullParameters,
+      `holds adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
+    );
+    yield* modelChecks(path, model);
+  }
+  for (const [agent, { sampling }] of purpose === 'training' ? Object.entries(recipe.agents) : [])
+    yield check(
+      `agents.${agent}.sampling.temperature`,
+      typeof recipe.assign[agent] !== 'string' || sampling.temperature === 1 || can.anyTemperature,
+      `trains at temperature 1 only, got ${sampling.temperature}`,
+    );
+  for (const [policy, { entropyCoefficient }] of Object.entries(recipe.policies)) {
+    const { type } = lossOf(recipe, policy);
+    yield check(
+      `policies.${policy}.entropyCoefficient`,
+      entropyCoefficient === 0 || can.entropyBonus,
+      `has no entropy bonus, got ${entropyCoefficient}; expected 0`,
+    );
+    yield check(
+      `${lossPath(recipe, policy)}.type`,
+      can.losses.includes(type),
+      `has no '${type}'; it has ${can.losses.join(', ')}`,
+    );
+  }
+  yield check(
+    'advantage.type',
+    needOf(recipe.advantage) !== 'values' || can.critic,
+    `has no critic, which '${recipe.advantage.type}' needs`,
+  );
+  yield check(
+    'training.measureInflation',
+    recipe.training.measureInflation === 0 || can.skipsUpdates,
+    'cannot take a gradient without an update',
+  );
+  yield check(
+    'training.spike.action',
+    recipe.training.spike.action !== 'skip' || can.skipsUpdates,
+    "learns a gradient's norm only after the update and cannot skip it",
+  );
+
+  function* modelChecks(path: string, model: ModelSpec): Checks {
+    yield check(
+      path,
+      wholeModel(model).type !== 'tiny-decoder' || can.randomModels,
+      'makes no models from a seed; expected a checkpoint',
+    );
+    yield check(
+      `${path}.from`,
+      !(model.type === 'lora' && 'from' in model) || can.savedAdapters,
+      'reads no saved adapters; expected a rank',
+    );
+  }
+}
+
+/** A response must leave room for a prompt in the model's context. */
+function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
+  for (const { model, agents } of models) {
+    const whole = wholeModel(model);
+    if (whole.type !== 'tiny-decoder') continue;
+    for (const agent of agents) {
+      const maxTokens = recipe.agents[agent]?.sampling.maxTokens ?? 0;
+      yield {
+        path: `agents.${agent}.sampling.maxTokens`,
+        test: maxTokens < whole.context,
+        message: `${maxTokens} leave no room for a prompt in the model's context of ${whole.context}`,
+      };
+    }
+  }
+}
+
+function* groupChecks({ advantage, training }: Recipe): Checks {
+  const { groupSize } = declarationOf(advantage).traits;
+  if (groupSize !== undefined)
+    yield {
+      path: 'training.groupSize',
+      test: training.groupSize >= groupSize.least,
+      message: `'${advantage.type}' ${groupSize.why}: expected at least ${groupSize.least}`,
+    };
+  yield {
+    path: 'training.filter',
+    test: training.filter === undefined || training.groupSize >= 2,
+    message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
+  };
+}
+
+/** A policy may be held near another policy of the recipe. */
+function* referenceChecks({ policies }: Recipe): Checks {
+  for (const [policy, { kl }] of Object.entries(policies)) {
+    if (kl?.reference.type !== 'policy') continue;
+    const other = kl.reference.policy;
+    const path = `policies.${policy}.kl.reference.policy`;
+    yield { path, test: other !== policy, message: 'a policy is never away from itself: expected another one' };
+    yield {
+      path,
+      test: policies[other] !== undefined,
+      message: `there is no policy '${other}'${suggestion(other, Object.keys(policies))}`,
+    };
+  }
+}
+
+/** A warm start needs demonstrations of every policy that learns from its own. */
+function* warmStartChecks({ warmStart, tasks }: Recipe, { warmStarted }: Assignment): Checks {
+  if (warmStart === undefined) return;
+  const { name, trace } = tasks.train;
+  yield {
+    path: 'warmStart',
+    test: trace !== undefined,
+    message: `the tasks '${name}' generate no traces to learn from`,
+  };
+  const path = 'warmStart.share';
+  if (warmStart.share === 'base') {
+    const models = new Set(warmStarted.map(({ model }) => JSON.stringify(model)));
+    yield {
+      path,
+      test: models.size <= 1,
+      message: "policies with different models cannot share a base; expected 'policy'",
+    };
+    return;
+  }
+  const demonstrated = demonstratedAgents(tasks.train, warmStart.seed);
+  for (const { name: policy, agents } of warmStarted)
+    yield {
+      path,
+      test: agents.some((agent) => demonstrated.has(agent)),
+      message: `the tasks '${name}' generate no traces for ${agents.join(', ')}, so '${policy}' cannot learn from its own; expected 'base'`,
+    };
+}
+
+/** Demonstrations that are drawn to see which agents they are for. */
+const DRAWN_DEMONSTRATIONS = 2000;
+
+function demonstratedAgents(tasks: Recipe['tasks']['train'], seed: number): ReadonlySet<string> {
+  const draw = (i: number) => tasks.trace?.(new RandomStream('traced agents', seed, i), 'train');
+  const agents = Array.from({ length: DRAWN_DEMONSTRATIONS }, (_, i) => draw(i)?.agent);
+  return new Set(agents.filter((agent) => agent !== undefined));
+}
+
+/** A field with more values identifies tasks and does not divide them. */
+const MOST_SLICES = 100;
+
+/** The fields by which an evaluation is divided must be there, and must divide. */
+function* sliceChecks({ evaluation: { by = [], tasks: count } }: Recipe, tasks: Tasks): Checks {
+  if (by.length === 0) return;
+  const evaluated = evaluationTasks(tasks.test, count);
+  for (const field of by) {
+    const values = new Set(evaluated.map((task) => fieldText(task, field)));
+    const fields = Object.keys({ ...evaluated[0]?.metadata });
+    const names = fields.length === 0 ? 'their metadata is empty' : `they have ${fields.join(', ')}`;
+    yield {
+      path: 'evaluation.by',
+      test: values.size > 1 || !values.has(undefined),
+      message: `no evaluated task has the field '${field}' (${names})`,
+    };
+    yield {
+      path: 'evaluation.by',
+      test: values.size <= MOST_SLICES,
+      message: `the field '${field}' has ${values.size} values, expected at most ${MOST_SLICES}`,
+    };
+  }
+}
