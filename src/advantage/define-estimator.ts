@@ -69,7 +69,7 @@ type ChoicesOf<Type extends string, Shape extends z.ZodRawShape> = z.output<Esti
 
 type Declaration<Type extends string, Shape extends z.ZodRawShape> = {
   readonly type: Type;
-  /** Its choices beside `type`, with their ranges and defaults. */
+  /** Its choices beside `type`, with their ranges, defaults and descriptions. */
   readonly schema: Shape;
   /** The paper, or whose code. */
   readonly source: string;

@@ -1,12 +1,23 @@
 import { estimators as declared } from '../../../src/advantage/estimators/index.js';
+import { settingsSchema } from '../../../src/advantage/named-choices.js';
+import { defaultText, inputNode } from '../json-schema.js';
 import { type Region, table } from '../pages.js';
 
-/** Every advantage estimator with its formula, from its declaration. */
+/** Every advantage estimator with its formula and the defaults of the choices that it alone has, from its declaration. */
 export const estimators: Region = {
   name: 'estimators',
   render: () =>
     table(
-      ['type', 'advantage', 'from', 'when to use'],
-      declared.map(({ type, formula, source, use }) => [`\`${type}\``, formula, source, use]),
+      ['type', 'advantage', 'defaults', 'from', 'when to use'],
+      declared.map(({ type, schema, formula, source, use, traits }) => [
+        `\`${type}\``,
+        formula,
+        Object.entries(inputNode(schema).properties ?? {})
+          .filter(([name]) => name !== 'type' && !(name in settingsSchema.shape))
+          .map(([name, node]) => `\`${name}\` ${defaultText(node)}`.trim())
+          .join(', '),
+        source,
+        traits.needs === undefined ? use : `${use}. Needs \`${traits.needs}\``,
+      ]),
     ),
 };
