@@ -1,5 +1,9 @@
-/** Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do without. */
-import type { Heads, Kernels, WeightArray } from '../src/tensor/kernels.js';
+/**
+ * Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do
+ * without.
+ */
+import type { Heads, WeightArray } from '../src/tensor/kernel-arguments.js';
+import type { Kernels } from '../src/tensor/kernels.js';
 import type { Shape } from './workload.js';
 
 export interface KernelCase {
@@ -136,7 +140,8 @@ function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): Kerne
   const starts = integers(kernels, sequences + 1, (s) => s * sequence);
   const forward = () => kernels.attention(out, lse, qkv, starts, sequences, shapeOfHeads);
   forward();
-  // Pairs of a query and a key, half of the square; two products of headDim forward, five backward, one exponential each.
+  // Pairs of a query and a key, half of the square; two products of headDim forward, five backward, one exponential
+  // each.
   const pairs = (rows * heads * (sequence + 1)) / 2;
   const slot = kernels.cacheSlotSize(CAPACITY, shapeOfHeads);
   const [keys, values] = [filled(kernels, DECODING * slot), filled(kernels, DECODING * slot)];

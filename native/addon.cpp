@@ -75,7 +75,8 @@ napi_value regionArray(napi_env env, napi_typedarray_type type, size_t length, s
   if (!region) return nullptr;
   napi_value buffer, array;
   const auto release = [](napi_env, void*, void* memory) { delete static_cast<Region*>(memory); };
-  if (napi_create_external_arraybuffer(env, region->start(), bytes, release, region, &buffer) != napi_ok) return nullptr;
+  if (napi_create_external_arraybuffer(env, region->start(), bytes, release, region, &buffer) != napi_ok)
+    return nullptr;
   return napi_create_typedarray(env, type, length, buffer, 0, &array) == napi_ok ? array : nullptr;
 }
 

@@ -1,4 +1,5 @@
-// Reading the arguments of a call from JavaScript: kinds, lengths and indices are checked before a kernel touches memory.
+// Reading the arguments of a call from JavaScript: kinds, lengths and indices are checked before a kernel touches
+// memory.
 #pragma once
 #include <node_api.h>
 
@@ -33,13 +34,14 @@ constexpr double kMostInt = 2147483647.0;
 /// Floats of a row of queries, keys and values, without overflow.
 inline double qkvWidth(const Heads& h) { return (double(h.heads) + 2. * h.kvHeads) * h.headDim; }
 
-/// The arguments of one call. Each is read by its place `i` and called `name` in messages. The first problem is kept and
-/// thrown as a JavaScript error by `method`; after it, sizes are 0 and buffers must not be touched.
+/// The arguments of one call. Each is read by its place `i` and called `name` in messages. The first problem is kept
+/// and thrown as a JavaScript error by `method`; after it, sizes are 0 and buffers must not be touched.
 class Arguments {
  public:
   Arguments(napi_env env, napi_callback_info info) : env_(env) {
     void* data = nullptr;
-    if (napi_get_cb_info(env, info, &count_, values_, nullptr, &data) != napi_ok) fail("call", "its arguments cannot be read");
+    if (napi_get_cb_info(env, info, &count_, values_, nullptr, &data) != napi_ok)
+      fail("call", "its arguments cannot be read");
     instance_ = static_cast<Instance*>(data);
     if (instance_ && !instance_->pool) fail("call", "the kernels were disposed of");
   }

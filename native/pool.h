@@ -1,6 +1,6 @@
-// A small thread pool. Tasks of one call are handed out by an atomic counter; no kernel's result depends on which thread
-// runs which task, so scheduling is free to be dynamic. The caller works too and waits only for workers that have joined:
-// one that the system keeps from running, because the machine has other things to do, holds nobody up.
+// A small thread pool. Tasks of one call are handed out by an atomic counter; no kernel's result depends on which
+// thread runs which task, so scheduling is free to be dynamic. The caller works too and waits only for workers that
+// have joined: one that the system keeps from running, because the machine has other things to do, holds nobody up.
 #pragma once
 #include <cstdint>
 #include <vector>

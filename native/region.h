@@ -1,6 +1,6 @@
-// Memory of JavaScript's buffers: zeroed, aligned to cache lines, and where it is large on large pages, if the system has
-// them. A key/value cache is read in so many places at once that ordinary pages do not fit the processor's page table
-// cache. Large regions are not touched before they are used.
+// Memory of JavaScript's buffers: zeroed, aligned to cache lines, and where it is large on large pages, if the system
+// has them. A key/value cache is read in so many places at once that ordinary pages do not fit the processor's page
+// table cache. Large regions are not touched before they are used.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,8 @@ constexpr int kSpins = 50000;
 
 inline void relax() {}
 
-// Functions of their own with nothing to do afterwards: in V8's baseline code (Node 20) waking loses the values of registers.
+// Functions of their own with nothing to do afterwards: in V8's baseline code (Node 20) waking loses the values of
+// registers.
 [[gnu::noinline]] inline void wakeAll(uint64_t* address) {
   __builtin_wasm_memory_atomic_notify(reinterpret_cast<int32_t*>(address), ~0u);
 }

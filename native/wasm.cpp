@@ -13,7 +13,7 @@ namespace kernels = DRMAS_ISA;
 /// Initialised at compile time: no constructor runs when the module is instantiated.
 [[clang::require_constant_initialization]] Pool pool;
 
-// The threads: one calls the kernels, every other one is in `work` (src/tensor/wasm/thread.ts).
+// The threads: one calls the kernels, every other one is in `work` (src/tensor/wasm/thread-work.ts).
 DRMAS_EXPORT(setThreads) void setThreads(int threads) { pool.setThreads(threads); }
 DRMAS_EXPORT(work) void work() { pool.work(); }
 DRMAS_EXPORT(leave) void leave() { pool.leave(); }

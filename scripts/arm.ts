@@ -1,7 +1,7 @@
 /**
- * The kernels as ARM processors run them: cross-compiled with the flags that a build there has, run under an emulator, and
- * compared bit for bit with what AVX2 gives here, which the contract suite holds to its formulas. Needs Debian's
- * g++-aarch64-linux-gnu and qemu-user, and a processor with AVX2.
+ * The kernels as ARM processors run them: cross-compiled with the flags that a build there has, run under an
+ * emulator, and compared bit for bit with what AVX2 gives here, which the contract suite holds to its formulas. Needs
+ * Debian's g++-aarch64-linux-gnu and qemu-user, and a processor with AVX2.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -39,16 +39,16 @@ if (process.arch !== 'x64' || missing.length > 0) {
   const why = process.arch === 'x64' ? `without ${missing.join(' and ')}` : `on ${process.arch}, only on x64`;
   console.log(`SKIPPED: ARM is not emulated ${why} (Debian: apt install g++-aarch64-linux-gnu qemu-user)`);
 } else {
-  const own = mkdtempSync(join(tmpdir(), 'drmas-arm-'));
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-arm-'));
   try {
-    const arm = compute(own, ARM, 'portable', ['-static'], [EMULATOR]);
-    const here = compute(own, 'g++', 'avx2', [], []);
+    const arm = compute(directory, ARM, 'portable', ['-static'], [EMULATOR]);
+    const here = compute(directory, 'g++', 'avx2', [], []);
     const differing = here.filter((line, i) => arm[i] !== line).map((line) => line.split(' ', 1)[0]);
     if (arm.length !== here.length || differing.length > 0) {
       console.error(`ARM computes other bits than AVX2 in ${[...new Set(differing)].join(', ')}`);
       process.exitCode = 1;
     } else console.log(`ARM, emulated, and AVX2 write the same bits in all ${here.length} buffers`);
   } finally {
-    rmSync(own, { recursive: true });
+    rmSync(directory, { recursive: true });
   }
 }

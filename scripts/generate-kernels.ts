@@ -1,5 +1,5 @@
 /**
- * `generate`: writes what follows from native/kernels.manifest.ts; see there. `check`: fails where a committed file is not
+ * `generate`: writes what follows from native/manifest; see there. `check`: fails where a committed file is not
  * what would be written, or an implementation that the manifest names does not exist.
  */
 import { execFileSync } from 'node:child_process';
@@ -40,7 +40,7 @@ function missing(): string[] {
         (path) =>
           !existsSync(`${root}${path}`) || !new RegExp(`\\b${name}\\b`).test(readFileSync(`${root}${path}`, 'utf8')),
       )
-      .map((path) => `${path} has no kernel ${name}, which native/kernels.manifest.ts says is there`),
+      .map((path) => `${path} has no kernel ${name}, which native/manifest says is there`),
   );
 }
 
@@ -51,7 +51,7 @@ for (const [path, write] of Object.entries(FILES)) {
   const at = `${root}${path}`;
   const text = formatted(path, write());
   if (existsSync(at) && readFileSync(at, 'utf8') === text) continue;
-  if (command === 'check') problems.push(`${path} is not what native/kernels.manifest.ts says: npm run generate`);
+  if (command === 'check') problems.push(`${path} is not what native/manifest says: npm run generate`);
   else {
     mkdirSync(dirname(at), { recursive: true });
     writeFileSync(at, text);

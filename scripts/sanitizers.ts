@@ -1,7 +1,8 @@
 /**
- * The native kernels' contract under the address and the undefined-behaviour sanitizer: builds the addon with both, which needs
- * g++ and its libasan, and runs the suite in a Node that has the sanitizer's library loaded first. Then every kernel with four
- * threads under the thread sanitizer, which Node does not bear, so in a program of its own. Any finding ends the run.
+ * The native kernels' contract under the address and the undefined-behaviour sanitizer: builds the addon with both,
+ * which needs g++ and its libasan, and runs the suite in a Node that has the sanitizer's library loaded first. Then
+ * every kernel with four threads under the thread sanitizer, which Node does not bear, so in a program of its own.
+ * Any finding ends the run.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, isBuilt, kernelFlags, planBuild, shippedSources } from '../src/tensor/native/build.js';
-import { writableBuilds } from '../src/tensor/native/cache.js';
+import { writableBuilds } from '../src/tensor/native/build-cache.js';
 import { findCompiler } from '../src/tensor/native/compiler.js';
 
 const GXX = 'g++';
@@ -35,10 +36,10 @@ async function main(): Promise<number> {
     ...process.env,
     CXX: fileURLToPath(new URL('sanitized-c++', import.meta.url)),
   };
-  const found = await findCompiler(environment);
-  if ('reason' in found) throw new Error(found.reason);
+  const search = await findCompiler(environment);
+  if ('reason' in search) throw new Error(search.reason);
   const builds = await writableBuilds(environment);
-  const plan = await planBuild(found.compiler, shippedSources());
+  const plan = await planBuild(search.compiler, shippedSources());
   // Here and not by the suite: the compiler has no need of the sanitizer's library in its own process.
   if (!(await isBuilt(builds, plan))) {
     console.log('compiling the kernels with sanitizers');
@@ -50,7 +51,8 @@ async function main(): Promise<number> {
     env: {
       ...environment,
       LD_PRELOAD: library,
-      // Node leaves much to the system when it ends, which is no leak of ours; a test asks for more memory than there is.
+      // Node leaves much to the system when it ends, which is no leak of ours; a test asks for more memory than there
+      // is.
       ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
       UBSAN_OPTIONS: 'print_stacktrace=1',
     },
@@ -62,9 +64,9 @@ async function main(): Promise<number> {
 }
 
 function underThreadSanitizer(): void {
-  const own = mkdtempSync(join(tmpdir(), 'drmas-threads-'));
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-threads-'));
   try {
-    const program = join(own, 'threads');
+    const program = join(directory, 'threads');
     const sources = [
       join(shippedSources(), 'kernels.cpp'),
       fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url)),
@@ -74,7 +76,7 @@ function underThreadSanitizer(): void {
     execFileSync(program, ['4'], { stdio: ['ignore', 'ignore', 'inherit'] });
     console.log('every kernel with four threads: no data race');
   } finally {
-    rmSync(own, { recursive: true });
+    rmSync(directory, { recursive: true });
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * `build`: compiles native/wasm.cpp to native/drmas.wasm, which is committed and ships, and notes beside it what it was made
- * from. `check`: fails unless the committed file is the noted one and its sources and flags are still those; where the very
- * compiler that made it is installed, it must also come out byte for byte.
+ * `build`: compiles native/wasm.cpp to native/drmas.wasm, which is committed and ships, and notes beside it what it
+ * was made from. `check`: fails unless the committed file is the noted one and its sources and flags are still those;
+ * where the very compiler that made it is installed, it must also come out byte for byte.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,8 +16,8 @@ const NOTE = join(native, 'drmas.wasm.json');
 
 const COMPILE = [
   ...['--target=wasm32', '-std=c++17', '-O3', '-DDRMAS_ISA=simd128', '-ffp-contract=off', '-fno-math-errno'],
-  // 128-bit vectors, memory.copy and memory.fill, atomics for the threads, and a stack pointer that JavaScript sets. All
-  // in Node 20 and in browsers since 2021.
+  // 128-bit vectors, memory.copy and memory.fill, atomics for the threads, and a stack pointer that JavaScript sets.
+  // All in Node 20 and in browsers since 2021.
   ...['-msimd128', '-mbulk-memory', '-matomics', '-mmutable-globals', '-ftls-model=local-exec'],
   // No operating system, no C++ library but native/wasm; buffers that live as long as the instance are never destroyed.
   ...['-ffreestanding', '-nostdlib', '-nostdinc++', '-isystem', 'wasm', '-fno-exceptions', '-fno-rtti'],
@@ -67,26 +67,26 @@ function compiler(): string | undefined {
 }
 
 function compile(): Uint8Array {
-  const own = mkdtempSync(join(tmpdir(), 'drmas-wasm-'));
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-wasm-'));
   try {
-    const object = join(own, 'wasm.o');
-    const module = join(own, 'drmas.wasm');
+    const object = join(directory, 'wasm.o');
+    const module = join(directory, 'drmas.wasm');
     execFileSync(clang, [...COMPILE, '-c', 'wasm.cpp', '-o', object], { cwd: native, stdio: 'inherit' });
     execFileSync(linker, [...LINK, '-o', module, object], { stdio: 'inherit' });
     return readFileSync(module);
   } finally {
-    rmSync(own, { recursive: true });
+    rmSync(directory, { recursive: true });
   }
 }
 
 function build(): string {
-  const made = compiler();
-  if (made === undefined) throw new Error(`needs ${clang} and ${linker} (Debian, Ubuntu: apt install clang lld)`);
+  const installed = compiler();
+  if (installed === undefined) throw new Error(`needs ${clang} and ${linker} (Debian, Ubuntu: apt install clang lld)`);
   const module = compile();
-  const note: Note = { compiler: made, module: sha256(module), sources: sources() };
+  const note: Note = { compiler: installed, module: sha256(module), sources: sources() };
   writeFileSync(MODULE, module);
   writeFileSync(NOTE, `${JSON.stringify(note, null, 2)}\n`);
-  return `native/drmas.wasm: ${module.length} bytes by ${made}`;
+  return `native/drmas.wasm: ${module.length} bytes by ${installed}`;
 }
 
 function check(): string {

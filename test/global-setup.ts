@@ -1,4 +1,4 @@
-import { loadNativeKernels } from '../src/tensor/native/load.js';
+import { loadNativeKernels } from '../src/tensor/native/load-kernels.js';
 
 /** Builds the native kernels once, so that test files on a fresh machine need not each compile them at the same time. */
 export default async function setup(): Promise<void> {

@@ -1,5 +1,5 @@
 /** The limits that the machine itself sets: multiply-adds a second, and bytes a second by the size of what is touched. */
-import { loadNativeKernels, type NativeKernels } from '../../src/tensor/native/load.js';
+import { loadNativeKernels, type NativeKernels } from '../../src/tensor/native/load-kernels.js';
 import type { Contestant } from './interleave.js';
 
 /** How long one measurement of the peak takes, about. */

@@ -7,7 +7,7 @@ import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { contentHash } from '../../src/store/file-cache.js';
-import { cacheDirectory } from '../../src/tensor/native/cache.js';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 /** The versions that the targets were set against. */
 const TORCH = '2.13.0';

@@ -174,7 +174,7 @@ export function wasmExports(): string {
   ]);
 }
 
-// ---- the native addon ------------------------------------------------------------------------------------------------
+// ---- the native addon ----------------------------------------------------------------------------------------------
 
 /** How many arguments JavaScript passes for a parameter. */
 const places = (parameter: Parameter) =>
@@ -232,7 +232,10 @@ const cppArgument = (parameter: Parameter, version: string): string =>
       ? `${parameter.name}.${version.endsWith('Bfloat16') ? 'bfloat16' : 'floats'}()`
       : parameter.name;
 
-/** The addon's method of a kernel: scalars and structs are read first, then indices, then buffers whose lengths use them. */
+/**
+ * The addon's method of a kernel: scalars and structs are read first, then indices, then buffers whose lengths use
+ * them.
+ */
 function addonMethod(kernel: Kernel): string {
   let next = 0;
   const placed = kernel.parameters.map((parameter) => {

@@ -51,7 +51,7 @@ const flagsOf = ({ parameters }: Kernel) => parameters.filter(({ kind }) => kind
 /** Whether the buffer is a matrix in the private layout that `pack` writes, and some kernel only reads. */
 const isPacked = ({ element, readOnly, ...rest }: BufferParameter) => element === 'weights' && readOnly && rest.private;
 
-// ---- C++ -------------------------------------------------------------------------------------------------------------
+// ---- C++ -----------------------------------------------------------------------------------------------------------
 
 const cppExpression = (kernel: Kernel, expression: string): string =>
   rewriteCalls(expression.replaceAll('===', '=='), (name, values) => {
@@ -140,7 +140,7 @@ export function nativeExamples(): string {
   ]);
 }
 
-// ---- TypeScript ------------------------------------------------------------------------------------------------------
+// ---- TypeScript ----------------------------------------------------------------------------------------------------
 
 const expressionOf = (kernel: Kernel, expression: string): string =>
   rewriteCalls(expression, (name, values) => {

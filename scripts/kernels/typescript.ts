@@ -25,7 +25,8 @@ const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) =>
 export function addonKernels(): string {
   const structured = everyKernel.filter(hasStruct);
   return file([
-    "import type { Heads, Kernels, WeightArray } from '../kernels.js';",
+    "import type { Heads, WeightArray } from '../kernel-arguments.js';",
+    "import type { Kernels } from '../kernels.js';",
     '',
     `type Structured = ${structured.map(({ name }) => `'${name}'`).join(' | ')};`,
     '',
@@ -64,7 +65,7 @@ export function referenceKernels(): string {
   ]);
 }
 
-// ---- WebAssembly -----------------------------------------------------------------------------------------------------
+// ---- WebAssembly ---------------------------------------------------------------------------------------------------
 
 /** A length of the manifest as TypeScript computes it. */
 const expressionOf = (kernel: Kernel, expression: string): string =>

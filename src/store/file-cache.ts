@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { Files } from '../core/files.js';
 import { codeOf } from '../platform/node-files.js';
-import { cacheDirectory } from '../tensor/native/cache.js';
+import { cacheDirectory } from '../tensor/native/build-cache.js';
 import { writeDirectory } from './write-directory.js';
 
 /** The SHA-256 of a value's JSON with sorted keys, in 64 hexadecimal digits: equal values have equal hashes. */

@@ -4,8 +4,8 @@ import type { Kernels } from './kernels.js';
 const ALIGNMENT = 16;
 
 /**
- * Working memory for one pass: buffers are taken one after another and all given back at once by `reset`. After the first
- * pass of the largest size nothing is allocated any more. Contents are undefined until written.
+ * Working memory for one pass: buffers are taken one after another and all given back at once by `reset`. After the
+ * first pass of the largest size nothing is allocated any more. Contents are undefined until written.
  */
 export class Arena {
   readonly #kernels: Kernels;

@@ -1,26 +1,13 @@
-/**
- * A matrix that is only read: numbers in float32, or in bfloat16, each the upper half of a float32's bits. Widening puts
- * zeros below, so it changes no value, and both give the same bits wherever they hold the same numbers.
- */
-export type WeightArray = Float32Array | Uint16Array;
-
-/** The heads of an attention layer. Each key-value head serves heads / kvHeads neighbouring query heads. */
-export interface Heads {
-  /** Query heads, a multiple of `kvHeads`. */
-  readonly heads: number;
-  readonly kvHeads: number;
-  /** Floats of one query, key or value: even. */
-  readonly headDim: number;
-}
+import type { AdamWStep, Heads, WeightArray } from './kernel-arguments.js';
 
 /**
- * The engine's operations on float32 buffers: one contract, several implementations (plain TypeScript, native C++, later
- * WebAssembly and GPUs), one contract suite (test/contracts/kernels.ts).
+ * The engine's operations on float32 buffers: one contract, three implementations (native C++,
+ * WebAssembly, plain TypeScript), one contract suite (test/contracts/kernels.ts).
  *
  * Promises that every implementation keeps:
- * - Row invariance. What is computed for a row depends on that row's inputs only: not on how many rows a call has, where
- *   the row stands among them, how they are packed or cached, or how many threads work. Sums over a row run in one fixed
- *   order.
+ * - Row invariance. What is computed for a row depends on that row's inputs only: not on how many rows a call has,
+ *   where the row stands among them, how they are packed or cached, or how many threads work. Sums over a row run in
+ *   one fixed order.
  * - Determinism. Sums over rows (gradients of weights) run in one fixed order too, at any thread count.
  * - No hidden state: calls may come in any order, buffers are the caller's.
  *
@@ -40,14 +27,14 @@ export interface Kernels {
   /** Stops the thread pool; the kernels must not be used afterwards. */
   dispose(): void;
 
-  // ---- linear layers: weight [inputs, outputs], y = x W --------------------------------------------------------------
+  // ---- linear layers: weight [inputs, outputs], y = x W ------------------------------------------------------------
 
   /** Number of elements that `pack` writes for a matrix with these sizes. */
   packedSize(inputs: number, outputs: number): number;
   /**
-   * Rearranges a matrix for `linear`. With `transpose` false, `weight` is [inputs, outputs]; with `transpose` true it is
-   * stored as [outputs, inputs] and used as its transpose. The packed form is private to the implementation, and of the
-   * matrix's kind.
+   * Rearranges a matrix for `linear`. With `transpose` false, `weight` is [inputs, outputs]; with `transpose` true it
+   * is stored as [outputs, inputs] and used as its transpose. The packed form is private to the implementation, and
+   * of the matrix's kind.
    * @throws RangeError when one is in bfloat16 and the other is not.
    */
   pack<W extends WeightArray>(packed: W, weight: W, inputs: number, outputs: number, transpose: boolean): void;
@@ -71,7 +58,7 @@ export interface Kernels {
     outputs: number,
   ): void;
 
-  // ---- normalisation (RMSNorm, Zhang & Sennrich 2019): y = x / sqrt(mean(x²) + epsilon) · gain ---------------------------
+  // ---- normalisation (RMSNorm, Zhang & Sennrich 2019): y = x / sqrt(mean(x²) + epsilon) · gain ---------------------
 
   /** out [rows, width]; `inverse` [rows] receives 1 / sqrt(mean(x²) + epsilon) for the backward pass. */
   rmsNorm(
@@ -96,9 +83,9 @@ export interface Kernels {
   ): void;
 
   /**
-   * The same over single heads: normalises, in place, every query and every key of qkv [rows, (heads + 2 kvHeads) headDim],
-   * queries by `queryGain` [headDim], keys by `keyGain` [headDim]. queryInverse [rows, heads] and keyInverse
-   * [rows, kvHeads] are for the backward pass.
+   * The same over single heads: normalises, in place, every query and every key of qkv [rows, (heads + 2 kvHeads)
+   * headDim], queries by `queryGain` [headDim], keys by `keyGain` [headDim]. queryInverse [rows, heads] and
+   * keyInverse [rows, kvHeads] are for the backward pass.
    */
   headNorm(
     qkv: Float32Array,
@@ -111,8 +98,9 @@ export interface Kernels {
     epsilon: number,
   ): void;
   /**
-   * In place: in the queries and keys of each row of dQkv the gradient of what `headNorm` wrote becomes that of qkv, its
-   * values before. dQueryGain and dKeyGain [headDim] are added to: the sum over rows, and in each over its heads, in order.
+   * In place: in the queries and keys of each row of dQkv the gradient of what `headNorm` wrote becomes that of qkv,
+   * its values before. dQueryGain and dKeyGain [headDim] are added to: the sum over rows, and in each over its heads,
+   * in order.
    */
   headNormBackward(
     dQkv: Float32Array,
@@ -127,13 +115,13 @@ export interface Kernels {
     heads: Heads,
   ): void;
 
-  // ---- rotary position embedding (Su et al. 2021), half-split layout ---------------------------------------------------
+  // ---- rotary position embedding (Su et al. 2021), half-split layout -----------------------------------------------
 
   /**
-   * Rotates, in place, every query and every key of qkv [rows, (heads + 2 kvHeads) headDim]. For i < headDim / 2 the pair
-   * (a, b) = (head[i], head[i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), where cos and sin are
-   * table[position, i] and table[position, headDim/2 + i] (`table` is [context, headDim]). `inverse` rotates back, which is
-   * the backward pass.
+   * Rotates, in place, every query and every key of qkv [rows, (heads + 2 kvHeads) headDim]. For i < headDim / 2 the
+   * pair (a, b) = (head[i], head[i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), where cos and sin are
+   * table[position, i] and table[position, headDim/2 + i] (`table` is [context, headDim]). `inverse` rotates back,
+   * which is the backward pass.
    */
   rope(
     qkv: Float32Array,
@@ -144,12 +132,12 @@ export interface Kernels {
     inverse: boolean,
   ): void;
 
-  // ---- causal attention over packed sequences, grouped heads, scale 1/sqrt(headDim) ---------------------------------------
+  // ---- causal attention over packed sequences, grouped heads, scale 1/sqrt(headDim) --------------------------------
 
   /**
    * qkv [rows, (heads + 2 kvHeads) headDim]: queries, keys, values side by side. Sequence s is rows starts[s] to
-   * starts[s + 1] - 1. out [rows, heads · headDim]; logSumExp [rows, heads] of the scaled scores, for the backward pass.
-   * No rows × rows matrix is kept.
+   * starts[s + 1] - 1. out [rows, heads · headDim]; logSumExp [rows, heads] of the scaled scores, for the backward
+   * pass. No rows × rows matrix is kept.
    */
   attention(
     out: Float32Array,
@@ -174,9 +162,10 @@ export interface Kernels {
   /** Floats that the keys (and, separately, the values) of one slot with room for `capacity` positions take. */
   cacheSlotSize(capacity: number, heads: Heads): number;
   /**
-   * The same attention through a cache: first every row's key and value is stored at (slots[r], positions[r]), then row r
-   * attends to positions 0..positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot)
-   * and gives the bits that `attention` gives. `keys` and `values` hold slots of `cacheSlotSize`; the layout is private.
+   * The same attention through a cache: first every row's key and value is stored at (slots[r], positions[r]), then
+   * row r attends to positions 0..positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one
+   * row a slot) and gives the bits that `attention` gives. `keys` and `values` hold slots of `cacheSlotSize`; the
+   * layout is private.
    */
   attentionCached(
     out: Float32Array,
@@ -200,7 +189,7 @@ export interface Kernels {
     heads: Heads,
   ): void;
 
-  // ---- feed-forward gate (SwiGLU, Shazeer 2020) -------------------------------------------------------------------------
+  // ---- feed-forward gate (SwiGLU, Shazeer 2020) --------------------------------------------------------------------
 
   /** gateUp [rows, 2 · feedForward]: gate then up. out [rows, feedForward] = silu(gate) · up. */
   swiglu(out: Float32Array, gateUp: Float32Array, rows: number, feedForward: number): void;
@@ -213,14 +202,14 @@ export interface Kernels {
     feedForward: number,
   ): void;
 
-  // ---- embedding ---------------------------------------------------------------------------------------------------------
+  // ---- embedding ---------------------------------------------------------------------------------------------------
 
   /** out [rows, width] = table[tokens[r]]. */
   embed(out: Float32Array, table: WeightArray, tokens: Int32Array, rows: number, width: number): void;
   /** dTable [vocabSize, width] is added to, row by row in order. */
   embedBackward(dTable: Float32Array, dOut: Float32Array, tokens: Int32Array, rows: number, width: number): void;
 
-  // ---- output head: rows of logits [rows, vocabSize] that the caller computes a block at a time --------------------------
+  // ---- output head: rows of logits [rows, vocabSize] that the caller computes a block at a time --------------------
 
   /**
    * For each row, with z = logits · inverseTemperature[r]: logSumExp = log Σ exp z, logprobs = z[target] − logSumExp,
@@ -248,8 +237,8 @@ export interface Kernels {
   ): void;
   /**
    * The same where the loss has a gradient on the entropies too: logits become inverseTemperature[r] ·
-   * (dLogprobs[r] · (1{v = target} − p_v) − dEntropy[r] · p_v (log p_v + entropy[r])). Rows whose dEntropy is 0 have the bits
-   * of `tokenLogprobsBackward`.
+   * (dLogprobs[r] · (1{v = target} − p_v) − dEntropy[r] · p_v (log p_v + entropy[r])). Rows whose dEntropy is 0 have
+   * the bits of `tokenLogprobsBackward`.
    */
   tokenEntropyBackward(
     logits: Float32Array,
@@ -263,11 +252,11 @@ export interface Kernels {
     vocabSize: number,
   ): void;
   /**
-   * Draws one token a row by inverting the cumulative distribution of softmax(logits · inverseTemperature) at uniforms[r],
-   * in order of token id, after keeping the topK most probable (0: all; ties go to the lower id) and of those the smallest
-   * set, at least one token, that reaches the share topP of their probability (1: all). A row whose inverseTemperature is
-   * 0 takes the most probable token (ties: the lower id) and its log-prob is that of softmax(logits). `logprobs` are over
-   * the full vocabulary and equal `tokenLogprobs` bit for bit.
+   * Draws one token a row by inverting the cumulative distribution of softmax(logits · inverseTemperature) at
+   * uniforms[r], in order of token id, after keeping the topK most probable (0: all; ties go to the lower id) and of
+   * those the smallest set, at least one token, that reaches the share topP of their probability (1: all). A row
+   * whose inverseTemperature is 0 takes the most probable token (ties: the lower id) and its log-prob is that of
+   * softmax(logits). `logprobs` are over the full vocabulary and equal `tokenLogprobs` bit for bit.
    */
   sampleTokens(
     tokens: Int32Array, // [rows]
@@ -281,7 +270,7 @@ export interface Kernels {
     vocabSize: number,
   ): void;
 
-  // ---- optimiser -----------------------------------------------------------------------------------------------------------
+  // ---- optimiser ---------------------------------------------------------------------------------------------------
 
   /** Σ x², accumulated in double precision in a fixed order. */
   sumOfSquares(x: Float32Array, length: number): number;
@@ -300,15 +289,4 @@ export interface Kernels {
     length: number,
     settings: AdamWStep,
   ): void;
-}
-
-export interface AdamWStep {
-  readonly learningRate: number;
-  readonly beta1: number;
-  readonly beta2: number;
-  readonly epsilon: number;
-  readonly weightDecay: number;
-  /** t >= 1. */
-  readonly step: number;
-  readonly gradientScale: number;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ArgumentError, messageOf } from '../core/errors.js';
 import type { Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
-import { loadNativeKernels, type NativeOptions } from './native/load.js';
+import { loadNativeKernels, type NativeOptions } from './native/load-kernels.js';
 import { createReferenceKernels } from './reference/reference.js';
 import { startNodeThread } from './wasm/node-threads.js';
 import { createWasmKernels } from './wasm/wasm.js';
@@ -13,7 +13,10 @@ const KERNELS = ['native', 'wasm', 'reference'] as const;
 type KernelsName = (typeof KERNELS)[number];
 
 export interface SelectOptions extends NativeOptions {
-  /** Nothing faster than these. Default: native. `DRMAS_KERNELS` in the environment wins, and takes nothing slower either. */
+  /**
+   * Nothing faster than these. Default: native. `DRMAS_KERNELS` in the environment wins, and takes nothing slower
+   * either.
+   */
   readonly prefer?: KernelsName | undefined;
 }
 

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * Starts a module that lies beside `from` (an `import.meta.url`) in a thread of its own; `name` has no extension. From the
- * sources (tests, development) it needs a loader for TypeScript, which `--import` does not give to workers.
+ * Starts a module that lies beside `from` (an `import.meta.url`) in a thread of its own; `name` has no extension.
+ * From the sources (tests, development) it needs a loader for TypeScript, which `--import` does not give to workers.
  */
 export function startWorker(name: string, from: string, workerData: unknown): Worker {
   const sources = from.endsWith('.ts');

@@ -1,7 +1,7 @@
 /**
- * The contract of `Kernels`, held against every implementation: each operation against a float64 formula written here, and
- * the promises of src/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain attention, of sampled
- * and trained log-probs) bit for bit.
+ * The contract of `Kernels`, held against every implementation: each operation against a float64 formula written
+ * here, and the promises of src/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain
+ * attention, of sampled and trained log-probs) bit for bit.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { Kernels } from '../../src/tensor/kernels.js';
@@ -60,8 +60,9 @@ export function kernelsEqual(a: Kernels, b: Kernels): void {
 }
 
 /**
- * @throws unless |a − b| <= tolerance (1 + |b|) for every number that either writes, on inputs of about unit size, and both
- * sample the same tokens. Packed matrices and caches are private, so they show in what is computed from them.
+ * @throws unless |a − b| <= tolerance (1 + |b|) for every number that either writes, on inputs of about unit size,
+ * and both sample the same tokens. Packed matrices and caches are private, so they show in what is computed from
+ * them.
  */
 export function kernelsAgree(a: Kernels, b: Kernels, tolerance: number): void {
   const expected = everyKernel(b).shared;

@@ -1,7 +1,7 @@
-// Every kernel of one instruction set, once for each of several odd sizes, on inputs that depend on nothing. Writes what
-// they computed, one line a buffer: its name and its floats as hexadecimal bits. `npm run test:arm` compares what an emulated
-// ARM processor writes with what this one does; `npm run test:sanitizers` runs it with several threads under the thread
-// sanitizer. Which kernels there are, and on what each runs, is generated: every-kernel.h.
+// Every kernel of one instruction set, once for each of several odd sizes, on inputs that depend on nothing. Writes
+// what they computed, one line a buffer: its name and its floats as hexadecimal bits. `npm run test:arm` compares
+// what an emulated ARM processor writes with what this one does; `npm run test:sanitizers` runs it with several
+// threads under the thread sanitizer. Which kernels there are, and on what each runs, is generated: every-kernel.h.
 //
 // usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside native/kernels.cpp of the same set)
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Sizes {
 
 constexpr AdamW kSettings{1e-3, 0.9, 0.999, 1e-8, 0.01, 3, 0.7};
 
-// ---- what examples are made of: the functions that the manifest's expressions call -----------------------------------
+// ---- what examples are made of: the functions that the manifest's expressions call ---------------------------------
 
 uint64_t state = 1;
 
@@ -90,7 +90,7 @@ Coarse packedMatrixBfloat16(const KernelTable& k, Pool& pool, long inputs, long 
   return packed;
 }
 
-// ---- what they computed ----------------------------------------------------------------------------------------------
+// ---- what they computed --------------------------------------------------------------------------------------------
 
 template <class Element>
 void keep(const Sizes& s, const char* name, const std::vector<Element>& values) {

@@ -6,7 +6,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../src/core/errors.js';
-import { cacheDirectory } from '../../src/tensor/native/cache.js';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 const run = promisify(execFile);
 const requirements = new URL('requirements.txt', import.meta.url).pathname;

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.js';
-import { cacheDirectory } from '../../src/tensor/native/cache.js';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 import { Wire } from './wire.js';
 
 export interface ServerOptions {

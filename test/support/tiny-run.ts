@@ -19,8 +19,8 @@ import { arithmetic, arithmeticSymbols } from '../../src/tasks/generated/arithme
 import { agent } from '../../src/teams/agent.js';
 import { oneOf } from '../../src/teams/parsers.js';
 import { defineTeam } from '../../src/teams/team.js';
-import { cacheDirectory } from '../../src/tensor/native/cache.js';
-import { loadNativeKernels } from '../../src/tensor/native/load.js';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { loadNativeKernels } from '../../src/tensor/native/load-kernels.js';
 import { tinySizes } from '../../src/testing/train-tiny.js';
 
 /** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */

@@ -4,7 +4,8 @@
  */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Arena } from '../../tensor/arena.js';
-import type { Kernels, WeightArray } from '../../tensor/kernels.js';
+import type { WeightArray } from '../../tensor/kernel-arguments.js';
+import type { Kernels } from '../../tensor/kernels.js';
 import type { PackedBatch } from './packed-batch.js';
 
 /** The most floats of logits at a time. */

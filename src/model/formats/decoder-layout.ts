@@ -5,7 +5,7 @@
  */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
-import type { WeightArray } from '../../tensor/kernels.js';
+import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './tensor-names.js';

@@ -1,7 +1,7 @@
 /** The places of files' tensors in the engine's buffers, and copies into and out of them. */
 import { ArgumentError } from '../../core/errors.js';
 import { isBfloat16, widen } from '../../tensor/bfloat16.js';
-import type { WeightArray } from '../../tensor/kernels.js';
+import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import { storedBits } from './stored-bits.js';
 import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 

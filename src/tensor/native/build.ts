@@ -1,6 +1,6 @@
 /**
- * Builds the native addon with the plain C++ compiler and keeps it in the cache under the hash of all that went into it.
- * kernels.cpp is compiled once per instruction set (the addon picks one when it runs), addon.cpp once.
+ * Builds the native addon with the plain C++ compiler and keeps it in the cache under the hash of all that went into
+ * it. kernels.cpp is compiled once per instruction set (the addon picks one when it runs), addon.cpp once.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Environment } from './cache.js';
+import type { Environment } from './build-cache.js';
 import { type Compiler, run } from './compiler.js';
 
 // A CommonJS package without types.
@@ -88,8 +88,8 @@ const CHECKSUM = 'drmas.node.sha256';
 export const addonPath = (builds: string, plan: BuildPlan): string => join(builds, plan.hash, ADDON);
 
 /**
- * Whether the addon lies in the cache as it was built. A library cut short (a full disk) could crash the process that loads
- * it, so its checksum is looked at first.
+ * Whether the addon lies in the cache as it was built. A library cut short (a full disk) could crash the process that
+ * loads it, so its checksum is looked at first.
  */
 export async function isBuilt(builds: string, plan: BuildPlan): Promise<boolean> {
   return isIntact(join(builds, plan.hash));
@@ -110,9 +110,9 @@ async function isIntact(directory: string): Promise<boolean> {
 const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
 
 /**
- * Compiles and links in a directory of its own, then renames that into place, so that whoever builds at the same time sees
- * all of it or nothing. An intact addon that somebody else put there meanwhile stays, unless `replace`. Returns the
- * compiler's complaint, or undefined when the addon is in place.
+ * Compiles and links in a directory of its own, then renames that into place, so that whoever builds at the same time
+ * sees all of it or nothing. An intact addon that somebody else put there meanwhile stays, unless `replace`. Returns
+ * the compiler's complaint, or undefined when the addon is in place.
  */
 export async function build(
   builds: string,
@@ -120,47 +120,51 @@ export async function build(
   environment: Environment,
   replace: boolean,
 ): Promise<string | undefined> {
-  const own = join(builds, `.build-${randomBytes(8).toString('hex')}`);
-  await mkdir(own, { recursive: true });
+  const staging = join(builds, `.build-${randomBytes(8).toString('hex')}`);
+  await mkdir(staging, { recursive: true });
   try {
     const { compiler, sourceDirectory, units, link } = plan;
     const compiled = await Promise.all(
       units.map(({ source, object, flags }) =>
-        run(compiler.command, [...flags, '-c', join(sourceDirectory, source), '-o', join(own, object)], environment),
+        run(
+          compiler.command,
+          [...flags, '-c', join(sourceDirectory, source), '-o', join(staging, object)],
+          environment,
+        ),
       ),
     );
     const failed = compiled.find(({ problem }) => problem !== undefined);
     if (failed !== undefined) return failed.problem;
-    const objects = units.map(({ object }) => join(own, object));
-    const linked = await run(compiler.command, [...link, ...objects, '-o', join(own, ADDON)], environment);
+    const objects = units.map(({ object }) => join(staging, object));
+    const linked = await run(compiler.command, [...link, ...objects, '-o', join(staging, ADDON)], environment);
     if (linked.problem !== undefined) return linked.problem;
-    await writeFile(join(own, CHECKSUM), checksum(await readFile(join(own, ADDON))));
+    await writeFile(join(staging, CHECKSUM), checksum(await readFile(join(staging, ADDON))));
     await Promise.all(objects.map((object) => rm(object)));
     const place = join(builds, plan.hash);
-    if (replace) await discard(place, own);
-    await moveIntoPlace(own, place);
+    if (replace) await discard(place, staging);
+    await moveIntoPlace(staging, place);
     return undefined;
   } finally {
-    await rm(own, { recursive: true, force: true });
+    await rm(staging, { recursive: true, force: true });
   }
 }
 
 /** A directory cannot be renamed over one with content: an intact one stays, a damaged one goes. */
-async function moveIntoPlace(own: string, place: string): Promise<void> {
+async function moveIntoPlace(staging: string, place: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await rename(own, place);
+      return await rename(staging, place);
     } catch (error) {
       if (await isIntact(place)) return;
       if (attempt === 3) throw error;
-      await discard(place, own);
+      await discard(place, staging);
     }
   }
 }
 
 /** Takes a damaged build away in one step, so that nobody sees half of it. */
-async function discard(place: string, own: string): Promise<void> {
-  const aside = `${own}-damaged`;
+async function discard(place: string, staging: string): Promise<void> {
+  const aside = `${staging}-damaged`;
   if (existsSync(place)) await rename(place, aside).catch(ignoreMissing);
   await rm(aside, { recursive: true, force: true });
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { messageOf } from '../../core/errors.js';
-import type { Environment } from './cache.js';
+import type { Environment } from './build-cache.js';
 
 /** A C++ compiler that answers `--version`. */
 export interface Compiler {
@@ -37,7 +37,10 @@ function words(text: string): readonly [string, ...string[]] {
   return [program, ...rest];
 }
 
-/** Runs a compiler without a shell. `problem`: the first lines of what it complained about; undefined when it succeeded. */
+/**
+ * Runs a compiler without a shell. `problem`: the first lines of what it complained about; undefined when it
+ * succeeded.
+ */
 export function run(
   [program, ...first]: Compiler['command'],
   rest: readonly string[],

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
 import type { Kernels } from '../kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
-import { loadNativeKernels, type NativeOptions } from './load.js';
+import { loadNativeKernels, type NativeOptions } from './load-kernels.js';
 
 async function open(threads: number, isa?: NativeOptions['isa']): Promise<Kernels | undefined> {
   const loaded = await loadNativeKernels({ threads, isa });

@@ -1,4 +1,5 @@
-import type { Heads, Kernels } from '../kernels.js';
+import type { Heads } from '../kernel-arguments.js';
+import type { Kernels } from '../kernels.js';
 
 /** Where one head's keys or values lie: position t begins at `at + t · stride`. */
 interface Lane {
@@ -14,8 +15,8 @@ function dot(a: Float32Array, at: number, b: Float32Array, bt: number, length: n
 }
 
 /**
- * One query of one head attends to the first `length` positions of its lanes: writes out[to..to + headDim) and returns the
- * log-sum-exp of its scaled scores. Both kinds of attention come here, so they give the same bits.
+ * One query of one head attends to the first `length` positions of its lanes: writes out[to..to + headDim) and
+ * returns the log-sum-exp of its scaled scores. Both kinds of attention come here, so they give the same bits.
  */
 function attendRow(
   scores: Float64Array, // scratch, [>= length]
@@ -147,7 +148,7 @@ export const attentionBackward: Kernels['attentionBackward'] = (
   }
 };
 
-// ---- the cache: a slot is [capacity, kvHeads, headDim] -------------------------------------------------------------------
+// ---- the cache: a slot is [capacity, kvHeads, headDim] -------------------------------------------------------------
 
 export const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, { kvHeads, headDim }) => capacity * kvHeads * headDim;
 

@@ -2,8 +2,8 @@ import { isBfloat16, widen } from '../bfloat16.js';
 import type { Kernels } from '../kernels.js';
 
 /**
- * Packed form: panels of four columns, [ceil(outputs / 4), inputs, 4], the last panel filled up with zeros. One pass over a
- * panel yields four sums, which keeps the processor busy although each sum has one fixed order.
+ * Packed form: panels of four columns, [ceil(outputs / 4), inputs, 4], the last panel filled up with zeros. One pass
+ * over a panel yields four sums, which keeps the processor busy although each sum has one fixed order.
  */
 const PANEL = 4;
 
@@ -101,7 +101,9 @@ export const linear: Kernels['linear'] = (out, x, packed, rows, inputs, outputs,
   }
 };
 
-/** xᵀ dOut is a linear layer whose rows are the columns of x; the sum over rows then has the fixed order of `linear`. */
+/**
+ * xᵀ dOut is a linear layer whose rows are the columns of x; the sum over rows then has the fixed order of `linear`.
+ */
 export const linearWeightGradient: Kernels['linearWeightGradient'] = (dWeight, x, dOut, rows, inputs, outputs) => {
   const transposed = new Float32Array(inputs * rows);
   for (let r = 0; r < rows; r++) {

@@ -1,4 +1,5 @@
-import type { Heads, Kernels } from '../kernels.js';
+import type { Heads } from '../kernel-arguments.js';
+import type { Kernels } from '../kernels.js';
 
 export const rmsNorm: Kernels['rmsNorm'] = (out, inverse, x, gain, rows, width, epsilon) => {
   for (let row = 0; row < rows; row++) {
@@ -12,7 +13,8 @@ export const rmsNorm: Kernels['rmsNorm'] = (out, inverse, x, gain, rows, width, 
 };
 
 /**
- * With s = 1 / sqrt(mean(x²) + epsilon) and g = gain · dOut: dx = s g − x s³ mean(g x), dGain = Σ over rows of dOut x s.
+ * With s = 1 / sqrt(mean(x²) + epsilon) and g = gain · dOut: dx = s g − x s³ mean(g x), dGain = Σ over rows of dOut x
+ * s.
  */
 export const rmsNormBackward: Kernels['rmsNormBackward'] = (dx, dGain, dOut, x, gain, inverse, rows, width) => {
   const gainSums = new Float64Array(width);

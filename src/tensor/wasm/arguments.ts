@@ -1,9 +1,9 @@
-import type { Heads, WeightArray } from '../kernels.js';
-import type { LinearMemory } from './memory.js';
+import type { Heads, WeightArray } from '../kernel-arguments.js';
+import type { LinearMemory } from './linear-memory.js';
 
 /**
- * The checks of what a kernel is called with, before it touches memory. Every method takes the name of an argument, for its
- * message, and throws a RangeError, as the native kernels do; those of buffers return an address.
+ * The checks of what a kernel is called with, before it touches memory. Every method takes the name of an argument,
+ * for its message, and throws a RangeError, as the native kernels do; those of buffers return an address.
  */
 export class Arguments {
   readonly #memory: LinearMemory;

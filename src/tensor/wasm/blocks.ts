@@ -20,7 +20,7 @@ export class Blocks {
   /** In order of address; no two touch. */
   readonly #free: Free[] = [];
   /** Bytes of the blocks in use, by address. */
-  readonly #taken = new Map<number, number>();
+  readonly #sizes = new Map<number, number>();
 
   constructor(memory: Memory) {
     this.#memory = memory;
@@ -44,15 +44,15 @@ export class Blocks {
     const address = block.start;
     block.start += size;
     if (block.start === block.end) this.#free.splice(this.#free.indexOf(block), 1);
-    this.#taken.set(address, size);
+    this.#sizes.set(address, size);
     return address;
   }
 
   /** Does nothing where no block starts. */
   release(address: number): void {
-    const size = this.#taken.get(address);
+    const size = this.#sizes.get(address);
     if (size === undefined) return;
-    this.#taken.delete(address);
+    this.#sizes.delete(address);
     this.#put(address, address + size);
   }
 

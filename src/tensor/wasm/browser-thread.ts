@@ -1,5 +1,5 @@
 /** What a Web Worker runs (browser-threads.ts). */
-import { type ThreadSettings, workOn } from './thread.js';
+import { type ThreadSettings, workOn } from './thread-work.js';
 
 interface Scope {
   onmessage: (event: { readonly data: ThreadSettings }) => void;

@@ -1,4 +1,4 @@
-import type { StartThread } from './pool.js';
+import type { StartThread } from './thread-pool.js';
 
 /** The part of a browser's workers that is used here. */
 interface Worker {

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../start-worker.js';
-import type { StartThread } from './pool.js';
+import type { StartThread } from './thread-pool.js';
 
 /** A worker thread of Node. A process does not live on for its sake. */
 export function startNodeThread(...[settings, onFailure]: Parameters<StartThread>): Worker {

@@ -3,12 +3,12 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { sameBits } from '../../../test/contracts/kernels/support.js';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
-import { loadNativeKernels } from '../native/load.js';
+import { loadNativeKernels } from '../native/load-kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
-import { LinearMemory } from './memory.js';
+import { LinearMemory } from './linear-memory.js';
 import { startNodeThread } from './node-threads.js';
-import type { StartThread } from './pool.js';
-import { STACK_BYTES } from './thread.js';
+import type { StartThread } from './thread-pool.js';
+import { STACK_BYTES } from './thread-work.js';
 import { createWasmKernels, type WasmKernels } from './wasm.js';
 
 const bytes = readFileSync(new URL('../../../native/drmas.wasm', import.meta.url));
@@ -32,7 +32,10 @@ for (const kernels of [two, three]) {
   kernelsContract(`wasm, ${kernels.threads} threads`, () => kernels);
 }
 
-/** On inputs of about unit size and sums of some hundred terms: float32's half unit, 6e-8, times the terms' square root. */
+/**
+ * On inputs of about unit size and sums of some hundred terms: float32's half unit, 6e-8, times the terms' square
+ * root.
+ */
 const TOLERANCE = 2e-5;
 
 const native = await loadNativeKernels({ threads: 1 });
@@ -100,13 +103,13 @@ describe('threads of the WebAssembly kernels', () => {
     const [sequences, length, heads, headDim] = [16, 20, 4, 16];
     const rows = sequences * length;
     const qkv = kernels.allocate(rows * heads * 3 * headDim).map((_, i) => Math.sin(i));
-    const [own, out] = [kernels.allocate(qkv.length), kernels.allocate(rows * heads * headDim)];
-    own.set(qkv);
+    const [input, out] = [kernels.allocate(qkv.length), kernels.allocate(rows * heads * headDim)];
+    input.set(qkv);
     const logSumExp = kernels.allocate(rows * heads);
     const starts = kernels.allocateIntegers(sequences + 1);
     for (let s = 0; s <= sequences; s++) starts[s] = s * length;
     return () => {
-      kernels.attention(out.fill(0), logSumExp, own, starts, sequences, { heads, kvHeads: heads, headDim });
+      kernels.attention(out.fill(0), logSumExp, input, starts, sequences, { heads, kvHeads: heads, headDim });
       return out;
     };
   }

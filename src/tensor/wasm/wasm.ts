@@ -2,8 +2,8 @@ import type { Kernels } from '../kernels.js';
 import { Arguments } from './arguments.js';
 import { checkedKernels, type ModuleKernel, type ModuleKernels } from './checked-kernels.js';
 import { type Exports, instantiate } from './instance.js';
-import { LinearMemory } from './memory.js';
-import { Pool, type StartThread } from './pool.js';
+import { LinearMemory } from './linear-memory.js';
+import { Pool, type StartThread } from './thread-pool.js';
 import { webAssembly } from './webassembly.js';
 
 export interface WasmKernels extends Kernels {
@@ -19,9 +19,9 @@ export interface WasmThreads {
 }
 
 /**
- * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread unless others can be started. Needs no Node:
- * `bytes` is the content of native/drmas.wasm. In a browser it belongs into a worker, since kernels block. There is no fused
- * multiply-add, so results differ from the native ones in the last bits. At most 4 GiB of buffers.
+ * The C++ kernels compiled to WebAssembly with 128-bit vectors, on one thread unless others can be started. Needs no
+ * Node: `bytes` is the content of native/drmas.wasm. In a browser it belongs into a worker, since kernels block.
+ * There is no fused multiply-add, so results differ from the native ones in the last bits. At most 4 GiB of buffers.
  *
  * Calls throw a RangeError when a buffer is too short or was not allocated here, an index is out of range, or the
  * kernels were disposed of; `allocate` when the memory is full; a BackendError when another thread failed.

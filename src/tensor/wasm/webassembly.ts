@@ -1,4 +1,7 @@
-/** The part of JavaScript's WebAssembly interface that is used here; TypeScript's own types of it come only with the DOM's. */
+/**
+ * The part of JavaScript's WebAssembly interface that is used here; TypeScript's own types of it come only with the
+ * DOM's.
+ */
 
 export interface Memory {
   readonly buffer: SharedArrayBuffer;

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
-import type { Heads, Kernels } from '../../../src/tensor/kernels.js';
+import type { Heads } from '../../../src/tensor/kernel-arguments.js';
+import type { Kernels } from '../../../src/tensor/kernels.js';
 import {
   blank,
   body,
@@ -106,7 +107,7 @@ function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengt
   return dQkv;
 }
 
-/** Of every implementation the same, and slow: made once. */
+/** Cases are the same for every implementation, and slow to compute: they are computed once. */
 let oddCases: ReturnType<typeof oddCase>[] | undefined;
 
 /** What the formula gives, and how fast a loss rises in a random direction. */
@@ -124,8 +125,8 @@ function oddCase(shape: Heads) {
 
 const LENGTHS = [1, 17, 5, 67, 1];
 
-/** By shape: gradients of the formula by finite differences, found once for all the kernels of a file. */
-const found = new Map<Heads, Float64Array>();
+/** By shape: gradients of the formula by finite differences, computed once for all the kernels of a file. */
+const byDifferences = new Map<Heads, Float64Array>();
 
 export function attentionContract(subject: Subject): void {
   describe('attention', () => {
@@ -162,15 +163,15 @@ export function attentionContract(subject: Subject): void {
         const starts = startsOf(LENGTHS);
         for (const s of [1, 3]) {
           const [from, to] = [get(starts, s), get(starts, s + 1)];
-          const own = qkv.slice(from * width, to * width);
+          const part = qkv.slice(from * width, to * width);
           const outWidth = shape.heads * shape.headDim;
           const expected = together.out.subarray(from * outWidth, to * outWidth);
-          const alone = run(subject(), own, [to - from], shape);
+          const alone = run(subject(), part, [to - from], shape);
           sameBits(body(alone.out), expected, 'alone');
           sameBits(body(alone.logSumExp), together.logSumExp.subarray(from * shape.heads, to * shape.heads), 'lse');
 
-          const spoilt = new Float32Array(3 * width + own.length).fill(Number.NaN);
-          spoilt.set(own, 3 * width);
+          const spoilt = new Float32Array(3 * width + part.length).fill(Number.NaN);
+          spoilt.set(part, 3 * width);
           const beside = run(subject(), spoilt, [3, to - from], shape);
           sameBits(body(beside.out).subarray(3 * outWidth), expected, 'beside not-a-numbers');
         }
@@ -187,8 +188,8 @@ export function attentionContract(subject: Subject): void {
         const loss = (x: ArrayLike<number>) => dot(dOut, formula(x, lengths, shape).out);
         const what = `attention backward ${JSON.stringify(shape)}`;
         if (small) {
-          const expected = found.get(shape) ?? differences(loss, qkv);
-          found.set(shape, expected);
+          const expected = byDifferences.get(shape) ?? differences(loss, qkv);
+          byDifferences.set(shape, expected);
           close(dQkv, expected, 2e-5, what);
         }
         // A step in a random direction gives one number that every element of the gradient enters.
@@ -220,9 +221,9 @@ export function attentionContract(subject: Subject): void {
       const starts = startsOf(LENGTHS);
       for (const [s, length] of LENGTHS.entries()) {
         const rows = range(get(starts, s), get(starts, s + 1));
-        const own = pickRows(qkv, rows, width);
+        const part = pickRows(qkv, rows, width);
         const ownChange = pickRows(dOut, rows, shape.heads * shape.headDim);
-        const alone = backward(subject(), own, ownChange, [length], shape);
+        const alone = backward(subject(), part, ownChange, [length], shape);
         sameBits(body(alone), pickRows(together, rows, width), `sequence ${s}`);
       }
     });

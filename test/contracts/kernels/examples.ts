@@ -1,4 +1,5 @@
-import type { AdamWStep, Heads, Kernels, WeightArray } from '../../../src/tensor/kernels.js';
+import type { AdamWStep, Heads, WeightArray } from '../../../src/tensor/kernel-arguments.js';
+import type { Kernels } from '../../../src/tensor/kernels.js';
 import { noise } from './support.js';
 
 /** Sizes of a small decoder: several blocks of rows, and no whole number of vectors. */

@@ -115,8 +115,8 @@ export function logprobContract(subject: Subject): void {
           const scales = temperatures(rows);
           const { logprobs, logSumExp, entropy } = run(logits, targets, scales, vocabSize);
           const expected = Array.from(targets, (target, row) => {
-            const own = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
-            return [get(own.logprobs, target), own.logSumExp, own.entropy] as const;
+            const softmax = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
+            return [get(softmax.logprobs, target), softmax.logSumExp, softmax.entropy] as const;
           });
           close(
             logprobs,
@@ -138,8 +138,8 @@ export function logprobContract(subject: Subject): void {
           );
 
           const last = rows - 1;
-          const own = pickRows(logits, [last], vocabSize);
-          const alone = run(own, targets.subarray(last), scales.subarray(last), vocabSize);
+          const rowLogits = pickRows(logits, [last], vocabSize);
+          const alone = run(rowLogits, targets.subarray(last), scales.subarray(last), vocabSize);
           sameBits(body(alone.logprobs), body(logprobs).subarray(last), 'log-prob of the last row alone');
           sameBits(body(alone.logSumExp), body(logSumExp).subarray(last), 'its log-sum-exp');
           sameBits(body(alone.entropy), body(entropy).subarray(last), 'its entropy');
@@ -169,8 +169,8 @@ export function logprobContract(subject: Subject): void {
         const changed = backward(logits, dLogprobs, logSumExp, targets, scales, vocabSize);
         const loss = (moved: Float64Array) =>
           Array.from(targets, (target, row) => {
-            const own = moved.subarray(row * vocabSize, (row + 1) * vocabSize);
-            return get(dLogprobs, row) * get(logSoftmax(own, get(scales, row)).logprobs, target);
+            const rowLogits = moved.subarray(row * vocabSize, (row + 1) * vocabSize);
+            return get(dLogprobs, row) * get(logSoftmax(rowLogits, get(scales, row)).logprobs, target);
           }).reduce((a, b) => a + b, 0);
         close(changed, differences(loss, logits), 1e-5, `gradient of ${vocabSize} logits`);
       }
@@ -183,8 +183,8 @@ export function logprobContract(subject: Subject): void {
         const changed = entropyBackward(logits, dLogprobs, dEntropy, targets, scales, vocabSize);
         const loss = (moved: Float64Array) =>
           Array.from(targets, (target, row) => {
-            const own = logSoftmax(moved.subarray(row * vocabSize, (row + 1) * vocabSize), get(scales, row));
-            return get(dLogprobs, row) * get(own.logprobs, target) + get(dEntropy, row) * own.entropy;
+            const softmax = logSoftmax(moved.subarray(row * vocabSize, (row + 1) * vocabSize), get(scales, row));
+            return get(dLogprobs, row) * get(softmax.logprobs, target) + get(dEntropy, row) * softmax.entropy;
           }).reduce((a, b) => a + b, 0);
         close(changed, differences(loss, logits), 1e-5, `gradient of ${vocabSize} logits`);
       }
@@ -196,11 +196,11 @@ export function logprobContract(subject: Subject): void {
       const changed = entropyBackward(logits, dLogprobs, dEntropy, targets, scales, vocabSize);
       const expected = new Float64Array(rows * vocabSize);
       for (let row = 0; row < rows; row++) {
-        const own = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
-        own.logprobs.forEach((logprob, v) => {
+        const softmax = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
+        softmax.logprobs.forEach((logprob, v) => {
           const hit = v === get(targets, row) ? 1 : 0;
           const p = Math.exp(logprob);
-          const spread = get(dEntropy, row) * p * (logprob + own.entropy);
+          const spread = get(dEntropy, row) * p * (logprob + softmax.entropy);
           expected[row * vocabSize + v] = get(scales, row) * (get(dLogprobs, row) * (hit - p) - spread);
         });
       }
@@ -231,8 +231,8 @@ export function logprobContract(subject: Subject): void {
       const changed = backward(logits, dLogprobs, logSumExp, targets, scales, vocabSize);
       const expected = new Float64Array(rows * vocabSize);
       for (let row = 0; row < rows; row++) {
-        const own = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
-        own.logprobs.forEach((logprob, v) => {
+        const softmax = logSoftmax(pickRows(logits, [row], vocabSize), get(scales, row));
+        softmax.logprobs.forEach((logprob, v) => {
           const hit = v === get(targets, row) ? 1 : 0;
           expected[row * vocabSize + v] = get(dLogprobs, row) * get(scales, row) * (hit - Math.exp(logprob));
         });

@@ -40,11 +40,14 @@ export function integers(kernels: Kernels, values: ArrayLike<number>): Int32Arra
 
 const drawn = new Map<string, Float32Array>();
 
-/** Float32 numbers, uniform in [-spread, spread), a pure function of the arguments; drawn once for all the kernels of a file. */
+/**
+ * Float32 numbers, uniform in [-spread, spread), a pure function of the arguments; drawn once for all the kernels of
+ * a file.
+ */
 export function noise(length: number, key: string, spread = 1): Float32Array {
   const name = `${length} ${spread} ${key}`;
-  const known = drawn.get(name);
-  if (known !== undefined) return known.slice();
+  const before = drawn.get(name);
+  if (before !== undefined) return before.slice();
   const stream = new RandomStream('kernels', key, length);
   const numbers = Float32Array.from({ length }, () => (stream.word() / 2 ** 31 - 1) * spread);
   drawn.set(name, numbers);

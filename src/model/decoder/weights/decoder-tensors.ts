@@ -2,7 +2,8 @@ import type { DecoderConfig, ProjectionName } from '../../../contract/architectu
 import { ArgumentError } from '../../../core/errors.js';
 import { RandomStream } from '../../../core/random.js';
 import { isBfloat16, widen } from '../../../tensor/bfloat16.js';
-import type { Kernels, WeightArray } from '../../../tensor/kernels.js';
+import type { WeightArray } from '../../../tensor/kernel-arguments.js';
+import type { Kernels } from '../../../tensor/kernels.js';
 
 /**
  * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 where nothing trains

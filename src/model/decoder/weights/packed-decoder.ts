@@ -1,5 +1,6 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
-import type { Kernels, WeightArray } from '../../../tensor/kernels.js';
+import type { WeightArray } from '../../../tensor/kernel-arguments.js';
+import type { Kernels } from '../../../tensor/kernels.js';
 import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './decoder-tensors.js';
 
 type Shape = readonly [number, number];

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

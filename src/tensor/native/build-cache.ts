@@ -12,8 +12,8 @@ export function cacheDirectory(environment: Environment = process.env): string {
 }
 
 /**
- * A directory for builds that can be written to: in the cache, or, where that cannot be written to, a private one of this
- * user among the system's temporary files.
+ * A directory for builds that can be written to: in the cache, or, where that cannot be written to, a private one of
+ * this user among the system's temporary files.
  * @throws when neither can be had.
  */
 export async function writableBuilds(environment: Environment = process.env): Promise<string> {

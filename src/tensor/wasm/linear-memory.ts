@@ -1,4 +1,4 @@
-import type { WeightArray } from '../kernels.js';
+import type { WeightArray } from '../kernel-arguments.js';
 import { Blocks } from './blocks.js';
 import { type Memory, webAssembly } from './webassembly.js';
 
@@ -14,12 +14,13 @@ interface ViewKind<View> {
 /**
  * The memory of one set of kernels, and its buffers.
  *
- * It grows while buffers are in use, so it is a shared memory: growing an unshared one takes its earlier views away. (That
- * needs no second thread, and no page that is isolated from others: only handing such memory to another thread does.)
+ * It grows while buffers are in use, so it is a shared memory: growing an unshared one takes its earlier views away.
+ * (That needs no second thread, and no page that is isolated from others: only handing such memory to another thread
+ * does.)
  *
- * Nobody gives buffers back, as with any typed array. So each gets a buffer object of its own over the same bytes, which
- * `grow(0)` makes, and when the garbage collector has found that object, hence every view cut from the buffer, to be
- * unreachable, the block is free again.
+ * Nobody gives buffers back, as with any typed array. So each gets a buffer object of its own over the same bytes,
+ * which `grow(0)` makes, and when the garbage collector has found that object, hence every view cut from the buffer,
+ * to be unreachable, the block is free again.
  */
 export class LinearMemory {
   readonly memory: Memory;

@@ -1,10 +1,11 @@
 // RMSNorm. y[c] = x[c] · inv · gain[c] with inv = 1 / sqrt(mean(x²) + epsilon).
-// The sum of squares of a row runs through 16 lanes in steps of 16, then the lane tree. dGain[c] runs over rows in order.
+// The sum of squares of a row runs through 16 lanes in steps of 16, then the lane tree. dGain[c] runs over rows in
+// order.
 #pragma once
 #include <algorithm>
 
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -38,8 +39,8 @@ inline float normRow(float* to, const float* in, const float* gain, long width, 
   return inv;
 }
 
-/// dx[c] = inv · gain[c] · d[c] − x[c] · inv³ / width · Σ gain · d · x, of one row. Added to `to`, or written over it, which
-/// may then be `d`.
+/// dx[c] = inv · gain[c] · d[c] − x[c] · inv³ / width · Σ gain · d · x, of one row. Added to `to`, or written over
+/// it, which may then be `d`.
 template <bool kAdd>
 inline void normRowBackward(float* to, const float* d, const float* in, const float* gain, float inv, long width) {
   F16 dot = zero();
@@ -104,8 +105,8 @@ inline void headNorm(Pool& pool, float* qkv, float* queryInverse, float* keyInve
   });
 }
 
-/// dQkv becomes the gradient of what headNorm read. Before that, dGain[c] += Σ_r Σ_h dQkv · qkv · inverse: rows in order, and
-/// in each row its heads.
+/// dQkv becomes the gradient of what headNorm read. Before that, dGain[c] += Σ_r Σ_h dQkv · qkv · inverse: rows in
+/// order, and in each row its heads.
 inline void headNormBackward(Pool& pool, float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv,
                              const float* queryGain, const float* keyGain, const float* queryInverse,
                              const float* keyInverse, long rows, Heads h) {

@@ -1,19 +1,19 @@
 // Linear layers. out[r][n] = sum over k of x[r][k] W[k][n].
 //
-// Order of accumulation: for every output element one register lane runs over k = 0..inputs-1 (or over the rows, for the
-// weight gradient), one fused multiply-add after the other, whatever the tile, the block or the thread. Held to it by the
-// contract suite's row-invariance and thread tests.
+// Order of accumulation: for every output element one register lane runs over k = 0..inputs-1 (or over the rows, for
+// the weight gradient), one fused multiply-add after the other, whatever the tile, the block or the thread. Held to
+// it by the contract suite's row-invariance and thread tests.
 //
 // Blocking: W is packed once per optimiser step into panels of kPanel columns, so that the innermost loop reads it with
 // unit stride; a tile keeps kTileRows x kPanel sums in registers; a task is a block of rows times a range of panels.
 //
-// W may be of floats or of Bfloat16, which become floats as they are loaded: exactly, and nothing else differs, so that both
-// give the same bits.
+// W may be of floats or of Bfloat16, which become floats as they are loaded: exactly, and nothing else differs, so
+// that both give the same bits.
 #pragma once
 #include <algorithm>
 
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -35,8 +35,8 @@ constexpr int kVectors = 1;
 constexpr int kTileRows = 2;  // 8 of the 16 registers hold sums
 #endif
 constexpr int kPanel = kVectors * kLanes;
-// Weights are asked for so long before they are needed: where rows are few they come from memory, and what the processor
-// fetches of its own accord is too little.
+// Weights are asked for so long before they are needed: where rows are few they come from memory, and what the
+// processor fetches of its own accord is too little.
 constexpr long kAheadBytes = 8192;
 
 inline long panelsOf(long outputs) { return (outputs + kPanel - 1) / kPanel; }
@@ -51,10 +51,12 @@ inline void pack(Pool& pool, Element* packed, const Element* weight, long inputs
     const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
     if (width < kPanel) std::fill_n(to, kPanel * inputs, Element{0});
     if (transpose) {
-      // Sixteen inputs at a time: a cache line of each row of the weight is read once, a cache line of the panel written.
+      // Sixteen inputs at a time: a cache line of each row of the weight is read once, a cache line of the panel
+      // written.
       for (long k = 0; k < inputs; k += kLanes)
         for (int n = 0; n < width; n++)
-          for (long i = k; i < std::min<long>(inputs, k + kLanes); i++) to[i * kPanel + n] = weight[(first + n) * inputs + i];
+          for (long i = k; i < std::min<long>(inputs, k + kLanes); i++)
+            to[i * kPanel + n] = weight[(first + n) * inputs + i];
     } else {
       for (long k = 0; k < inputs; k++) std::copy_n(weight + k * outputs + first, width, to + k * kPanel);
     }
@@ -66,8 +68,8 @@ enum class Write { Overwrite, AddSum, Continue };
 /// kRows x kPanel tile of out: the sum over k of a[r * rowStride + k * stepStride] times b[k * kPanel + lane].
 /// Continue starts from what `out` holds, AddSum adds the finished sum to it.
 template <int kRows, class Element>
-inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride, const Element* b,
-                 long steps, Write write) {
+inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride,
+                 const Element* b, long steps, Write write) {
   F16 sum[kRows][kVectors];
   const auto at = [&](int r, int v) { return out + r * outStride + v * kLanes; };
   const auto read = [&](int r, int v) {
@@ -95,7 +97,8 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
     }
   };
 #if defined(__wasm_simd128__)
-  // Two steps a round, with an exit between them: V8 then still adds up one step's products before it computes the next's.
+  // Two steps a round, with an exit between them: V8 then still adds up one step's products before it computes the
+  // next's.
   for (long k = 0; k < steps; k++) {
     step(k);
     if (++k == steps) break;
@@ -162,8 +165,8 @@ inline const float* widened(const Bfloat16* panel, long length) {
 
 /// One panel of `out`, for all rows of a block.
 template <class Element>
-inline void linearPanel(float* out, const float* x, const Element* panel, long rows, long inputs, long outputs, int width,
-                        Write write) {
+inline void linearPanel(float* out, const float* x, const Element* panel, long rows, long inputs, long outputs,
+                        int width, Write write) {
   for (long r = 0; r < rows; r += kTileRows) {
     const int count = static_cast<int>(std::min<long>(kTileRows, rows - r));
     tileOf<Element>(count)(out + r * outputs, outputs, width, x + r * inputs, inputs, 1, panel, inputs, write);
@@ -212,10 +215,12 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
   constexpr long kBlockRows = 256, kBlockInputs = 512, kBlockPanels = 4;
   const long panels = panelsOf(outputs);
   const long tiles = (inputs + kTileRows - 1) / kTileRows;
-  // A task is a range of inputs times a range of panels: as long ones as let all threads finish at the same time, nearly.
+  // A task is a range of inputs times a range of panels: as long ones as let all threads finish at the same time,
+  // nearly.
   long tilesPerRange = 1, panelsPerGroup = 1, soonest = 2 * tiles * panels + 2;
   const auto parts = [](long whole, long each) { return (whole + each - 1) / each; };
-  for (long ranges = std::max(1L, parts(inputs, kBlockInputs)), tried = 0; ranges <= tiles && tried < 8; ranges++, tried++)
+  for (long ranges = std::max(1L, parts(inputs, kBlockInputs)), tried = 0; ranges <= tiles && tried < 8;
+       ranges++, tried++)
     for (long each = std::min(panels, kBlockPanels); each >= 1; each--) {
       const long rounds = parts(parts(tiles, parts(tiles, ranges)) * parts(panels, each), pool.threads());
       const long end = rounds * parts(tiles, ranges) * each;
@@ -248,8 +253,8 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
           for (const long last = std::min(aheadRows, ahead + aheadEach); ahead < last; ahead++)
             for (int v = 0; v < kVectors; v++) __builtin_prefetch(next + ahead * outputs + v * kLanes, 0, 2);
           const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
-          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1, inputs,
-                                block, count, Write::Continue);
+          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1,
+                                inputs, block, count, Write::Continue);
         }
       }
   });

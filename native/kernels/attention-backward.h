@@ -109,9 +109,10 @@ inline void attentionBackward(Pool& pool, float* dQkv, const float* dOut, const 
     packColumns(valueColumns, base + valueOffset, stride, length, h.headDim);
     packRows(keyRows, base + keyOffset, stride, length, h.headDim);
     std::fill_n(dKeys, 2 * gradients, 0.f);
-    const BackwardHead backward{h.headDim, 1.f / std::sqrt(static_cast<float>(h.headDim)), length, stride, outStride, h.heads,
-                           room, keyColumns, valueColumns, keyRows, queryRows, queryRows + blockRows,
-                           p, p + kBlock * room, dKeys, dKeys + gradients};
+    const float scale = 1.f / std::sqrt(static_cast<float>(h.headDim));
+    const BackwardHead backward{h.headDim, scale, length, stride, outStride, h.heads, room,
+                                keyColumns, valueColumns, keyRows, queryRows, queryRows + blockRows,
+                                p, p + kBlock * room, dKeys, dKeys + gradients};
     for (long head = static_cast<long>(kvHead) * h.group(); head < (kvHead + 1L) * h.group(); head++)
       for (long begin = 0; begin < length; begin += kBlock) {
         const long query = begin * stride + head * h.headDim;

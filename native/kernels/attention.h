@@ -4,26 +4,26 @@
 //   score[j] = scale · (Σ over d = 0..headDim-1 of q[d] k[j][d])       one lane a key, d in order
 //   e[j] = exp(score[j] − max), sum in 16 lanes over blocks of 16 keys in order, then the lane tree
 //   out[d] = (Σ over j = 0..n-1 of e[j] v[j][d]) / sum                 one lane a column, j in order
-// Blocks of keys start at absolute positions, and which queries are handled together changes no sum, so training, prompts
-// and decoding (cache.h) give the same bits. Scores exist for a block of queries at a time.
+// Blocks of keys start at absolute positions, and which queries are handled together changes no sum, so training,
+// prompts and decoding (cache.h) give the same bits. Scores exist for a block of queries at a time.
 //
-// All five products are tiles of linear.h: one operand is read as it lies, the other from panels that are made once for a
-// sequence's head. What a tile computes for keys after its queries is set to 0 before it is summed.
+// All five products are tiles of linear.h: one operand is read as it lies, the other from panels that are made once
+// for a sequence's head. What a tile computes for keys after its queries is set to 0 before it is summed.
 #pragma once
 #include <algorithm>
 #include <limits>
 
 #include "linear.h"
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
 
 inline long blocksOf(long positions) { return (positions + kLanes - 1) / kLanes; }
 
-/// Calls full(j, r) or partial(j, r, seen) for every block of 16 keys before `end` and every row r of a tile, which sees
-/// `first + r` keys in all: every one of the block, or the first `seen` of it, 0 to 16.
+/// Calls full(j, r) or partial(j, r, seen) for every block of 16 keys before `end` and every row r of a tile, which
+/// sees `first + r` keys in all: every one of the block, or the first `seen` of it, 0 to 16.
 template <class Full, class Partial>
 inline void forKeyBlocks(long end, long first, const Full& full, const Partial& partial) {
   long j = 0;
@@ -72,8 +72,9 @@ inline Softmax softmaxScores(float* row, long count, float scale) {
   return {largest, sumLanes(sum)};
 }
 
-/// The same for the kTileRows rows of a tile, `room` apart, of which row r sees `first + r` keys; the others up to `end`
-/// become 0. All rows go through a block of keys together: their sums are independent, which hides how long each takes.
+/// The same for the kTileRows rows of a tile, `room` apart, of which row r sees `first + r` keys; the others up to
+/// `end` become 0. All rows go through a block of keys together: their sums are independent, which hides how long
+/// each takes.
 inline void softmaxTile(Softmax* result, float* rows, long room, long first, long end, float scale) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   const F16 factor = broadcast(scale);
@@ -142,8 +143,8 @@ inline void panelProduct(float* out, long outStride, int rows, long columns, con
                         stepStride, panels, steps, write);
 }
 
-/// Room for the scores of a query of a sequence: whole panels and a cache line more, so that rows do not lie a power of two
-/// apart, where they would compete for the same places of the cache.
+/// Room for the scores of a query of a sequence: whole panels and a cache line more, so that rows do not lie a power
+/// of two apart, where they would compete for the same places of the cache.
 inline long scoreRoom(long length) { return panelsOf(length) * kPanel + kLanes; }
 
 inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences,
@@ -175,7 +176,8 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
         softmaxTile(softmax, scores, room, t + 1, end, scale);
         for (int r = 0; r < count; r++)
           logSumExp[(first + t + r) * h.heads + head] = softmax[r].largest + std::log(softmax[r].total);
-        panelProduct(to, outStride, count, h.headDim, scores, room, 1, valueRows, length * kPanel, end, Write::Overwrite);
+        panelProduct(to, outStride, count, h.headDim, scores, room, 1, valueRows, length * kPanel, end,
+                     Write::Overwrite);
         for (int r = 0; r < count; r++) {
           float* row = to + r * outStride;
           const F16 factor = broadcast(1.f / softmax[r].total);

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.js';
 import type { Kernels } from '../kernels.js';
 import { type AddonKernels, structuredKernels } from './addon-kernels.js';
 import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
-import { cacheDirectory, type Environment, writableBuilds } from './cache.js';
+import { cacheDirectory, type Environment, writableBuilds } from './build-cache.js';
 import { findCompiler } from './compiler.js';
 
 export interface NativeOptions {
@@ -22,8 +22,8 @@ export interface NativeOptions {
 /** The kernels with what benchmarks hold them against. */
 export interface NativeKernels extends Kernels {
   /**
-   * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done, which
-   * over the time taken are what the processor can do at most.
+   * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done,
+   * which over the time taken are what the processor can do at most.
    */
   fmaPeak(tasks: number): number;
 }
@@ -42,10 +42,10 @@ export async function loadNativeKernels(
 ): Promise<{ readonly kernels: NativeKernels } | { readonly reason: string }> {
   const { environment = process.env, onProgress } = options;
   if (process.platform === 'win32') return { reason: 'the native kernels need Linux or macOS (on Windows: WSL)' };
-  const found = await findCompiler(environment);
-  if ('reason' in found) return found;
+  const search = await findCompiler(environment);
+  if ('reason' in search) return search;
   try {
-    const plan = await planBuild(found.compiler, options.sourceDirectory ?? shippedSources());
+    const plan = await planBuild(search.compiler, options.sourceDirectory ?? shippedSources());
     const builds = await writableBuilds(environment);
     const path = addonPath(builds, plan);
     let problem = '';
@@ -53,7 +53,7 @@ export async function loadNativeKernels(
       if (attempt > 0 || !(await isBuilt(builds, plan))) {
         onProgress?.('compiling the kernels (once)');
         const complaint = await build(builds, plan, environment, attempt > 0);
-        if (complaint !== undefined) return { reason: `${found.compiler.command.join(' ')} failed: ${complaint}` };
+        if (complaint !== undefined) return { reason: `${search.compiler.command.join(' ')} failed: ${complaint}` };
       }
       try {
         const addon = createRequire(import.meta.url)(path) as Addon;
@@ -88,12 +88,12 @@ export async function inspectNative(
 ): Promise<NativeInspection> {
   const { environment = process.env } = options;
   const cache = join(cacheDirectory(environment), 'native');
-  const found = await findCompiler(environment);
-  if ('reason' in found) return { compiler: undefined, reason: found.reason, cache, built: false };
-  const plan = await planBuild(found.compiler, options.sourceDirectory ?? shippedSources());
-  const [version = ''] = found.compiler.version.split('\n');
+  const search = await findCompiler(environment);
+  if ('reason' in search) return { compiler: undefined, reason: search.reason, cache, built: false };
+  const plan = await planBuild(search.compiler, options.sourceDirectory ?? shippedSources());
+  const [version = ''] = search.compiler.version.split('\n');
   return {
-    compiler: { command: found.compiler.command.join(' '), version },
+    compiler: { command: search.compiler.command.join(' '), version },
     reason: undefined,
     cache,
     built: await isBuilt(cache, plan),

@@ -2,9 +2,9 @@ import { chmod, cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Environment } from './cache.js';
+import type { Environment } from './build-cache.js';
 import { findCompiler } from './compiler.js';
-import { inspectNative, loadNativeKernels } from './load.js';
+import { inspectNative, loadNativeKernels } from './load-kernels.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
 const KERNELS = 'namespace drmas { int DRMAS_ISA() { return 1; } }\n';
@@ -24,8 +24,8 @@ NAPI_MODULE_INIT() {
 }
 `;
 
-const found = await findCompiler();
-const missing = 'reason' in found ? found.reason : undefined;
+const search = await findCompiler();
+const missing = 'reason' in search ? search.reason : undefined;
 
 let root: string;
 let sources: string;
@@ -49,15 +49,15 @@ afterEach(() => vi.unstubAllEnvs());
 const emptyCache = () => join(root, `cache ${count++}`);
 
 async function load(environment: Environment, sourceDirectory = sources) {
-  const said: string[] = [];
+  const messages: string[] = [];
   const result = await loadNativeKernels({
     threads: 1,
     environment: { ...process.env, ...environment },
     sourceDirectory,
-    onProgress: (message) => said.push(message),
+    onProgress: (message) => messages.push(message),
   });
   const isa = 'kernels' in result ? result.kernels.isa : undefined;
-  return { isa, reason: 'reason' in result ? result.reason : undefined, builds: said.length, said };
+  return { isa, reason: 'reason' in result ? result.reason : undefined, builds: messages.length, messages };
 }
 
 async function script(content: string): Promise<string> {
@@ -83,9 +83,9 @@ describe('without a working compiler', () => {
     const lines = Array.from({ length: 30 }, (_, i) => `echo "error line ${i + 1}" >&2`).join('\n');
     const CXX = await script(`[ "$1" = --version ] && { echo old 1.0; exit 0; }\n${lines}\nexit 1`);
     const DRMAS_CACHE = emptyCache();
-    const { reason, said } = await load({ CXX, DRMAS_CACHE });
+    const { reason, messages } = await load({ CXX, DRMAS_CACHE });
     expect(reason).toBe(`${CXX} failed: error line 1\nerror line 2\nerror line 3\nerror line 4`);
-    expect(said).toEqual(['compiling the kernels (once)']);
+    expect(messages).toEqual(['compiling the kernels (once)']);
     expect(await readdir(join(DRMAS_CACHE, 'native'))).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Blocks } from './blocks.js';
-import { LinearMemory } from './memory.js';
+import { LinearMemory } from './linear-memory.js';
 
 function create(): LinearMemory {
   const memory = new LinearMemory();

@@ -1,15 +1,15 @@
 // The output head: log-probs, their gradient, and sampling, a row of logits at a time.
 //
-// For a row with z = logits · inverseTemperature: the maximum, then Σ e^(z − max) in 16 lanes over the row in order and the
-// lane tree. Sampling and training share `softmaxRow`, so their log-probs have the same bits.
+// For a row with z = logits · inverseTemperature: the maximum, then Σ e^(z − max) in 16 lanes over the row in order
+// and the lane tree. Sampling and training share `softmaxRow`, so their log-probs have the same bits.
 #pragma once
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "norm.h"
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "norm.h"
-#include "simd.h"
-#include "types.h"
+#include "../simd/simd.h"
+#include "../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
 
 /// (a, b) of each half-split pair of a query or key becomes (a cos − b sin, b cos + a sin); `inverse` negates sin.
-inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* positions, long rows, Heads h, bool inverse) {
+inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* positions, long rows, Heads h,
+                 bool inverse) {
   const int headDim = h.headDim, half = headDim / 2, turned = h.heads + h.kvHeads;
   const long stride = h.stride();
   const F16 sign = broadcast(inverse ? -1.f : 1.f);
@@ -39,7 +40,8 @@ inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* posi
       F16 x1 = loadUpTo(a, n), x2 = loadUpTo(a + half, n);
       for (int k = 0; k < turned; k++, a += headDim) {
         const F16 y1 = x1 * c - x2 * s, y2 = x2 * c + x1 * s;
-        // Before this head is stored: a partial store reaches into the next head, and a load from there would wait for it.
+        // Before this head is stored: a partial store reaches into the next head, and a load from there would wait
+        // for it.
         if (k + 1 < turned) x1 = loadUpTo(a + headDim, n), x2 = loadUpTo(a + headDim + half, n);
         storeUpTo(a, y1, n);
         storeUpTo(a + half, y2, n);

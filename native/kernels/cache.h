@@ -1,7 +1,8 @@
-// Causal attention through a cache of keys and values, for prompts and decoding. Scores, sums and their order are those of
-// attention.h, so that both give the same bits.
+// Causal attention through a cache of keys and values, for prompts and decoding. Scores, sums and their order are
+// those of attention.h, so that both give the same bits.
 //
-// Keys are held transposed in blocks of 16 positions, [block][headDim][16], so that one vector holds the scores of 16 keys.
+// Keys are held transposed in blocks of 16 positions, [block][headDim][16], so that one vector holds the scores of 16
+// keys.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -60,8 +61,8 @@ inline void dotBlocks(float* products, long productStride, const float* const* x
   }
 }
 
-/// Columns c to c + 16 kChunks of out[r] = inverse[r] · Σ_j scores[r][j] · values[r][j], j in order: together as far as all rows
-/// have keys, then each row's own.
+/// Columns c to c + 16 kChunks of out[r] = inverse[r] · Σ_j scores[r][j] · values[r][j], j in order: together as far
+/// as all rows have keys, then each row's own.
 template <int kRows, bool kShared, int kChunks, class Ahead>
 inline void weighValues(float* const* out, const float* scores, long scoreStride, const float* inverse,
                         const long* counts, long shortest, const float* const* values, int c, int headDim,
@@ -74,7 +75,8 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 #pragma GCC unroll 2
     for (int i = 0; i < kChunks; i++) sum[r][i] = zero();
   }
-  // Whole vectors, which may hold some of the next keys' values in lanes that are not stored, as far as there are such keys.
+  // Whole vectors, which may hold some of the next keys' values in lanes that are not stored, as far as there are
+  // such keys.
   const long rest = shortest * headDim - c - kChunks * kLanes;
   const long together = rest < 0 ? 0 : rest / headDim + 1;
   for (long first = 0; first < together; first += kLanes) {
@@ -107,11 +109,12 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 
 /// kRows queries with counts[r] keys each, of one head (kShared: keys and values of all rows are those of row 0) or of
 /// several. `scores` has room for kRows rows of scoreStride floats. While a block of 16 positions is computed, the same
-/// block of what comes next is called for: of the values while it is keys' turn, then of nextKeys (kRows of them, or null).
+/// block of what comes next is called for: of the values while it is keys' turn, then of nextKeys (kRows of them, or
+/// null).
 template <int kRows, bool kShared>
 inline void attendRows(float* const* out, const float* const* q, const long* counts, const float* const* keyBlocks,
-                       const float* const* values, const float* const* nextKeys, int headDim, float scale, float* scores,
-                       long scoreStride) {
+                       const float* const* values, const float* const* nextKeys, int headDim, float scale,
+                       float* scores, long scoreStride) {
   long longest = 0, shortest = std::numeric_limits<long>::max();
   for (int r = 0; r < kRows; r++) {
     longest = std::max(longest, counts[r]);

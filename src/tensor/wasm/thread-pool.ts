@@ -2,11 +2,14 @@ import { BackendError } from '../../core/errors.js';
 import { Board } from './board.js';
 import type { ModuleKernel } from './checked-kernels.js';
 import type { Exports } from './instance.js';
-import type { LinearMemory } from './memory.js';
-import { STACK_BYTES, type ThreadSettings } from './thread.js';
+import type { LinearMemory } from './linear-memory.js';
+import { STACK_BYTES, type ThreadSettings } from './thread-work.js';
 import type { Module } from './webassembly.js';
 
-/** Starts a thread that calls `workOn`, and does not wait for it. `onFailure` is told why it could not, or ended early. */
+/**
+ * Starts a thread that calls `workOn`, and does not wait for it. `onFailure` is told why it could not, or ended
+ * early.
+ */
 export type StartThread = (settings: ThreadSettings, onFailure: (message: string) => void) => void;
 
 /** The threads of one set of kernels. The C++ half is native/pool.h. */

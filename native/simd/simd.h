@@ -1,16 +1,16 @@
 // One logical vector of 16 floats on every instruction set: a 512-bit register, two 256-bit ones, four 128-bit ones in
-// WebAssembly, or four of the compiler's vectors for any other target (a header each in simd/). Since lanes and their order
-// are the same everywhere and multiply-add is fused on AVX-512, AVX2 and ARM, those give the same bits (`npm run test:arm`).
-// WebAssembly has no fused multiply-add that all engines offer: it rounds the product too.
+// WebAssembly, or four of the compiler's vectors for any other target (a header each beside this one). Since lanes
+// and their order are the same everywhere and multiply-add is fused on AVX-512, AVX2 and ARM, those give the same
+// bits (`npm run test:arm`). WebAssembly has no fused multiply-add that all engines offer: it rounds the product too.
 #pragma once
 #if defined(__AVX512F__)
-#include "simd/avx512.h"
+#include "avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
-#include "simd/avx2.h"
+#include "avx2.h"
 #elif defined(__wasm_simd128__)
-#include "simd/wasm128.h"
+#include "wasm128.h"
 #else
-#include "simd/quads.h"
+#include "quads.h"
 #endif
 
 namespace drmas {
@@ -63,7 +63,8 @@ inline void storeUpTo(float* p, F16 x, int n) {
     storePartial(p, x, n);
 }
 
-/// Folds the lanes by one fixed tree, i with i + 8, then + 4, + 2, + 1, so that the result has the same bits everywhere.
+/// Folds the lanes by one fixed tree, i with i + 8, then + 4, + 2, + 1, so that the result has the same bits
+/// everywhere.
 #if defined(__AVX2__) && defined(__FMA__)
 template <class Fold>
 inline float foldEight(__m256 x, const Fold& fold) {

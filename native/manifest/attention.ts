@@ -1,0 +1,98 @@
+import type { Entries } from './entry.js';
+
+/** Attention: rotary embedding, over packed sequences, and through the cache. */
+export const attentionKernels = {
+  rope: {
+    header: 'kernels/elementwise.h',
+    reference: 'rotary.ts',
+    computes: 'every query and key turned by its position, or back, in place',
+    parameters: [
+      'qkv: f32[rows * qkvWidth(heads)]',
+      'table: const f32[indexed(positions) * heads.headDim]',
+      'positions: const i32[rows] >= 0',
+      'rows: size',
+      'heads: heads',
+      'inverse: bool',
+    ],
+    examples: { positions: 'below(capacity)' },
+  },
+  attention: {
+    header: 'kernels/attention.h',
+    reference: 'attention.ts',
+    computes: 'causal softmax attention over packed sequences, grouped heads',
+    sums: 'scores: one lane a key, over headDim in order; exponentials: 16 lanes over blocks of 16 keys, which begin at absolute positions, then the tree; values: one lane a column, over the keys in order',
+    parameters: [
+      'out: f32[last(starts) * heads.heads * heads.headDim]',
+      'logSumExp: f32[last(starts) * heads.heads]',
+      'qkv: const f32[last(starts) * qkvWidth(heads)]',
+      'starts: const offsets[sequences]',
+      'sequences: size',
+      'heads: heads',
+    ],
+    examples: { qkv: '2 * noise()' },
+  },
+  attentionBackward: {
+    header: 'kernels/attention-backward.h',
+    reference: 'attention.ts',
+    computes: 'the gradient of `attention`; scores are computed again',
+    sums: 'gradients of queries: the keys in order; of keys and values: the heads in order, and in each the queries',
+    parameters: [
+      'dQkv: f32[last(starts) * qkvWidth(heads)]',
+      'dOut: const f32[last(starts) * heads.heads * heads.headDim]',
+      'out: const f32[last(starts) * heads.heads * heads.headDim]',
+      'logSumExp: const f32[last(starts) * heads.heads]',
+      'qkv: const f32[last(starts) * qkvWidth(heads)]',
+      'starts: const offsets[sequences]',
+      'sequences: size',
+      'heads: heads',
+    ],
+    examples: { qkv: '2 * noise()', logSumExp: '4 + noise()' },
+  },
+  cacheSlotSize: {
+    header: 'kernels/cache.h',
+    reference: 'attention.ts',
+    computes: "the floats of one slot's keys, and of its values",
+    parameters: ['capacity: size', 'heads: heads'],
+    returns: 'size <= (capacity + 15) * heads.kvHeads * heads.headDim',
+  },
+  attentionCached: {
+    header: 'kernels/cache.h',
+    reference: 'attention.ts',
+    computes: 'stores the keys and values of rows in the cache, then `attention` of each row to its slot',
+    sums: 'as `attention`, with the same bits',
+    parameters: [
+      'out: f32[rows * heads.heads * heads.headDim]',
+      'keys: private f32[indexed(slots) * cacheSlotSize(capacity, heads)]',
+      'values: private f32[indexed(slots) * cacheSlotSize(capacity, heads)]',
+      'qkv: const f32[rows * qkvWidth(heads)]',
+      'slots: const i32[rows] >= 0',
+      'positions: const i32[rows] < capacity',
+      'rows: size',
+      'capacity: size',
+      'heads: heads',
+    ],
+    // Whole sequences, since a slot that nothing was stored in holds other numbers wherever layouts differ.
+    examples: {
+      keys: '0',
+      values: '0',
+      qkv: '2 * noise()',
+      slots: 'quotient(r, capacity)',
+      positions: 'r % capacity',
+    },
+  },
+  cacheCopy: {
+    header: 'kernels/cache.h',
+    reference: 'attention.ts',
+    computes: 'the first positions of one slot, copied to another',
+    parameters: [
+      'keys: private f32[(max(from, to) + 1) * cacheSlotSize(capacity, heads)]',
+      'values: private f32[(max(from, to) + 1) * cacheSlotSize(capacity, heads)]',
+      'from: size',
+      'to: size',
+      'length: size <= capacity',
+      'capacity: size',
+      'heads: heads',
+    ],
+    examples: { from: '0', to: '1', length: 'capacity - 1' },
+  },
+} as const satisfies Entries;

@@ -1,0 +1,30 @@
+import type { Entries } from './entry.js';
+
+/** The feed-forward layer's gate. */
+export const feedForwardKernels = {
+  swiglu: {
+    header: 'kernels/elementwise.h',
+    reference: 'swiglu.ts',
+    computes: 'silu(gate) · up',
+    parameters: [
+      'out: f32[rows * feedForward]',
+      'gateUp: const f32[rows * 2 * feedForward]',
+      'rows: size',
+      'feedForward: size',
+    ],
+    examples: { gateUp: '5 * noise()' },
+  },
+  swigluBackward: {
+    header: 'kernels/elementwise.h',
+    reference: 'swiglu.ts',
+    computes: 'the gradient of `swiglu`',
+    parameters: [
+      'dGateUp: f32[rows * 2 * feedForward]',
+      'dOut: const f32[rows * feedForward]',
+      'gateUp: const f32[rows * 2 * feedForward]',
+      'rows: size',
+      'feedForward: size',
+    ],
+    examples: { gateUp: '5 * noise()' },
+  },
+} as const satisfies Entries;

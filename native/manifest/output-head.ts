@@ -1,0 +1,83 @@
+import type { Entries } from './entry.js';
+
+/** The output head: log-probs, their gradients, sampling. */
+export const outputHeadKernels = {
+  tokenLogprobs: {
+    header: 'kernels/head.h',
+    reference: 'head.ts',
+    computes: 'log-prob of the target, log-sum-exp and entropy of each row of logits at its temperature',
+    sums: 'over the vocabulary: 16 lanes, then the tree',
+    parameters: [
+      'logprobs: f32[rows]',
+      'logSumExp: f32[rows]',
+      'entropy: f32[rows]',
+      'logits: const f32[rows * vocabSize]',
+      'targets: const i32[rows] < vocabSize',
+      'inverseTemperature: const f32[rows]',
+      'rows: size',
+      'vocabSize: size',
+    ],
+    examples: { logits: '6 * noise()', inverseTemperature: '1 + noise() / 2' },
+  },
+  tokenLogprobsBackward: {
+    header: 'kernels/head.h',
+    reference: 'head.ts',
+    computes: 'logits become their gradient under that of the log-probs',
+    parameters: [
+      'logits: f32[rows * vocabSize]',
+      'dLogprobs: const f32[rows]',
+      'logSumExp: const f32[rows]',
+      'targets: const i32[rows] < vocabSize',
+      'inverseTemperature: const f32[rows]',
+      'rows: size',
+      'vocabSize: size',
+    ],
+    examples: { logits: '6 * noise()', logSumExp: '9 + noise()', inverseTemperature: '1 + noise() / 2' },
+  },
+  tokenEntropyBackward: {
+    header: 'kernels/head.h',
+    reference: 'head.ts',
+    computes: 'the same where the entropies have a gradient too',
+    parameters: [
+      'logits: f32[rows * vocabSize]',
+      'dLogprobs: const f32[rows]',
+      'dEntropy: const f32[rows]',
+      'logSumExp: const f32[rows]',
+      'entropy: const f32[rows]',
+      'targets: const i32[rows] < vocabSize',
+      'inverseTemperature: const f32[rows]',
+      'rows: size',
+      'vocabSize: size',
+    ],
+    examples: {
+      logits: '6 * noise()',
+      logSumExp: '9 + noise()',
+      entropy: '2 + noise()',
+      inverseTemperature: '1 + noise() / 2',
+    },
+  },
+  sampleTokens: {
+    header: 'kernels/head.h',
+    reference: 'head.ts',
+    computes: 'one token a row: the cumulative distribution inverted at a uniform number, after top-k and top-p',
+    sums: 'log-probs: as `tokenLogprobs`, with the same bits; cumulative distribution: in double precision, in order of id',
+    parameters: [
+      'tokens: i32[rows]',
+      'logprobs: f32[rows]',
+      'logits: const f32[rows * vocabSize]',
+      'uniforms: const f32[rows]',
+      'inverseTemperature: const f32[rows]',
+      'topK: const i32[rows]',
+      'topP: const f32[rows]',
+      'rows: size',
+      'vocabSize: size',
+    ],
+    examples: {
+      logits: '6 * noise()',
+      uniforms: '(1 + noise()) / 2',
+      inverseTemperature: 'r % 7 === 0 ? 0 : 1 + noise() / 2',
+      topK: 'below(20)',
+      topP: '0.95',
+    },
+  },
+} as const satisfies Entries;
