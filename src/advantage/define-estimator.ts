@@ -40,6 +40,12 @@ export interface Traits {
   readonly weighsDemonstrations?: boolean;
 }
 
+/**
+ * Numbers by name that an estimator keeps from one step of a run to the next, and a checkpoint with them. Empty before the
+ * first step, and for estimators that look at one step alone.
+ */
+export type EstimatorState = Readonly<Record<string, number>>;
+
 /** How advantages are computed: by a choice of who is compared with whom, or by a computation of its own. */
 type Computation<Choices> =
   | {
@@ -55,7 +61,10 @@ type Computation<Choices> =
       readonly laws: (choices: Choices) => Laws;
     }
   | {
-      readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings) => Advantages;
+      readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings, state: EstimatorState) => Advantages;
+      /** What the next step begins with, for an estimator that keeps something. */
+      readonly advance?: (batch: TurnBatch, choices: Choices, state: EstimatorState) => EstimatorState;
+      /** Those of a first step. */
       readonly laws: (choices: Choices) => Laws;
     };
 
@@ -88,8 +97,13 @@ export interface OpenEstimator {
   /** Undefined for an estimator that is no choice of groups. */
   readonly rule: Rule | undefined;
   readonly laws: Laws;
-  /** @throws ArgumentError naming a turn that lacks what the estimator needs */
-  compute(batch: TurnBatch): Advantages;
+  /**
+   * Computes the advantages of a step that begins with `state`, and leaves it as it is.
+   * @throws ArgumentError naming a turn that lacks what the estimator needs
+   */
+  compute(batch: TurnBatch, state?: EstimatorState): Advantages;
+  /** The state that the step after this one begins with. */
+  advance(batch: TurnBatch, state: EstimatorState): EstimatorState;
   /** What a critic is to predict at every token; undefined without one. @throws ArgumentError as `compute` */
   returns(batch: TurnBatch): number[][] | undefined;
 }
@@ -128,10 +142,14 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         settings,
         rule,
         laws: declaration.laws?.(choices) ?? lawsOf(rule),
-        compute(batch) {
-          if ('compute' in declaration) return declaration.compute(batch, choices, settings);
+        compute(batch, state = {}) {
+          if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
           const advantages = normalise(batch, declaration.rule(choices), settings);
           return declaration.after === undefined ? advantages : declaration.after(batch, advantages);
+        },
+        advance(batch, state) {
+          const advance = 'compute' in declaration ? declaration.advance : undefined;
+          return advance === undefined ? {} : advance(batch, choices, state);
         },
         returns: (batch) => declaration.returns?.(batch, choices),
       };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../core/advantage.js';
-import { estimateAdvantages, estimateReturns } from './estimate.js';
+import { estimateAdvantages, estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';
 
 const numbers = (records: readonly TurnRecord[], estimator: Estimator) =>
@@ -96,7 +96,7 @@ describe('gae over whitened TD residuals', () => {
   });
 
   it('leaves what a critic learns as it is', () => {
-    const returns = (whiten: 'batch' | 'agent-residuals') => estimateReturns(records, { type: 'gae', whiten });
+    const returns = (whiten: 'batch' | 'agent-residuals') => estimateStep(records, { type: 'gae', whiten }).returns;
     expect(returns('agent-residuals')).toEqual(returns('batch'));
     expect(returns('batch')?.[2]).toEqual([2, 2]); // with gamma and lambda 1: the reward
   });

@@ -1,5 +1,7 @@
 import type { TurnRecord } from '../core/advantage.js';
+import type { Advantages, EstimatorState } from './define-estimator.js';
 import { type Estimator, openEstimator } from './estimators/index.js';
+import { predictedInflation } from './inflation.js';
 import { TurnBatch } from './turn-batch.js';
 
 /**
@@ -16,10 +18,33 @@ export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Esti
   return list;
 }
 
+/** What an estimator makes of a step of a run. */
+export interface StepEstimate {
+  readonly advantages: Advantages;
+  /** What a critic is to predict at every token of every turn, for an estimator that uses one. */
+  readonly returns: number[][] | undefined;
+  /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
+  readonly inflation: Readonly<Record<string, number>>;
+  /** What the estimator keeps for the next step. */
+  readonly state: EstimatorState;
+}
+
 /**
- * What a critic is to predict at every token of every turn, for an estimator that uses one; undefined for the others.
+ * The advantages of a step and what else a trainer needs of the estimator.
+ * @param state What the estimator kept from the step before
  * @throws ArgumentError as `estimateAdvantages`
  */
-export function estimateReturns(turns: readonly TurnRecord[], estimator: Estimator): number[][] | undefined {
-  return openEstimator(estimator).returns(new TurnBatch(turns));
+export function estimateStep(
+  turns: readonly TurnRecord[],
+  estimator: Estimator,
+  state: EstimatorState = {},
+): StepEstimate {
+  const batch = new TurnBatch(turns);
+  const open = openEstimator(estimator);
+  return {
+    advantages: open.compute(batch, state),
+    returns: open.returns(batch),
+    inflation: predictedInflation(batch, open),
+    state: open.advance(batch, state),
+  };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { golden, goldenFiles } from '../../test/goldens.js';
 import type { TurnRecord } from '../core/advantage.js';
-import { estimateAdvantages, estimateReturns } from './estimate.js';
+import { estimateAdvantages, estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';
 
 interface GoldenTurn {
@@ -98,7 +98,7 @@ describe('advantages agree with the originals', () => {
 
   it('gae: what a critic is to learn', () => {
     for (const one of golden<{ cases: (Case & { returns: number[][] })[] }>('advantages/gae.json').cases) {
-      const returns = estimateReturns(turnsOf(one), files.gae?.(one.params) ?? { type: 'grpo' });
+      const returns = estimateStep(turnsOf(one), files.gae?.(one.params) ?? { type: 'grpo' }).returns;
       expect(returns).toHaveLength(one.turns.length);
       one.returns.forEach((row, i) => {
         expect(returns?.[i]).toHaveLength(row.length);
@@ -107,7 +107,7 @@ describe('advantages agree with the originals', () => {
         });
       });
     }
-    expect(estimateReturns([], { type: 'drmas' })).toBeUndefined();
+    expect(estimateStep([], { type: 'drmas' }).returns).toBeUndefined();
   });
 
   it('grpo_passk gives the best episode its lead (the original: on its first row only)', () => {

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../core/advantage.js';
+import { type Estimator, openEstimator } from './estimators/index.js';
 import { predictedInflation } from './inflation.js';
+import { TurnBatch } from './turn-batch.js';
+
+const inflation = (turns: readonly TurnRecord[], estimator: Estimator) =>
+  predictedInflation(new TurnBatch(turns), openEstimator(estimator));
 
 const turnOf = (episode: string, agent: string, turn: number, reward: number, task = 'a'): TurnRecord => ({
   task,
@@ -19,19 +24,19 @@ const uneven = [1, 1, 0, 0].flatMap((reward, e) => [
 describe('predictedInflation', () => {
   it('is the factor of Lemma 4.2', () => {
     // Episodes: mu = 1/2, sigma² = 1/3. Searcher: eight turns, two of them 1: mu_k = 1/4, sigma_k² = 3/14.
-    const { answerer, searcher } = predictedInflation(uneven, { type: 'drmas' });
+    const { answerer, searcher } = inflation(uneven, { type: 'drmas' });
     expect(answerer).toBeCloseTo(1, 12);
     expect(searcher).toBeCloseTo((3 / 14 + 1 / 16) / (1 / 3), 12);
   });
 
   it('takes the statistics that the estimator in use shares', () => {
     // All twelve turns: four 1s, so mu = 1/3 and sigma² = 8/33.
-    const { answerer, searcher } = predictedInflation(uneven, { type: 'grpo-turn' });
+    const { answerer, searcher } = inflation(uneven, { type: 'grpo-turn' });
     expect(answerer).toBeCloseTo((1 / 3 + 1 / 36) / (8 / 33), 12);
     expect(searcher).toBeCloseTo((3 / 14 + 1 / 144) / (8 / 33), 12);
     const byTurns = { type: 'partition', score: 'turn', mean: 'agent', spread: 'agent', unit: 'turn' } as const;
-    expect(predictedInflation(uneven, byTurns)).toEqual(predictedInflation(uneven, { type: 'grpo-turn' }));
-    expect(predictedInflation(uneven, { type: 'gae' })).toEqual(predictedInflation(uneven, { type: 'grpo' }));
+    expect(inflation(uneven, byTurns)).toEqual(inflation(uneven, { type: 'grpo-turn' }));
+    expect(inflation(uneven, { type: 'gae' })).toEqual(inflation(uneven, { type: 'grpo' }));
   });
 
   it('averages over turns of judgeable groups and leaves out agents that have none', () => {
@@ -39,10 +44,8 @@ describe('predictedInflation', () => {
       turnOf(episode, 'answerer', 0, 1, 'flat'),
       turnOf(episode, 'critic', 1, 1, 'flat'),
     ]);
-    expect(predictedInflation([...uneven, ...flat], { type: 'grpo' })).toEqual(
-      predictedInflation(uneven, { type: 'grpo' }),
-    );
-    expect(predictedInflation(flat, { type: 'drmas' })).toEqual({});
-    expect(predictedInflation([], { type: 'drmas' })).toEqual({});
+    expect(inflation([...uneven, ...flat], { type: 'grpo' })).toEqual(inflation(uneven, { type: 'grpo' }));
+    expect(inflation(flat, { type: 'drmas' })).toEqual({});
+    expect(inflation([], { type: 'drmas' })).toEqual({});
   });
 });

@@ -15,12 +15,7 @@ const MINIMUM_SIGMA = 0.02;
  * the tasks with sigma > 0.02; an agent without such a task is left out, because there is nothing to judge by.
  * @throws ArgumentError as `estimateAdvantages` does
  */
-export function predictedInflation(turns: readonly TurnRecord[], estimator: Estimator): Record<string, number> {
-  return inflationOf(new TurnBatch(turns), openEstimator(estimator));
-}
-
-/** `predictedInflation` of turns that may be grouped already. */
-export function inflationOf(batch: TurnBatch, estimator: OpenEstimator): Record<string, number> {
+export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): Record<string, number> {
   const { agent: ofAgents, shared } = statisticsFor(batch, estimator);
   const sums = new Map<string, { total: number; turns: number }>();
   batch.turns.forEach(({ agent }, i) => {

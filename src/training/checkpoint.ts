@@ -26,6 +26,8 @@ const stateSchema = z.object({
   }),
   /** Coefficients that a controller has changed, by policy. */
   kl: z.record(z.string(), z.number()).default({}),
+  /** What the estimator keeps from step to step; not there for one that keeps nothing. */
+  estimator: z.record(z.string(), z.number()).default({}),
   /** Commits of models on hubs, by name: a branch may move before the run goes on. */
   commits: z.record(z.string(), z.string()).default({}),
 });
@@ -38,7 +40,7 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
 /** Writes policies, optimisers, critics and the progress, whole or not at all, however long that takes. */
 export async function saveCheckpoint(
   run: OpenRun,
-  { step, evaluated, watch, kl }: Progress,
+  { step, evaluated, watch, kl, estimator }: Progress,
   log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
@@ -53,7 +55,8 @@ export async function saveCheckpoint(
     for (const { name } of assignment.trained) await write(name, { optimizer: true });
     for (const { name } of assignment.warmStartedFrozen) await write(name, { optimizer: false });
     await saveCritics(run, directory);
-    const state = { step, evaluated, watch: watch.state, kl: kl.state, commits };
+    const kept = Object.keys(estimator).length === 0 ? {} : { estimator };
+    const state = { step, evaluated, watch: watch.state, kl: kl.state, commits, ...kept };
     await files.write(join(directory, STATE), JSON.stringify(state));
   };
   await protect(() => log.writeCheckpoint(step, fill, options));
@@ -74,6 +77,7 @@ export async function loadCheckpoint(
     evaluated: state.evaluated,
     watch: new StabilityWatch(recipe.training.spike, state.watch),
     kl: new KlCoefficients(recipe.policies, state.kl),
+    estimator: state.estimator,
   };
 }
 
@@ -84,7 +88,13 @@ export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined
 
 /** The progress of a run before its first step. */
 export function firstProgress({ training, policies }: Recipe): Progress {
-  return { step: 0, evaluated: -1, watch: new StabilityWatch(training.spike), kl: new KlCoefficients(policies) };
+  return {
+    step: 0,
+    evaluated: -1,
+    watch: new StabilityWatch(training.spike),
+    kl: new KlCoefficients(policies),
+    estimator: {},
+  };
 }
 
 async function readState(files: Files, path: string): Promise<z.output<typeof stateSchema>> {

@@ -1,4 +1,5 @@
 /** A run while it works: the open run, which stays the same, and its progress, which a checkpoint holds. */
+import type { EstimatorState } from '../advantage/define-estimator.js';
 import type { Commits } from '../backends/hub/local-models.js';
 import type { TrainBackend } from '../contract/backend.js';
 import type { Hardware } from '../contract/capabilities.js';
@@ -55,6 +56,8 @@ export interface Progress {
   step: number;
   /** The last step that was evaluated, -1 for none. */
   evaluated: number;
+  /** What the estimator keeps from the last complete step for the next. */
+  estimator: EstimatorState;
   readonly watch: StabilityWatch;
   readonly kl: KlCoefficients;
 }

@@ -38,13 +38,14 @@ export async function trainTeam(run: OpenRun, progress: Progress, log: RunDirect
     const rolledOut = clock.seconds();
 
     const scores = await turnScores(run, progress.kl, rollout); // reference log-probs and their KL, values, baselines
-    const advantages = stepAdvantages(recipe, rollout.kept, scores);
+    const advantages = stepAdvantages(recipe, rollout.kept, scores, progress.estimator);
     const measured = await measureInflation(run, step, advantages);
     const estimated = clock.seconds();
 
     const updates = await updatePolicies(run, progress, step, scores, advantages);
     const updated = clock.seconds();
     progress.step = step;
+    progress.estimator = advantages.state;
 
     for (const event of failedEpisodes(rollout.all, step, rule)) log.emit(event);
     const seconds = { rollout: rolledOut - started, advantage: estimated - rolledOut, update: updated - estimated };

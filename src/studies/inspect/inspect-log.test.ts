@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { comparableEstimators } from '../../advantage/analysis/compared-estimators.js';
 import { estimateAdvantages } from '../../advantage/estimate.js';
+import { openEstimator } from '../../advantage/estimators/index.js';
 import { predictedInflation } from '../../advantage/inflation.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import type { Log } from './collect-turns.js';
@@ -98,8 +99,12 @@ describe('agents and estimators', () => {
   });
 
   it('predict inflation as training does', () => {
-    expect(inspection.agents.a?.inflation.byEpisodes).toBe(predictedInflation(turns, { type: 'grpo' }).a);
-    expect(inspection.agents.b?.inflation.byTurns).toBe(predictedInflation(turns, { type: 'grpo-turn' }).b);
+    expect(inspection.agents.a?.inflation.byEpisodes).toBe(
+      predictedInflation(log(given).batch, openEstimator({ type: 'grpo' })).a,
+    );
+    expect(inspection.agents.b?.inflation.byTurns).toBe(
+      predictedInflation(log(given).batch, openEstimator({ type: 'grpo-turn' })).b,
+    );
     expect(inspection.agents.b).toMatchObject({ turns: 60, callsPerEpisode: 1.5, penalised: 1 / 6 });
   });
 

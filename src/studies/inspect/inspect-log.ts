@@ -6,7 +6,7 @@ import { type Column, countKinds, groupOutcomes, type KindCounts } from '../../a
 import type { Advantages } from '../../advantage/define-estimator.js';
 import { type Estimator, openEstimator } from '../../advantage/estimators/index.js';
 import { type Groups, statisticsOf } from '../../advantage/groups.js';
-import { inflationOf } from '../../advantage/inflation.js';
+import { predictedInflation } from '../../advantage/inflation.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { Log } from './collect-turns.js';
 
@@ -69,8 +69,8 @@ function agentFindings({ batch, penalties }: Log): Record<string, AgentFindings>
   const rewards = agentRewards(batch);
   const paid = Float64Array.from(penalties, (penalty) => (penalty > 0 ? 1 : 0));
   const { mean: penalised } = statisticsOf(batch.agents, paid);
-  const byEpisodes = inflationOf(batch, openEstimator({ type: 'grpo' }));
-  const byTurns = inflationOf(batch, openEstimator({ type: 'grpo-turn' }));
+  const byEpisodes = predictedInflation(batch, openEstimator({ type: 'grpo' }));
+  const byTurns = predictedInflation(batch, openEstimator({ type: 'grpo-turn' }));
   return batch.byAgent((k, name) => {
     const { turns, callsPerEpisode, rewardMean, rewardStd } = rewards[name] as AgentRewards;
     return {

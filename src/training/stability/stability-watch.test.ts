@@ -36,6 +36,7 @@ const advantagesOfStep = {
   byEpisode: new Map(),
   records: [],
   inflation: {},
+  state: {},
 } satisfies StepAdvantages;
 
 const update = (gradientNorm: number, agents: Record<string, number>, applied = true): PolicyUpdate => ({

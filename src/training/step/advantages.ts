@@ -1,6 +1,6 @@
-import { estimateAdvantages, estimateReturns } from '../../advantage/estimate.js';
+import type { EstimatorState } from '../../advantage/define-estimator.js';
+import { estimateStep } from '../../advantage/estimate.js';
 import type { Estimator } from '../../advantage/estimators/index.js';
-import { predictedInflation } from '../../advantage/inflation.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../core/episode.js';
 
@@ -27,6 +27,8 @@ export interface StepAdvantages {
   readonly records: readonly TurnRecord[];
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
+  /** What the estimator keeps for the next step. */
+  readonly state: EstimatorState;
 }
 
 /** What estimators may need of a turn that its episode does not tell. */
@@ -48,29 +50,30 @@ export interface AdvantageSettings {
 /**
  * Estimates the advantages of a step's turns. Turns of frozen agents take no part: they are not in the statistics of a task and
  * not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
+ * @param before What the estimator kept from the step before
  */
 export function stepAdvantages(
   { advantage: estimator, agents }: AdvantageSettings,
   groups: readonly EpisodeGroup[],
   inputs: EstimatorInputs = {},
+  before: EstimatorState = {},
 ): StepAdvantages {
   const episodes = groups.flatMap((group) => group.episodes);
   const pairs = episodes.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn })));
   const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...inputsOf(inputs, turn) }));
-  const estimated = estimateAdvantages(records, estimator);
-  const returns = estimateReturns(records, estimator);
+  const { advantages, returns, inflation, state } = estimateStep(records, estimator, before);
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
     reward: (records[i] as TurnRecord).reward,
-    advantage: weighted(estimated[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
+    advantage: weighted(advantages[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
     ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
   }));
   const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));
   const byEpisode = new Map(
     episodes.map((episode) => [episode, episode.turns.map((turn) => byTurn.get(turn)?.advantage)]),
   );
-  return { turns, byTurn, episodes, byEpisode, records, inflation: predictedInflation(records, estimator) };
+  return { turns, byTurn, episodes, byEpisode, records, inflation, state };
 }
 
 function inputsOf(
