@@ -6,6 +6,8 @@ import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { inspectNative } from '../../tensor/native/load-kernels.js';
 import { selectKernels } from '../../tensor/select.js';
 import type { CommandContext } from '../command-context.js';
+import { defineCommand } from '../define-command.js';
+import { toggle } from '../flags.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
 
@@ -28,16 +30,23 @@ interface Diagnosis {
   readonly workingDirectoryWritable: boolean;
 }
 
-/** `drmas doctor`: what is in use here and why. Builds the kernels where that has not happened yet. */
-export async function doctorCommand(context: CommandContext, flags: { readonly json?: boolean }): Promise<number> {
-  const diagnosis = await diagnose(context);
-  if (flags.json === true) context.stdout.write(`${JSON.stringify(diagnosis)}\n`);
-  else {
-    const { width } = screenOf(context.stdout, context.environment);
-    for (const line of labelled(rows(diagnosis), width)) context.stdout.write(`${line}\n`);
-  }
-  return 0;
-}
+export const doctor = defineCommand({
+  name: 'doctor',
+  description: 'show what is in use on this machine: kernels, compiler, cache',
+  details: 'says which kernels, compiler and cache are in use, and builds the kernels where that has not happened yet',
+  arguments: [],
+  flags: { json: toggle('print it as JSON') },
+  examples: [],
+  async run(context, _, flags) {
+    const diagnosis = await diagnose(context);
+    if (flags.json === true) context.stdout.write(`${JSON.stringify(diagnosis)}\n`);
+    else {
+      const { width } = screenOf(context.stdout, context.environment);
+      for (const line of labelled(rows(diagnosis), width)) context.stdout.write(`${line}\n`);
+    }
+    return 0;
+  },
+});
 
 async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;

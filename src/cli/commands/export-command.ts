@@ -1,5 +1,5 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import type { ExportFormat } from '../../backends/backend-declaration.js';
+import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
 import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { nodeFiles } from '../../platform/node-files.js';
@@ -8,38 +8,52 @@ import { isPlain } from '../../recipe/overrides.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { writeDirectory } from '../../store/write-directory.js';
-import type { CommandContext } from '../command-context.js';
+import { argument, defineCommand } from '../define-command.js';
+import { choice, integer, requiredText } from '../flags.js';
 
-export interface ExportFlags {
-  readonly agent: string;
-  readonly to: string;
-  readonly step?: number;
-  readonly format: ExportFormat;
-}
-
-/** `drmas export <run> --agent NAME --to DIR`: an agent's policy as a directory of its own, without the optimiser. */
-export async function exportCommand(context: CommandContext, path: string, flags: ExportFlags): Promise<number> {
-  const { agent, to, step, format } = flags;
-  const { record } = await RunDirectory.open(path);
-  const policy = policyOf(record.resolved.assign, agent);
-  const checkpoint = await checkpointOf(path, step);
-  const from = join(checkpoint.directory, policy);
-  const prepared = await backendOfRun(record.resolved).prepareExport({
-    policy,
-    from,
-    format,
-    settings: entryOf(record.resolved.policies, policy),
-    environment: context.environment,
-  });
-  await create(to, (directory) => prepared.write(directory));
-  const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
-  const names = await nodeFiles.list(to);
-  const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
-  if (format === 'peft') lines.push(...howToAdapt(to, await prepared.baseOf(to), agent));
-  else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
-  for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
-  return 0;
-}
+export const exportPolicy = defineCommand({
+  name: 'export',
+  description: "an agent's policy as a directory of its own, for transformers, peft, servers and loadPolicy",
+  details:
+    "an agent's policy as a Hugging Face directory, or its adapter as PEFT's (`--format peft`), without the optimiser, and how to load and serve it. `--step`",
+  arguments: [argument('run', 'directory of the run')],
+  flags: {
+    agent: requiredText('name', 'agent of the team'),
+    to: requiredText('directory', 'where to; must not exist'),
+    step: integer(0, 'checkpoint of this step (default: the last)'),
+    format: choice(
+      'format',
+      EXPORT_FORMATS,
+      'hf',
+      'hf: a whole model, an adapter merged into its base; peft: the adapter',
+    ),
+  },
+  examples: [
+    'drmas export runs/first --agent solver --to models/solver',
+    'drmas export runs/first --agent solver --step 40 --to models/solver-40',
+  ],
+  async run(context, [path], { agent, to, step, format }) {
+    const { record } = await RunDirectory.open(path);
+    const policy = policyOf(record.resolved.assign, agent);
+    const checkpoint = await checkpointOf(path, step);
+    const from = join(checkpoint.directory, policy);
+    const prepared = await backendOfRun(record.resolved).prepareExport({
+      policy,
+      from,
+      format,
+      settings: entryOf(record.resolved.policies, policy),
+      environment: context.environment,
+    });
+    await create(to, (directory) => prepared.write(directory));
+    const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
+    const names = await nodeFiles.list(to);
+    const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
+    if (format === 'peft') lines.push(...howToAdapt(to, await prepared.baseOf(to), agent));
+    else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
+    for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
+    return 0;
+  },
+});
 
 /** The backend that trained a run, by what the run recorded. @throws RunError */
 function backendOfRun({ backend }: Readonly<Record<string, unknown>>) {
@@ -67,8 +81,8 @@ function policyOf(assign: unknown, agent: string): string {
 /** @throws RunError naming the steps that there are */
 async function checkpointOf(path: string, step: number | undefined): Promise<Checkpoint> {
   const checkpoints = await new Checkpoints(nodeFiles, join(path, 'checkpoints')).list();
-  const found = step === undefined ? checkpoints.at(-1) : checkpoints.find((checkpoint) => checkpoint.step === step);
-  if (found !== undefined) return found;
+  const chosen = step === undefined ? checkpoints.at(-1) : checkpoints.find((checkpoint) => checkpoint.step === step);
+  if (chosen !== undefined) return chosen;
   if (checkpoints.length === 0) throw new RunError(`${path} has no checkpoint to export`);
   const steps = checkpoints.map((checkpoint) => checkpoint.step).join(', ');
   throw new RunError(`${path} has no checkpoint of step ${step}; there are those of ${steps}`);

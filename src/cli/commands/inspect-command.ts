@@ -4,28 +4,43 @@ import { LogError, messageOf } from '../../core/errors.js';
 import { codeOf } from '../../platform/node-files.js';
 import { collectLog } from '../../studies/inspect/collect-turns.js';
 import { comparableEstimator, inspect } from '../../studies/inspect/inspect-log.js';
-import type { Fields } from '../../studies/inspect/log-layouts.js';
-import type { CommandContext } from '../command-context.js';
+import { argument, defineCommand } from '../define-command.js';
+import { repeated, text, toggle } from '../flags.js';
 import { inspectionLines } from '../reporter/inspection-printer.js';
 import { screenOf } from '../reporter/screen.js';
 
-export interface InspectFlags extends Partial<Omit<Fields, 'reward' | 'advantage'>> {
-  readonly reward?: string;
-  readonly estimator: readonly string[];
-  readonly json?: boolean;
-}
-
-/** `drmas inspect <log>`: what the rewards in anybody's rollout log say about estimators. No model is needed. */
-export async function inspectCommand(context: CommandContext, path: string, flags: InspectFlags): Promise<number> {
-  const { estimator, json, ...fields } = flags;
-  const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
-  const log = await collectLog(await logFiles(path), fields);
-  const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
-  const { width } = screenOf(context.stdout, context.environment);
-  const lines = json === true ? [JSON.stringify(inspection)] : inspectionLines(inspection, path, width);
-  context.stdout.write(`${lines.join('\n')}\n`);
-  return 0;
-}
+export const inspectLog = defineCommand({
+  name: 'inspect',
+  description: 'say what rewards in a log mean for each estimator: inflated agents, groups that teach nothing',
+  details:
+    "what the rewards in a run or in anybody's rollout log mean for each estimator: inflated agents, groups that teach nothing. No model needed",
+  arguments: [argument('log', "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, or a run's directory")],
+  flags: {
+    task: text('field', 'field that names the problem (dots reach inside: task.id)'),
+    episode: text('field', 'field that names the episode; without it every row is one'),
+    agent: text('field', 'field that names the agent'),
+    reward: text('field', "the episode's reward for the row's agent"),
+    turn: text('field', 'position of the row in its episode'),
+    penalty: text('field', 'what the row pays for itself, taken off its reward'),
+    step: text('field', 'training step; rows of different steps are never compared (default: one a file)'),
+    estimator: repeated('types', 'estimators to compare, with commas between'),
+    json: toggle('print it as JSON'),
+  },
+  examples: [
+    'drmas inspect runs/first',
+    'drmas inspect rollouts/12.jsonl',
+    'drmas inspect log.jsonl --task prompt_id --episode rollout --agent role --reward score',
+  ],
+  async run(context, [path], { estimator, json, ...fields }) {
+    const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
+    const log = await collectLog(await logFiles(path), fields);
+    const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
+    const { width } = screenOf(context.stdout, context.environment);
+    const lines = json === true ? [JSON.stringify(inspection)] : inspectionLines(inspection, path, width);
+    context.stdout.write(`${lines.join('\n')}\n`);
+    return 0;
+  },
+});
 
 /**
  * The files of a log: the one that was named, a run's training episodes, or what a directory holds (also in directories below

@@ -1,25 +1,28 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_EPISODE_BYTES, writeReport } from '../../report/report.js';
-import type { CommandContext } from '../command-context.js';
+import { defineCommand, severalArguments } from '../define-command.js';
+import { integer, text } from '../flags.js';
 
-export interface ReportFlags {
-  readonly to?: string;
-  readonly megabytes?: number;
-}
-
-/** `drmas report <run>...`: one HTML page, in the run's directory or, about several, in the working directory. */
-export async function reportCommand(
-  context: CommandContext,
-  runs: readonly string[],
-  flags: ReportFlags,
-): Promise<number> {
-  const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
-  await writeReport(runs, {
-    to,
-    episodeBytes: flags.megabytes === undefined ? DEFAULT_EPISODE_BYTES : flags.megabytes * 1e6,
-  });
-  const { size } = await stat(to);
-  context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
-  return 0;
-}
+export const report = defineCommand({
+  name: 'report',
+  description: 'write one HTML page about runs: curves, spikes, tables, every kept episode',
+  details:
+    'writes one HTML page about runs: curves by agent, spikes, every kept episode turn by turn; opens without a network',
+  arguments: [severalArguments('run', 'directories of runs; several stand side by side')],
+  flags: {
+    to: text('file', "where to (default: report.html in the run's directory; about several runs, here)"),
+    megabytes: integer(1, 'about how much room episodes may take; a sample where they do not fit (default: 8)'),
+  },
+  examples: ['drmas report runs/first', 'drmas report runs/drmas runs/grpo --to compare.html'],
+  async run(context, [runs], flags) {
+    const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
+    await writeReport(runs, {
+      to,
+      episodeBytes: flags.megabytes === undefined ? DEFAULT_EPISODE_BYTES : flags.megabytes * 1e6,
+    });
+    const { size } = await stat(to);
+    context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
+    return 0;
+  },
+});

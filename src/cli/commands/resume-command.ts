@@ -1,19 +1,22 @@
 import { resumeWith } from '../../run/api.js';
-import type { CommandContext } from '../command-context.js';
+import { argument, defineCommand } from '../define-command.js';
+import { json, threads, toggle } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 
-export interface ResumeFlags {
-  readonly acceptChanges?: boolean;
-  readonly threads?: number;
-  readonly json?: boolean;
-}
-
-/** `drmas resume <run>`: goes on from the last checkpoint as if the run had never stopped. */
-export function resumeCommand(context: CommandContext, path: string, flags: ResumeFlags): Promise<number> {
-  const { json = false, ...options } = flags;
-  const request = ({ source, overrides }: { source: string; overrides: readonly string[] }) =>
-    typedRequest(source, overrides);
-  return reportRun(context, json, request, (reporting) =>
-    resumeWith(context.work, path, undefined, { ...options, ...reporting }),
-  );
-}
+export const resume = defineCommand({
+  name: 'resume',
+  description: 'go on with an interrupted run from its last checkpoint',
+  details:
+    'goes on from the last checkpoint, bit for bit as if never interrupted. Refuses changed code unless told `--accept-changes`',
+  arguments: [argument('run', 'directory of the run')],
+  flags: { acceptChanges: toggle('go on although the recipe or its code has changed'), threads, json },
+  examples: ['drmas resume runs/math-20260131-094501'],
+  run(context, [path], { json: asJson = false, ...options }) {
+    return reportRun(
+      context,
+      asJson,
+      ({ source, overrides }) => typedRequest(source, overrides),
+      (reporting) => resumeWith(context.work, path, undefined, { ...options, ...reporting }),
+    );
+  },
+});

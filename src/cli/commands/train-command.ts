@@ -1,34 +1,53 @@
 import { trainWith } from '../../run/api.js';
 import { requestRecipe } from '../../run/request.js';
 import type { CommandContext } from '../command-context.js';
+import { argument, defineCommand } from '../define-command.js';
+import { integer, json, set, text, threads, toggle } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 import { planLines } from '../reporter/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
 
-export interface TrainFlags {
-  readonly set: readonly string[];
-  readonly run?: string;
-  readonly seed?: number;
-  readonly threads?: number;
-  readonly json?: boolean;
-  readonly dryRun?: boolean;
-}
+/** Nothing is created before recipe, tasks and run directory are known to be good. */
+export const train = defineCommand({
+  name: 'train',
+  description: 'train a team',
+  details:
+    'trains a recipe that ships, by name, or a TypeScript file. `--set key=value` changes any leaf, `--seed`, `--threads`, `--run DIR`, `--json`; `--dry-run` says what it will take in tokens and memory, and starts nothing',
+  arguments: [argument('recipe', 'name of a recipe that ships, or a TypeScript file')],
+  flags: {
+    set,
+    run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
+    seed: integer(0, 'seed of sampling and reinforcement'),
+    dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
+    threads,
+    json,
+  },
+  examples: [
+    'drmas train math',
+    'drmas train math --dry-run',
+    'drmas train math --seed 2 --set advantage.type=grpo',
+    'drmas train gsm8k --set tasks.train.file=train.jsonl',
+    'drmas train examples/own-team.ts --run runs/first',
+  ],
+  async run(context, [source], { json: asJson = false, dryRun = false, ...options }) {
+    if (dryRun) return showPlan(context, source, options, asJson);
+    const request = () => typedRequest(source, options.set);
+    return reportRun(context, asJson, request, (reporting) =>
+      trainWith(context.work, source, { ...options, ...reporting }),
+    );
+  },
+});
 
-/** `drmas train <recipe>`. Nothing is created before recipe, tasks and run directory are known to be good. */
-export async function trainCommand(context: CommandContext, source: string, flags: TrainFlags): Promise<number> {
-  const { json = false, dryRun = false, ...options } = flags;
-  if (dryRun) return dryRunCommand(context, source, flags);
-  const request = () => typedRequest(source, flags.set);
-  return reportRun(context, json, request, (reporting) =>
-    trainWith(context.work, source, { ...options, ...reporting }),
-  );
-}
-
-async function dryRunCommand(context: CommandContext, source: string, flags: TrainFlags): Promise<number> {
-  const { recipe } = await requestRecipe(source, flags);
+async function showPlan(
+  context: CommandContext,
+  source: string,
+  options: Parameters<typeof requestRecipe>[1],
+  asJson: boolean,
+): Promise<number> {
+  const { recipe } = await requestRecipe(source, options);
   const plan = await context.work.planRun(recipe, await context.work.prepareTasks(recipe));
   const { width } = screenOf(context.stdout, context.environment);
-  const lines = flags.json === true ? [JSON.stringify({ type: 'plan', ...plan })] : planLines(plan, width);
+  const lines = asJson ? [JSON.stringify({ type: 'plan', ...plan })] : planLines(plan, width);
   for (const line of lines) context.stdout.write(`${line}\n`);
   return 0;
 }

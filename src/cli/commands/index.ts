@@ -1,0 +1,27 @@
+import type { Command } from '../define-command.js';
+import { ablate } from './ablate-command.js';
+import { doctor } from './doctor-command.js';
+import { evaluate } from './evaluate-command.js';
+import { exportPolicy } from './export-command.js';
+import { init } from './init-command.js';
+import { inspectLog } from './inspect-command.js';
+import { probe } from './probe-command.js';
+import { recipes } from './recipes-command.js';
+import { report } from './report-command.js';
+import { resume } from './resume-command.js';
+import { train } from './train-command.js';
+
+/** Every command, in the order of the help. A new one is a file and a row here. */
+export const commands: readonly Command[] = [
+  train,
+  resume,
+  evaluate,
+  init,
+  probe,
+  ablate,
+  exportPolicy,
+  recipes,
+  inspectLog,
+  report,
+  doctor,
+];

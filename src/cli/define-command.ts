@@ -1,0 +1,65 @@
+/** What a command declares: its file says everything that the command line, its help and the documents know about it. */
+import type { CommandContext } from './command-context.js';
+import type { Flag, ValuesOfFlags } from './flags.js';
+
+/** A word after the name of a command, or one or more of them. */
+export interface Argument<Value extends string | readonly string[] = string | readonly string[]> {
+  readonly name: string;
+  readonly description: string;
+  readonly several: Value extends string ? false : true;
+}
+
+export const argument = (name: string, description: string): Argument<string> => ({
+  name,
+  description,
+  several: false,
+});
+
+export const severalArguments = (name: string, description: string): Argument<readonly string[]> => ({
+  name,
+  description,
+  several: true,
+});
+
+type ValuesOfArguments<Arguments extends readonly Argument[]> = {
+  readonly [I in keyof Arguments]: Arguments[I] extends Argument<infer Value> ? Value : never;
+};
+
+interface Declaration<Arguments extends readonly Argument[], Flags extends Readonly<Record<string, Flag>>> {
+  readonly name: string;
+  /** A line of the help. */
+  readonly description: string;
+  /** A sentence or two of a page. */
+  readonly details: string;
+  readonly arguments: Arguments;
+  /** By their names in camel case: `warmStartSeed` is `--warm-start-seed`. */
+  readonly flags: Flags;
+  /** Whole command lines, shown below the help. */
+  readonly examples: readonly string[];
+  /** Returns the exit code; throws a DrmasError when the request was wrong or the work failed. */
+  run(context: CommandContext, args: ValuesOfArguments<Arguments>, flags: ValuesOfFlags<Flags>): Promise<number>;
+  readonly subcommands?: readonly Command[];
+}
+
+/** A command as the command line holds it: what it reads is what its declaration says. */
+export type Command = Declaration<readonly Argument[], Readonly<Record<string, Flag>>>;
+
+export function defineCommand<
+  const Arguments extends readonly Argument[],
+  Flags extends Readonly<Record<string, Flag>>,
+>(declaration: Declaration<Arguments, Flags>): Command {
+  return declaration as unknown as Command;
+}
+
+/** A flag as it is typed: `--warm-start-seed`. */
+export const flagName = (key: string) => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** A command with its arguments and the flags that it cannot do without. */
+export function usageOf({ name, arguments: args, flags }: Command): string {
+  const needed = Object.entries(flags).filter(([, { required }]) => required === true);
+  return [
+    `drmas ${name}`,
+    ...args.map((one) => `<${one.name}>${one.several ? '...' : ''}`),
+    ...needed.map(([key, { value = '' }]) => `${flagName(key)} <${value}>`),
+  ].join(' ');
+}

@@ -1,0 +1,65 @@
+/** The kinds of flags that commands have, each with the type of its value. */
+import { InvalidArgumentError } from 'commander';
+
+export interface Flag<Value = unknown> {
+  readonly description: string;
+  /** The name of the value that follows; a flag without one is there or not. */
+  readonly value?: string;
+  readonly required?: true;
+  readonly choices?: readonly string[];
+  readonly byDefault?: Value;
+  /** Reads the value, given those of the same flag before it. @throws InvalidArgumentError */
+  readonly parse?: (text: string, previous: unknown) => unknown;
+}
+
+type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
+type Optional<Flags> = { [K in keyof Flags]: undefined extends ValueOf<Flags[K]> ? K : never }[keyof Flags];
+
+/** What a command gets: a flag that was not typed and has no default is not there. */
+export type ValuesOfFlags<Flags> = {
+  readonly [K in Exclude<keyof Flags, Optional<Flags>>]: ValueOf<Flags[K]>;
+} & { readonly [K in Optional<Flags>]?: Exclude<ValueOf<Flags[K]>, undefined> };
+
+export const toggle = (description: string): Flag<boolean | undefined> => ({ description });
+
+export const text = (value: string, description: string): Flag<string | undefined> => ({ value, description });
+
+export const requiredText = (value: string, description: string): Flag<string> => ({
+  value,
+  description,
+  required: true,
+});
+
+export const integer = (low: number, description: string): Flag<number | undefined> => ({
+  value: 'n',
+  description,
+  parse: atLeast(low),
+});
+
+/** A flag that may be typed several times. */
+export const repeated = (value: string, description: string): Flag<readonly string[]> => ({
+  value,
+  description,
+  byDefault: [],
+  parse: (word, previous) => [...(previous as readonly string[]), word],
+});
+
+export const choice = <const Choice extends string>(
+  value: string,
+  choices: readonly Choice[],
+  byDefault: NoInfer<Choice>,
+  description: string,
+): Flag<Choice> => ({ value, description, choices, byDefault });
+
+function atLeast(low: number) {
+  return (word: string): number => {
+    const value = Number(word);
+    if (word.trim() !== '' && Number.isSafeInteger(value) && value >= low) return value;
+    throw new InvalidArgumentError(`expected an integer >= ${low}, got '${word}'`);
+  };
+}
+
+// Flags of several commands.
+export const json = toggle('print machine-readable events on stdout, and nothing else there');
+export const threads = integer(1, 'threads of the kernels (default: all cores)');
+export const set = repeated('key=value', 'override a leaf of the recipe; may be repeated');
