@@ -3,10 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { dirname, extname, relative, resolve } from 'node:path';
 import { codeOf } from '../platform/node-files.js';
 
-/** Specifiers of static imports, re-exports and `import('...')`. A match inside a comment costs nothing but a look. */
+/**
+ * The specifiers of static imports, re-exports and `import('...')`. A match inside a comment only costs one more
+ * look-up.
+ */
 const specifiers = /\b(?:from|import)\s*\(?\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
-/** What a specifier may mean on disk: TypeScript is imported under the name of its output. */
+/** The files that a specifier may mean: TypeScript is imported under the name of its output. */
 function candidates(path: string): string[] {
   const stem = path.slice(0, path.length - extname(path).length);
   switch (extname(path)) {
@@ -21,23 +24,23 @@ function candidates(path: string): string[] {
   }
 }
 
-/** The file and everything it imports by relative path, directly or not, with their contents. */
+/** The file and all files that it imports by relative path, directly or indirectly, with their contents. */
 async function localFiles(entry: string): Promise<Map<string, string>> {
-  const found = new Map<string, string>();
+  const files = new Map<string, string>();
   const waiting = [[entry]];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     for (const path of next) {
-      if (found.has(path)) break;
+      if (files.has(path)) break;
       const text = await readIfThere(path);
       if (text === undefined) continue;
-      found.set(path, text);
+      files.set(path, text);
       for (const match of text.matchAll(specifiers)) {
         waiting.push(candidates(resolve(dirname(path), match[2] ?? '')));
       }
       break;
     }
   }
-  return found;
+  return files;
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {
@@ -50,8 +53,8 @@ async function readIfThere(path: string): Promise<string | undefined> {
 }
 
 /**
- * SHA-256 over the file and its local imports, with their names relative to the file, so that moving a whole folder
- * changes nothing.
+ * The SHA-256 of the file and its local imports, with their names relative to the file, so that moving a whole folder
+ * does not change it.
  */
 export async function codeHash(file: string): Promise<string> {
   const entry = resolve(file);

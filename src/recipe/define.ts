@@ -18,7 +18,7 @@ type AgentName<T extends Team> = keyof T['agents'] & string;
 /** One policy for each agent, one for all, or for every agent the name of a policy or what is frozen. */
 export type Assignment<T extends Team> = 'separate' | 'shared' | { readonly [A in AgentName<T>]: string | FrozenInput };
 
-/** The policies that an assignment makes. */
+/** The names of the policies that an assignment creates. */
 type PolicyName<T extends Team, Assign> = Assign extends 'separate'
   ? AgentName<T>
   : Assign extends 'shared'

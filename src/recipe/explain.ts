@@ -1,20 +1,20 @@
-/** Turns what zod found into one RecipeError that names the path, what was expected and what was there. */
+/** Turns zod's issues into one RecipeError that names the path, the expectation and the actual value. */
 import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { RecipeError } from '../core/errors.js';
 
 type Path = readonly PropertyKey[];
 
-/** The known name nearest to a misspelt one, with the whole list where it is short: for the end of an error message. */
-export function suggestion(name: string, known: readonly string[]): string {
-  if (known.length === 0) return '';
-  const nearest = closest(name, known);
+/** The end of an error message about a misspelt name: the nearest valid name, and the list of all where it is short. */
+export function suggestion(name: string, names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const nearest = closest(name, names);
   const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, Math.ceil(name.length / 2));
-  const list = known.length <= 16 ? ` (known: ${known.join(', ')})` : '';
+  const list = names.length <= 16 ? ` (known: ${names.join(', ')})` : '';
   return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
 }
 
-/** A value as an error message shows it. */
+/** A value as text for an error message. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (typeof value === 'function') return 'a function';
@@ -22,7 +22,7 @@ export function shown(value: unknown): string {
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
 
-/** Checks `value` and fills in defaults. @throws RecipeError with the dotted path, prefixed by `at` */
+/** Validates `value` and fills in defaults. @throws RecipeError with the dotted path, prefixed by `at` */
 export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path = []): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
@@ -70,11 +70,11 @@ function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Exp
   }
 }
 
-function unknownName(name: string, path: Path, known: readonly string[]): string {
+function unknownName(name: string, path: Path, names: readonly string[]): string {
   const section = path.length === 1 ? path[0] : undefined;
-  if (section === 'agents' || section === 'assign') return `the team has no agent '${name}'${suggestion(name, known)}`;
-  if (section === 'policies') return `no agent is assigned to a policy '${name}'${suggestion(name, known)}`;
-  return `unknown key '${name}'${suggestion(name, known)}`;
+  if (section === 'agents' || section === 'assign') return `the team has no agent '${name}'${suggestion(name, names)}`;
+  if (section === 'policies') return `no agent is assigned to a policy '${name}'${suggestion(name, names)}`;
+  return `unknown key '${name}'${suggestion(name, names)}`;
 }
 
 const wrong = (expected: string, got: unknown) => `expected ${expected}, got ${shown(got)}`;
@@ -102,7 +102,7 @@ function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** Peels transformations and optional, default and readonly wrappers off. */
+/** The schema without its transformations and its optional, default and readonly wrappers. */
 function bare(schema: z.core.$ZodType): z.core.$ZodType {
   if (schema instanceof z.ZodPipe) return bare(schema.def.in);
   const wrapped =
@@ -113,7 +113,7 @@ function bare(schema: z.core.$ZodType): z.core.$ZodType {
   return wrapped ? bare(schema.def.innerType) : schema;
 }
 
-/** The schema that describes the value at `path`; of a union, the member that the value's discriminator names. */
+/** The schema of the value at `path`; inside a union, that of the member which the value's discriminator names. */
 function schemaAt(schema: z.core.$ZodType, root: unknown, path: Path): z.core.$ZodType | undefined {
   let current: z.core.$ZodType | undefined = bare(schema);
   let value = root;
@@ -145,7 +145,7 @@ function unionTypes(schema: z.core.$ZodType | undefined): string[] {
 }
 
 function knownKeys(schema: z.ZodType, root: unknown, path: Path): string[] {
-  const found = schemaAt(schema, root, path);
-  const object = found instanceof z.ZodDiscriminatedUnion ? memberFor(found, valueAt(root, path)) : found;
+  const atPath = schemaAt(schema, root, path);
+  const object = atPath instanceof z.ZodDiscriminatedUnion ? memberFor(atPath, valueAt(root, path)) : atPath;
   return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
 }

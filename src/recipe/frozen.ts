@@ -1,4 +1,4 @@
-/** Agents that play and never train: a model that stays as it is, or an endpoint that somebody else serves. */
+/** Agents that never train: a model that is not updated, or an endpoint of another server. */
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema } from '../backends/endpoint/endpoint-spec.js';
 import { completeModel, type ModelInput } from '../model/model-spec.js';
@@ -12,7 +12,7 @@ export const frozenSchema = z.discriminatedUnion('type', [
   endpointSchema,
 ]);
 
-/** What speaks for a frozen agent. */
+/** The model or endpoint of a frozen agent. */
 export type FrozenSpec = z.output<typeof frozenSchema>;
 
 export type FrozenInput =
@@ -20,10 +20,11 @@ export type FrozenInput =
   | ({ readonly type: 'endpoint' } & EndpointOptions);
 
 /**
- * In `assign`, an agent that plays and never trains. A model is held by the recipe's backend: a checkpoint as it is, a tiny
- * decoder as the warm start leaves it. `{ url, model }` is an OpenAI-compatible endpoint: text in, text out, with the sampling of
- * the agent; the key comes from the environment (OPENAI_API_KEY) unless given, and is never written anywhere. An endpoint need
- * not give the same answer twice: a run with one does not repeat bit for bit.
+ * Declares an agent in `assign` that never trains. A model runs on the recipe's backend: a checkpoint with its weights,
+ * a tiny decoder with those after the warm start. `{ url, model }` is an OpenAI-compatible endpoint, which exchanges
+ * text and uses the agent's sampling settings; its key comes from the environment (OPENAI_API_KEY) unless given, and is
+ * never written anywhere. An endpoint may answer the same request differently, so a run with one does not repeat bit
+ * for bit.
  */
 export function frozen(model: ModelInput | EndpointOptions): FrozenInput {
   return 'url' in model ? { type: 'endpoint', ...model } : { type: 'frozen', model };

@@ -1,14 +1,14 @@
-/** How a policy learns: the unions of its optimiser and its learning rate, told apart by `type`. */
+/** The settings of learning: optimiser, learning-rate schedule, KL penalty and critic of a policy. */
 import { z } from 'zod';
 import type { OptimizerSettings } from '../contract/optimizer.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
-/** Share of the past that is kept. */
+/** The decay of a running mean: the share of the old value that is kept. */
 const decay = z.number().min(0).lt(1);
 const count = z.int().min(1);
 
-/** The optimiser that a policy has where it names none. */
+/** The default optimiser of a policy. */
 export const defaultOptimizer = 'adamw';
 
 const sgdSchema = z
@@ -46,7 +46,7 @@ export const optimizerSchema = z.discriminatedUnion('type', [
   sgdSchema,
 ]) satisfies z.ZodType<OptimizerSettings>;
 
-/** What a schedule that ends needs. */
+/** The settings of a schedule that ends. */
 const ending = {
   updates: count
     .optional()
@@ -56,7 +56,7 @@ const ending = {
   finalFraction: z.number().min(0).max(1).default(0).describe('The fraction of the learning rate that is left then.'),
 };
 
-/** What becomes of the learning rate after the warm-up. */
+/** The schedule of the learning rate after the warm-up. */
 export const scheduleSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('constant') }),
   z.strictObject({ type: z.literal('linear'), ...ending }),
@@ -121,7 +121,7 @@ export const klSchema = z.strictObject({
 
 export type KlSettings = z.output<typeof klSchema>;
 
-/** How a policy's critic learns, where the estimator uses one. */
+/** The settings of a policy's critic, for estimators that need values. */
 export const criticSchema = z.strictObject({
   optimizer: z
     .discriminatedUnion('type', [adamwSchema(1e-3), sgdSchema])

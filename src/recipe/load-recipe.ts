@@ -1,4 +1,4 @@
-/** Finds a recipe: one that ships, or a user's file, in TypeScript or JavaScript. */
+/** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
 import { existsSync, readdirSync } from 'node:fs';
 import { register as registerHooks } from 'node:module';
 import { basename, extname, resolve } from 'node:path';
@@ -11,18 +11,18 @@ import { suggestion } from './explain.js';
 
 export interface LoadedRecipe {
   readonly definition: RecipeDefinition;
-  /** The recipe's name where it gives itself none. */
+  /** The default of the recipe's name: that of its file. */
   readonly name: string;
-  /** What loads it again: a shipped recipe's name, or an absolute path. */
+  /** The argument that loads the recipe again: a shipped recipe's name, or an absolute path. */
   readonly source: string;
   readonly codeHash: string;
 }
 
-/** `.ts` where this package runs from its sources, `.js` where it was compiled. */
+/** The extension of this package's files: `.ts` when it runs from its sources, `.js` when it was compiled. */
 const ownExtension = extname(fileURLToPath(import.meta.url));
 const shippedDirectory = new URL('../../recipes/', import.meta.url);
 
-/** Names of the recipes that ship, sorted. */
+/** The names of the shipped recipes, sorted. */
 export function shippedRecipes(): string[] {
   return readdirSync(shippedDirectory)
     .filter((file) => file.endsWith(ownExtension) && !/\.(d|test|test-d)\.ts$/.test(file))
@@ -30,7 +30,7 @@ export function shippedRecipes(): string[] {
     .sort();
 }
 
-/** @throws RecipeError when there is no such recipe, or its file cannot be run or exports none */
+/** Loads a recipe. @throws RecipeError when it does not exist, or its file cannot be run or exports no recipe */
 export async function loadRecipe(nameOrFile: string): Promise<LoadedRecipe> {
   const shipped = shippedRecipes();
   const isShipped = shipped.includes(nameOrFile);
@@ -72,10 +72,10 @@ function isDefinition(value: unknown): value is RecipeDefinition {
 
 let prepared: Promise<void> | undefined;
 
-/** Lets Node import TypeScript, and find this package from files that have none of their own near. */
+/** Enables Node to import TypeScript, and to find this package from files without an installed copy nearby. */
 function prepareImport(): Promise<void> {
   prepared ??= (async () => {
-    if (ownExtension !== '.js') return; // running from sources: whatever loads those loads recipes too
+    if (ownExtension !== '.js') return; // the loader of the sources loads recipes too
     const { register } = await import('tsx/esm/api');
     register();
     registerHooks(new URL('./package-hook.js', import.meta.url));

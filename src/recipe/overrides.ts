@@ -1,6 +1,7 @@
-/** `--set a.b.c=value`: changes to single leaves of a recipe. */
+/** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
 import { backendKeyVariables } from '../backends/registry.js';
 import { RecipeError } from '../core/errors.js';
+import { isObject } from '../core/objects.js';
 import { shown } from './explain.js';
 
 export interface Override {
@@ -8,13 +9,12 @@ export interface Override {
   readonly value: unknown;
 }
 
+/** Settings as a tree of plain data. */
 export type Plain = Record<string, unknown>;
 
-export function isPlain(value: unknown): value is Plain {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Reads `a.b.c=value`: the value as JSON where it is JSON, else as text. @throws RecipeError */
+/**
+ * Parses `a.b.c=value`; the value is JSON where it parses as JSON, else text. @throws RecipeError when it is malformed
+ */
 export function parseOverride(text: string): Override {
   const at = text.indexOf('=');
   const path = text.slice(0, Math.max(at, 0)).trim().split('.');
@@ -23,7 +23,7 @@ export function parseOverride(text: string): Override {
     throw new RecipeError(`expected --set path.to.key=value, got ${shown(text)}`);
   }
   const value = parseValue(text.slice(at + 1));
-  if (path.at(-1) === 'apiKey' || (isPlain(value) && 'apiKey' in value))
+  if (path.at(-1) === 'apiKey' || (isObject(value) && 'apiKey' in value))
     throw new RecipeError(
       `overrides are kept in recipe.json; set ${first === 'backend' ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
       path.join('.'),
@@ -40,8 +40,8 @@ function parseValue(text: string): unknown {
 }
 
 /**
- * The tree with the overrides applied; the tree itself is left alone. A changed `type` drops its siblings, which then get
- * the defaults of the new type, so types are set before anything else. `null` removes a value, whose default then applies.
+ * Applies overrides to a copy of the tree. A changed `type` removes its siblings, which then get the defaults of the
+ * new type, so types are set before everything else. `null` removes a value, whose default then applies.
  * @throws RecipeError when a path leads through something that has no keys
  */
 export function applyOverrides(tree: Plain, overrides: readonly Override[]): Plain {
@@ -56,7 +56,7 @@ function setLeaf(tree: Plain, { path, value }: Override): void {
   let parent = tree;
   for (const [depth, key] of path.slice(0, -1).entries()) {
     const next = parent[key] ?? {};
-    if (!isPlain(next)) {
+    if (!isObject(next)) {
       throw new RecipeError(
         `is ${shown(next)} and has no key '${path[depth + 1]}'`,
         path.slice(0, depth + 1).join('.'),

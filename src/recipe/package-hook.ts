@@ -1,13 +1,16 @@
 /**
- * Module hooks (they run in Node's loader thread) for recipe files, which may lie anywhere.
- * - Where Node finds no package `drmas` or `zod` near the file, the running package and its own dependency are taken.
- * - TypeScript files are ES modules, also in folders whose package.json does not say so (as `npm init` writes it).
+ * Module hooks, which run in Node's loader thread, for recipe files anywhere on disk.
+ * - Where Node finds no package `drmas` or `zod` near the file, the hooks resolve them to the running package and its
+ * zod.
+ * - TypeScript files are ES modules, also in folders whose package.json does not declare that (as `npm init` writes
+ * it).
  */
 import type { ResolveFnOutput, ResolveHook } from 'node:module';
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
-  const found = await resolveHere(specifier, context, nextResolve);
-  return found.format === 'commonjs' && /\.tsx?(\?|$)/.test(found.url) ? { ...found, format: 'module' } : found;
+  const resolved = await resolveHere(specifier, context, nextResolve);
+  const isTypeScript = /\.tsx?(\?|$)/.test(resolved.url);
+  return resolved.format === 'commonjs' && isTypeScript ? { ...resolved, format: 'module' } : resolved;
 };
 
 async function resolveHere(...[specifier, context, nextResolve]: Parameters<ResolveHook>): Promise<ResolveFnOutput> {

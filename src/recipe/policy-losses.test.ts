@@ -6,8 +6,8 @@ describe('the losses of a recipe', () => {
   it('are one for all policies, and whole ones of their own where they name them', () => {
     const recipe = tinyRecipe({ policies: { verifier: { loss: { type: 'turn-ppo', clip: 0.1 } } } }, ['loss.clip=0.3']);
     expect(lossOf(recipe, 'solver')).toEqual({ type: 'ppo-clip', clip: 0.3, aggregate: 'token-mean' });
-    const own = { type: 'turn-ppo', clip: 0.1, aggregate: 'seq-mean-token-mean' };
-    expect(lossOf(recipe, 'verifier')).toEqual(own);
+    const loss = { type: 'turn-ppo', clip: 0.1, aggregate: 'seq-mean-token-mean' };
+    expect(lossOf(recipe, 'verifier')).toEqual(loss);
     expect(['solver', 'verifier'].map((policy) => lossPath(recipe, policy))).toEqual([
       'loss',
       'policies.verifier.loss',

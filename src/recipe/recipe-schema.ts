@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { backendSchema } from '../backends/registry.js';
+import { isObject } from '../core/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
 import { filterSchema, modelSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';
-import { isPlain } from './overrides.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
@@ -207,7 +207,10 @@ export const assignmentWord = z.enum(['separate', 'shared']);
  * looks.
  */
 export function assignmentMap(agents: readonly string[], assign: unknown) {
-  const entries = agents.map((agent) => [agent, isPlain(assign) && isPlain(assign[agent]) ? frozenSchema : policyName]);
+  const entries = agents.map((agent) => [
+    agent,
+    isObject(assign) && isObject(assign[agent]) ? frozenSchema : policyName,
+  ]);
   return z.strictObject(Object.fromEntries(entries) as Record<string, typeof policyName | typeof frozenSchema>);
 }
 

@@ -2,13 +2,16 @@ import type { TaskSource } from '../core/task.js';
 import type { Team } from '../teams/team.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
-/** A resolved recipe: every default filled in, everything checked. The plain part is what recipe.json holds. */
+/** A resolved recipe: all defaults are filled in and all values checked. recipe.json holds its plain part. */
 export interface Recipe extends Readonly<RecipeSettings> {
   readonly team: Team;
   readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
 }
 
-/** The plain part of a recipe without its secrets, with the task sources' settings: two recipes with equal JSON ask for the same run. */
+/**
+ * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
+ * runs.
+ */
 export function recipeJson({ team, tasks, ...settings }: Recipe): Record<string, unknown> {
   const { name, seed, assign, ...rest } = settings;
   return {

@@ -137,12 +137,12 @@ describe('overrides', () => {
 
   it('change the optimiser, whose other settings then are its own', () => {
     const written = { policies: { solver: { optimizer: { learningRate: 0.5 } } } };
-    const own = (...overrides: string[]) => resolve(overrides, written).policies.solver?.optimizer;
-    expect(own()).toMatchObject({ type: 'adamw', learningRate: 0.5 });
+    const optimizerWith = (...overrides: string[]) => resolve(overrides, written).policies.solver?.optimizer;
+    expect(optimizerWith()).toMatchObject({ type: 'adamw', learningRate: 0.5 });
     const sgd = { type: 'sgd', learningRate: 0.1, momentum: 0.9, nesterov: false, weightDecay: 0 };
-    expect(own('policies.solver.optimizer.type=sgd', 'policies.solver.optimizer.momentum=0.9')).toEqual(sgd);
+    expect(optimizerWith('policies.solver.optimizer.type=sgd', 'policies.solver.optimizer.momentum=0.9')).toEqual(sgd);
     const looking = ['policies.solver.optimizer.type=sgd', 'policies.solver.optimizer.nesterov=true'];
-    expect(errorOf(() => own(...looking)).path).toBe('policies.solver.optimizer.nesterov');
+    expect(errorOf(() => optimizerWith(...looking)).path).toBe('policies.solver.optimizer.nesterov');
   });
 
   it('choose a filter, whose keys are its own', () => {

@@ -1,6 +1,7 @@
-/** From a recipe as written, and `--set` overrides, to a recipe with every value checked and every default filled in. */
+/** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 import { estimatorSchema, needOf } from '../advantage/estimators/index.js';
 import { messageOf, RecipeError } from '../core/errors.js';
+import { isObject } from '../core/objects.js';
 import type { TaskSource } from '../core/task.js';
 import { benchmarks } from '../tasks/benchmarks.js';
 import type { Team } from '../teams/team.js';
@@ -8,36 +9,37 @@ import { modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';
-import { applyOverrides, isPlain, type Override, type Plain, parseOverride } from './overrides.js';
+import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 
-/** Sampling where neither the recipe nor the team's agent says otherwise. */
+/** The sampling settings that neither the recipe nor the team's agent sets. */
 const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
 
 export interface ResolveOptions {
-  /** `path.to.key=value`, in order. */
+  /** The overrides, each as `path.to.key=value`, in order. */
   readonly overrides?: readonly string[];
-  /** The recipe's name where it gives itself none. */
+  /** The default of the recipe's name. */
   readonly name?: string;
 }
 
-/** @throws RecipeError with the dotted path of the value that is wrong and what was expected */
+/** Resolves a recipe. @throws RecipeError with the dotted path of the value that is wrong and what was expected */
 export function resolveRecipe(definition: RecipeDefinition, options: ResolveOptions = {}): Recipe {
   const overrides = (options.overrides ?? []).map(parseOverride);
   const { team, tasks, ...written } = definition.input;
   checkTeam(team);
   const agents = Object.keys(team.agents);
-  // Policies and agents inherit from `model` and from the team, so overrides of them apply after they were spelled out.
+  // Policies and agents inherit from `model` and from the team, so their overrides apply after the inherited values are
+  // filled in.
   const inherits = (override: Override) => override.path[0] === 'policies' || override.path[0] === 'agents';
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
   const tree = applyOverrides({ ...defaults, ...plainPart(written) }, first);
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
-  const { model, ...spelledOut } = spellOut(tree, team, agents);
-  const changed = applyOverrides(spelledOut, overrides.filter(inherits));
+  const { model, ...complete } = withInherited(tree, team, agents);
+  const changed = applyOverrides(complete, overrides.filter(inherits));
   requireModels(changed, model);
   checkFrozen(changed);
   const settings = parseAt(settingsSchema(agents, policiesOf(changed.assign), changed.assign), changed);
@@ -46,12 +48,12 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
 }
 
 function checkTeam(team: unknown): asserts team is Team {
-  if (!isPlain(team) || !isPlain(team.agents) || typeof team.play !== 'function') {
+  if (!isObject(team) || !isObject(team.agents) || typeof team.play !== 'function') {
     throw new RecipeError(`expected what defineTeam returns, got ${shown(team)}`, 'team');
   }
 }
 
-/** Settings as data; a function or a class instance among them cannot be recorded, so it is refused. */
+/** The settings as plain data. @throws RecipeError for a function or a class instance, which cannot be recorded */
 function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
   try {
     return structuredClone({ ...written });
@@ -60,10 +62,10 @@ function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
   }
 }
 
-/** Gives every agent and every policy its whole entry: the team's defaults below, what was written on top. */
-function spellOut(tree: Plain, team: Team, agents: readonly string[]): Plain {
+/** Gives every agent and every policy its complete entry: the team's defaults, overridden by the recipe's settings. */
+function withInherited(tree: Plain, team: Team, agents: readonly string[]): Plain {
   const { model } = tree;
-  const assign = spellOutAssignment(tree.assign, agents);
+  const assign = completeAssignment(tree.assign, agents);
   const estimator = estimatorSchema.safeParse(tree.advantage);
   const valued = estimator.success && needOf(estimator.data) === 'values';
   const policies = withEntries(tree.policies, policiesOf(assign), (_, written) => policyEntry(model, valued, written));
@@ -71,17 +73,17 @@ function spellOut(tree: Plain, team: Team, agents: readonly string[]): Plain {
   return { ...tree, assign, policies, agents: settings };
 }
 
-/** A section with an entry for every name. What is not a section is left for the schema to report. */
+/** A section with an entry for every name. A value that is not a section is left for the schema to report. */
 function withEntries(
   section: unknown,
   names: readonly string[],
   fill: (name: string, written: Plain) => Plain,
 ): unknown {
-  if (section !== undefined && !isPlain(section)) return section;
+  if (section !== undefined && !isObject(section)) return section;
   const entries = { ...section };
   for (const name of names) {
     const written = entries[name] ?? {};
-    entries[name] = isPlain(written) ? fill(name, written) : written;
+    entries[name] = isObject(written) ? fill(name, written) : written;
   }
   return entries;
 }
@@ -91,28 +93,29 @@ function policyEntry(model: unknown, valued: boolean, written: Plain): Plain {
   return {
     ...(model === undefined ? {} : { model: structuredClone(model) }),
     ...withOptimizer(written),
-    ...(critic === undefined ? {} : { critic: isPlain(critic) ? withOptimizer(critic) : critic }),
+    ...(critic === undefined ? {} : { critic: isObject(critic) ? withOptimizer(critic) : critic }),
   };
 }
 
-/** With the type of the optimiser where it has none. */
+/** The settings with the default type of optimiser where they name none. */
 function withOptimizer(settings: Plain): Plain {
   const { optimizer = {} } = settings;
-  return { ...settings, optimizer: isPlain(optimizer) ? { type: defaultOptimizer, ...optimizer } : optimizer };
+  return { ...settings, optimizer: isObject(optimizer) ? { type: defaultOptimizer, ...optimizer } : optimizer };
 }
 
 function agentEntry(team: Team, agent: string, written: Plain): Plain {
-  const own = team.agents[agent];
+  const defaults = team.agents[agent];
   const sampling = written.sampling ?? {};
   return {
-    invalidPenalty: own?.invalidPenalty ?? 0,
+    invalidPenalty: defaults?.invalidPenalty ?? 0,
     ...written,
-    sampling: isPlain(sampling) ? { ...defaultSampling, ...own?.sampling, ...sampling } : sampling,
+    sampling: isObject(sampling) ? { ...defaultSampling, ...defaults?.sampling, ...sampling } : sampling,
   };
 }
 
-function spellOutAssignment(assign: unknown, agents: readonly string[]): Plain {
-  if (isPlain(assign)) {
+/** The assignment as a map from every agent. */
+function completeAssignment(assign: unknown, agents: readonly string[]): Plain {
+  if (isObject(assign)) {
     parseAt(assignmentMap(agents, assign), assign, ['assign']);
     return assign;
   }
@@ -122,13 +125,13 @@ function spellOutAssignment(assign: unknown, agents: readonly string[]): Plain {
 
 /** The policies that train, each once. */
 function policiesOf(assign: unknown): string[] {
-  const named = isPlain(assign) ? Object.values(assign).filter((entry) => typeof entry === 'string') : [];
+  const named = isObject(assign) ? Object.values(assign).filter((entry) => typeof entry === 'string') : [];
   return [...new Set(named)];
 }
 
-/** What cannot be asked of agents that do not train. @throws RecipeError */
+/** Checks that no setting asks frozen agents to train. @throws RecipeError naming the setting */
 function checkFrozen({ assign, policies, agents }: Plain): void {
-  if (!isPlain(assign)) return;
+  if (!isObject(assign)) return;
   const trained = policiesOf(assign);
   if (trained.length === 0) throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
   for (const [agent, entry] of Object.entries(assign)) {
@@ -139,13 +142,13 @@ function checkFrozen({ assign, policies, agents }: Plain): void {
       throw new RecipeError(message, `assign.${others[0]}`);
     }
     const frozen = `agent '${agent}' is frozen`;
-    if (isPlain(policies) && policies[agent] !== undefined)
+    if (isObject(policies) && policies[agent] !== undefined)
       throw new RecipeError(`${frozen}: no policy of its trains`, `policies.${agent}`);
-    const settings = isPlain(agents) && isPlain(agents[agent]) ? agents[agent] : {};
+    const settings = isObject(agents) && isObject(agents[agent]) ? agents[agent] : {};
     if (settings.rewardWeight !== undefined)
       throw new RecipeError(`${frozen}: its turns teach nothing`, `agents.${agent}.rewardWeight`);
     const { sampling } = settings;
-    if (isPlain(entry) && entry.type === 'endpoint' && isPlain(sampling) && sampling.topK !== 0)
+    if (isObject(entry) && entry.type === 'endpoint' && isObject(sampling) && sampling.topK !== 0)
       throw new RecipeError(
         "the protocol of endpoints has no top-k; expected 0, and the server's own field in the endpoint's body",
         `agents.${agent}.sampling.topK`,
@@ -155,10 +158,10 @@ function checkFrozen({ assign, policies, agents }: Plain): void {
 
 function requireModels(tree: Plain, model: unknown): void {
   const { policies } = tree;
-  if (!isPlain(policies) || model !== undefined) return;
+  if (!isObject(policies) || model !== undefined) return;
   for (const policy of policiesOf(tree.assign)) {
     const entry = policies[policy];
-    if (isPlain(entry) && entry.model === undefined) {
+    if (isObject(entry) && entry.model === undefined) {
       throw new RecipeError(
         'is required: tinyDecoder({ ... }), checkpoint(path) or lora(base, { rank }), here or for every policy',
         'model',
@@ -183,18 +186,18 @@ function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[
     }
   }
   const source = (split: Split): TaskSource => {
-    const own = written[split];
-    if (!isSource(own)) throw new RecipeError(`expected a task source, got ${shown(own)}`, `tasks.${split}`);
-    // Where one source serves both splits, what is set for `train` holds for `test` too, unless `test` says otherwise.
+    const given = written[split];
+    if (!isSource(given)) throw new RecipeError(`expected a task source, got ${shown(given)}`, `tasks.${split}`);
+    // Where one source serves both splits, overrides of `train` apply to `test` too, unless `test` has its own.
     const inherited = one && split === 'test' ? overrides.filter(({ path }) => path[1] === 'train') : [];
-    return configured(own, split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
+    return configured(given, split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
   };
   return { train: source('train'), test: source('test') };
 }
 
-/** Several benchmarks by name are one source. */
+/** Joins several benchmarks by name into one source. */
 function joined(test: unknown): unknown {
-  if (isSource(test) || !isPlain(test) || Object.keys(test).length === 0) return test;
+  if (isSource(test) || !isObject(test) || Object.keys(test).length === 0) return test;
   const sources = Object.entries(test).map(([name, source]) => {
     if (!isSource(source)) throw new RecipeError(`expected a task source, got ${shown(source)}`, `tasks.test.${name}`);
     return [name, source] as const;
@@ -203,7 +206,7 @@ function joined(test: unknown): unknown {
 }
 
 function isSource(value: unknown): value is TaskSource {
-  return isPlain(value) && typeof value.load === 'function';
+  return isObject(value) && typeof value.load === 'function';
 }
 
 function configured(source: TaskSource, split: Split, overrides: readonly Override[]): TaskSource {

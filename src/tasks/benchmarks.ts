@@ -1,12 +1,12 @@
 import { RecipeError, TaskError } from '../core/errors.js';
 import type { Task, TaskSet, TaskSource } from '../core/task.js';
 
-/** The metadata field that says which benchmark a task is of. */
+/** The metadata field with the name of a task's benchmark. */
 export const BENCHMARK = 'benchmark';
 
 /**
- * Several sources as one, their tasks one benchmark after another. A task's id begins with its benchmark's name, which also stands
- * in its metadata. Settings are those of the benchmarks, by name.
+ * Joins several sources into one, with the tasks of one benchmark after another. A task's id begins with its
+ * benchmark's name, which its metadata hold too. The settings are those of the benchmarks, by name.
  */
 export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
   const entries = Object.entries(sources);

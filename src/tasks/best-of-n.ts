@@ -1,10 +1,10 @@
-/** What n samples are worth when the best, the worst or the most frequent of them is taken: exact expectations, no drawing. */
+/** The exact expected score when the best, the worst or the most frequent of n samples is selected. */
 import { ArgumentError } from '../core/errors.js';
 
 /**
- * Expected best score of n samples drawn with replacement from a task's scores: with x_1 <= ... <= x_m, the sum of
- * x_i ((i / m)^n - ((i - 1) / m)^n). What best-of-n selection reaches with a perfect judge; drawing without replacement, for scores
- * of 0 and 1, is `passAtK`.
+ * The expected best score of n samples drawn with replacement from a task's scores: with x_1 <= ... <= x_m, the sum of
+ * x_i ((i / m)^n - ((i - 1) / m)^n). Best-of-n selection reaches it with a perfect judge. The counterpart without
+ * replacement, for scores of 0 and 1, is `passAtK`.
  * @throws ArgumentError when there is no score, one is not a finite number, or n is not a positive integer
  */
 export function bestOfN(scores: readonly number[], n: number): number {
@@ -16,7 +16,7 @@ export function bestOfN(scores: readonly number[], n: number): number {
   return sorted.reduce((sum, score, i) => sum + score * (((i + 1) / m) ** n - (i / m) ** n), 0);
 }
 
-/** Expected worst score of n samples drawn with replacement. @throws ArgumentError as `bestOfN` */
+/** The expected worst score of n samples drawn with replacement. @throws ArgumentError as `bestOfN` */
 export function worstOfN(scores: readonly number[], n: number): number {
   return -bestOfN(
     scores.map((score) => -score),
@@ -25,8 +25,9 @@ export function worstOfN(scores: readonly number[], n: number): number {
 }
 
 /**
- * The probability that the most frequent of n answers, drawn with replacement from a task's predictions, is the reference; a tie
- * goes to the answer that was drawn first. Answers are compared as they are; work grows with the answers times n cubed.
+ * The probability that the most frequent of n answers, drawn with replacement from a task's predictions, is the
+ * reference; a tie goes to the answer that was drawn first. Answers are compared as texts; the time grows with the
+ * number of answers times n³.
  * @throws ArgumentError when there is no prediction or n is not an integer from 1 to 1000
  */
 export function majorityOfN(predictions: readonly string[], reference: string, n: number): number {
@@ -38,16 +39,16 @@ export function majorityOfN(predictions: readonly string[], reference: string, n
   const right = votes.get(reference) ?? 0;
   votes.delete(reference);
   let total = 0;
-  for (let own = 1; own <= n; own++) total += some(right, n, own) * wins([...votes.values()], own, n - own);
+  for (let count = 1; count <= n; count++) total += some(right, n, count) * wins([...votes.values()], count, n - count);
   return total;
 }
 
-/** Beyond it the counts of ways leave the range of numbers. */
+/** The largest n: beyond it the counts of ways overflow double precision. */
 const MOST_VOTES = 1000;
 
 /**
- * The probability that the other answers take `draws` draws without one of them exceeding `most`, where t of them reach `most`
- * counted as the chance 1 / (1 + t) that none of these came first.
+ * The probability that the other answers take `draws` draws without one of them exceeding `most`, where t of them reach
+ * `most` counted as the chance 1 / (1 + t) that none of these came first.
  */
 function wins(others: readonly number[], most: number, draws: number): number {
   // ways[t][d]: t answers reach `most`, d draws are taken.
@@ -67,7 +68,7 @@ function wins(others: readonly number[], most: number, draws: number): number {
   return ways.reduce((sum, row, t) => sum + (row[draws] as number) / (1 + t), 0);
 }
 
-/** The ways to give an answer of probability p `count` of the draws that are left, each with its probability. */
+/** The number of ways to give `count` of the `left` draws to an answer of probability p, weighted by p for each. */
 function some(p: number, left: number, count: number): number {
   let ways = 1;
   for (let i = 1; i <= count; i++) ways *= ((left - count + i) / i) * p;

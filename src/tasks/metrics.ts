@@ -1,4 +1,4 @@
-/** What an evaluation reports: scores of k samples a task, and how sure the mean over tasks is. */
+/** The metrics of an evaluation: scores of k samples a task, and bootstrap intervals of their mean over tasks. */
 import { ArgumentError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
 import { mean } from '../core/statistics.js';
@@ -19,8 +19,9 @@ export function passAtK(n: number, c: number, k: number): number {
 }
 
 /**
- * The expected best of k samples, without bias from n scores of any size: the mean over all choices of k of the n of the largest,
- * sum over i of C(i - 1, k - 1) / C(n, k) s_(i) with s ascending. For scores of 0 and 1 it is `passAtK`.
+ * The unbiased estimate of the expected best of k samples from n scores: the mean, over all choices of k of the n
+ * scores, of the largest; with s ascending, the sum over i of C(i - 1, k - 1) / C(n, k) s_(i). For scores of 0 and 1 it
+ * is `passAtK`.
  * @throws ArgumentError unless 1 <= k <= n
  */
 export function bestAtK(scores: readonly number[], k: number): number {
@@ -37,13 +38,14 @@ export function bestAtK(scores: readonly number[], k: number): number {
   return sum;
 }
 
-/** Mean score of a task's samples; for a list of tasks, the mean over tasks of that mean. 0 for an empty list. */
+/** The mean score of a task's samples; for a list of tasks, the mean over tasks of that mean. 0 for an empty list. */
 export function averageAtK(scores: readonly number[] | readonly (readonly number[])[]): number {
   return mean(scores.map((score: number | readonly number[]) => (typeof score === 'number' ? score : mean(score))));
 }
 
 /**
- * 1 when the answer given most often is right, else 0. A tie goes to the answer seen first; a missing answer has no vote.
+ * 1 when the answer given most often is right, else 0. A tie goes to the answer seen first; a missing answer has no
+ * vote.
  * @param same Whether two answers mean the same; by default equality of the trimmed texts
  */
 export function majorityAtK(
@@ -54,9 +56,9 @@ export function majorityAtK(
   const candidates: { answer: string; votes: number }[] = [];
   for (const answer of predictions) {
     if (answer === null || answer === undefined) continue;
-    const known = candidates.find((candidate) => same(answer, candidate.answer));
-    if (known === undefined) candidates.push({ answer, votes: 1 });
-    else known.votes++;
+    const equal = candidates.find((candidate) => same(answer, candidate.answer));
+    if (equal === undefined) candidates.push({ answer, votes: 1 });
+    else equal.votes++;
   }
   const most = Math.max(...candidates.map(({ votes }) => votes));
   const winner = candidates.find(({ votes }) => votes === most);
@@ -70,8 +72,8 @@ export interface BootstrapInterval {
 }
 
 /**
- * Percentile bootstrap of the mean over tasks (Efron 1979): tasks are drawn with replacement, percentiles interpolate linearly.
- * Samples of one task are not independent, so give one number a task.
+ * The percentile bootstrap interval of the mean over tasks (Efron 1979): tasks are drawn with replacement, percentiles
+ * interpolate linearly. Samples of one task are not independent, so `perTask` has one number a task.
  * @param options.level Probability inside the interval, default 0.95
  * @param options.resamples Default 2000
  * @param options.seed The same seed gives the same interval; default 0

@@ -1,6 +1,6 @@
 /**
- * Whether a text belongs to the held-out share. A pure function of the text (FNV-1a, finished as MurmurHash3 does), so the
- * splits of a family never overlap, whatever is drawn and in whatever order.
+ * Whether a text belongs to the held-out share. It is a pure function of the text (FNV-1a, finished as in MurmurHash3),
+ * so the splits of a family never overlap, whichever tasks are drawn in whichever order.
  */
 export function isHeldOut(text: string, share: number): boolean {
   let hash = 0x811c9dc5;

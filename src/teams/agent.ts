@@ -4,21 +4,22 @@ import { ArgumentError } from '../core/errors.js';
 import { issuesText } from '../core/issues.js';
 import type { Parser } from './parsers.js';
 
-/** A role in a team: what it is told, how its words are read, how it samples. It is not a model; a recipe assigns one. */
+/** A role in a team: its system prompt, its parser and its sampling. It is not a model; a recipe assigns one. */
 export interface Agent<Value = unknown> {
-  /** Put before every conversation of this agent. */
+  /** The system prompt at the beginning of every conversation of this agent. */
   readonly system: string | undefined;
-  /** `undefined` says that the text is invalid. */
+  /** The parser of the agent's texts; `undefined` means that a text is invalid. */
   readonly parse: Parser<Value>;
-  /** The agent's own sampling; the recipe completes and may override it. */
+  /** The agent's sampling settings; the recipe completes them and may override them. */
   readonly sampling: Partial<Sampling>;
-  /** What an invalid output costs its turn (>= 0), unless the recipe says otherwise. */
+  /** The penalty for an invalid output (>= 0), unless the recipe sets another. */
   readonly invalidPenalty: number;
 }
 
+/** The settings of `agent`. */
 export interface AgentSpec<Value> {
   readonly system?: string;
-  /** Default: the whole text, which is then never invalid. */
+  /** Default: the whole text, which is never invalid. */
   readonly parse?: Parser<Value>;
   readonly sampling?: Partial<Sampling>;
   /** Default 0. */

@@ -1,7 +1,7 @@
 import { ArgumentError } from '../core/errors.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
-/** Reads an agent's text (without its stop token); `undefined` when the text is not what the agent was to say. */
+/** A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. */
 export type Parser<Value> = (text: string) => Value | undefined;
 
 /** The content of the last `\boxed{...}`; invalid when there is none or it is empty. */
@@ -11,8 +11,8 @@ export const boxed: Parser<string> = (text) => {
 };
 
 /**
- * The one option that occurs in the text, any number of times; invalid when none or several occur. Where options overlap
- * the longer one counts, so `oneOf('correct', 'incorrect')` reads "incorrect" as such.
+ * The one option that occurs in the text, any number of times; invalid when none or several occur. Where options
+ * overlap the longer one counts, so `oneOf('correct', 'incorrect')` reads "incorrect" as such.
  *
  * @throws ArgumentError when there is no option, an empty one, or the same one twice.
  */
@@ -25,8 +25,8 @@ export function oneOf<const Option extends string>(...options: readonly Option[]
     'g',
   );
   return (text) => {
-    const found = new Set(text.match(pattern));
-    return found.size === 1 ? options.find((option) => found.has(option)) : undefined;
+    const occurring = new Set(text.match(pattern));
+    return occurring.size === 1 ? options.find((option) => occurring.has(option)) : undefined;
   };
 }
 

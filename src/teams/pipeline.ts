@@ -11,11 +11,11 @@ type PipelineTask = z.output<typeof pipelineTask>;
 
 /** An agent of a pipeline. Without `parse` its whole text is its value; the last agent's is the content of its box. */
 export interface PipelineAgent extends AgentSpec<string> {
-  /** How likely it is called in an episode. Default 1; the last agent is always called. */
+  /** The probability of its call in an episode. Default 1; the last agent is always called. */
   readonly probability?: number;
 }
 
-/** What was said before, in order; agents that were not called are missing. */
+/** A reply of an agent. */
 export interface Said {
   readonly agent: string;
   readonly text: string;
@@ -24,17 +24,18 @@ export interface Said {
 export interface PipelineOutcome {
   /** The last agent's value. */
   readonly answer: string | undefined;
+  /** The replies in order. */
   readonly said: readonly Said[];
 }
 
 export interface PipelineOptions<Name extends string> {
   /** Two to eight agents by name, in the order of their calls. */
   readonly agents: { readonly [N in Name]: PipelineAgent };
-  /** Default: 1 for everybody when the answer is right. */
+  /** The reward. Default: 1 for all agents when the answer is right. */
   readonly reward?: (
     context: RewardContext<PipelineTask, PipelineOutcome>,
   ) => Reward<NoInfer<Name>> | Promise<Reward<NoInfer<Name>>>;
-  /** What an agent is shown. Default: the question, then what was said, a line each. */
+  /** The prompt of an agent. Default: the question, then the replies so far, one a line. */
   readonly prompt?: (request: {
     readonly agent: NoInfer<Name>;
     readonly question: string;
@@ -60,8 +61,9 @@ const optionsSchema = z.strictObject({
 });
 
 /**
- * Agents that speak one after another, each called with a probability of its own, the last one always; its value is the
- * answer. For studying teams whose agents are called unevenly: how often each one acts is a setting, and what each earns can be.
+ * Creates a team of agents that speak one after another. Each is called with its probability, the last one always; the
+ * last one's value is the answer. It serves to study teams whose agents act unevenly often: the frequency of each
+ * agent's calls is a setting, and its reward can be one.
  *
  * @throws ArgumentError naming the option that is wrong.
  */
@@ -85,7 +87,7 @@ export function pipeline<Name extends string>(
     task: pipelineTask,
     agents,
     async play({ task: { question }, agents, random }) {
-      // Drawn before anybody speaks, so that who is called does not depend on what is said.
+      // The calls are drawn before the first reply, so that they do not depend on the replies.
       const called = names.filter((name) => random.chance(specs[name]?.probability ?? 1));
       const said: Said[] = [];
       let answer: string | undefined;

@@ -9,20 +9,26 @@ import { boxed, oneOf, type Parser, tagged } from './parsers.js';
 import { defineTeam, type Reply } from './team.js';
 
 export interface PlannerExecutorVerifierOptions {
-  /** How often a plan may be made. Default 2. */
+  /** The most plans in an episode. Default 2. */
   readonly maxLoops?: number;
-  /** How often the executor may use the calculator for one plan. Default 4. */
+  /** The most calculations for one plan. Default 4. */
   readonly maxCalls?: number;
-  /** What the verifier says to end the episode. Default `<approve>`. */
+  /** The verifier's word that ends the episode. Default `<approve>`. */
   readonly approve?: string;
-  /** What the verifier says to have a new plan made. Default `<reject>`. */
+  /** The verifier's word that requests a new plan. Default `<reject>`. */
   readonly reject?: string;
-  /** What a verdict without exactly one of the two words counts as. Default 'approve', so that garbage buys nothing. */
+  /**
+   * The meaning of a verdict without exactly one of the two words. Default 'approve', so that an unreadable verdict
+   * does not earn another attempt.
+   */
   readonly onUnreadableVerdict?: 'approve' | 'reject';
   readonly planner?: { readonly system?: string };
   readonly executor?: { readonly system?: string };
   readonly verifier?: { readonly system?: string };
-  /** What an empty plan, a step that is neither a calculation nor an answer, or no verdict costs its turn. Default 0.1. */
+  /**
+   * The penalty for an empty plan, for a step that is neither a calculation nor an answer, and for no verdict. Default
+   * 0.1.
+   */
   readonly invalidPenalty?: number;
   /** The executor's tool: the result of an expression, `undefined` when it has none. Default: `calculate`. */
   readonly calculator?: (expression: string) => string | undefined;
@@ -31,7 +37,7 @@ export interface PlannerExecutorVerifierOptions {
 export interface PlannerExecutorVerifierOutcome {
   /** The executor's last boxed answer, `undefined` when the last plan led to none. */
   readonly answer: string | undefined;
-  /** Plans that were made. */
+  /** The number of plans. */
   readonly plans: number;
 }
 
@@ -53,12 +59,12 @@ const optionsSchema = z
   })
   .refine(({ approve, reject }) => approve !== reject, 'approve and reject must differ');
 
-/** What the executor wrote: a calculation to be done for it, or its answer. */
+/** The content of an executor's reply: a calculation to carry out, or its answer. */
 type Step =
   | { readonly type: 'calculation'; readonly expression: string }
   | { readonly type: 'answer'; readonly answer: string };
 
-/** A text with both is an answer. */
+/** The parser of the executor's replies. A text with both is an answer. */
 const step: Parser<Step> = (text) => {
   const answer = boxed(text);
   if (answer !== undefined) return { type: 'answer', answer };
@@ -67,10 +73,10 @@ const step: Parser<Step> = (text) => {
 };
 
 /**
- * A planner writes a plan, an executor carries it out with a calculator, a verifier judges the result. Approval ends the
- * episode; rejection has a new plan made, in view of the old one. An attempt ends at the executor's answer, and without an
- * answer at a step that is neither that nor a calculation, or at one calculation too many. An attempt without an answer is
- * not judged but tried again; the last attempt is not judged either, and counts.
+ * Creates a team in which a planner writes a plan, an executor carries it out with a calculator, and a verifier judges
+ * the result. Approval ends the episode; rejection requests a new plan, and the planner sees the old one. An attempt
+ * ends with the executor's answer, with an invalid step, or with one calculation too many. An attempt without an answer
+ * is repeated without a verdict; the last attempt needs no verdict and counts.
  *
  * @throws ArgumentError naming the option that is wrong.
  */
@@ -80,16 +86,16 @@ export function plannerExecutorVerifier(options: PlannerExecutorVerifierOptions 
   const { maxLoops, maxCalls, approve, reject, onUnreadableVerdict, invalidPenalty, calculator } = checked.data;
   const { planner: plannerRole, executor: executorRole, verifier: verifierRole } = checked.data;
 
-  /** The executor's last reply: its answer, or where it went wrong. */
+  /** Runs the executor and returns its last reply: its answer, or the step at which it failed. */
   async function execute(
     executor: (messages: Message[]) => Promise<Reply<Step>>,
-    asked: Message,
+    request: Message,
   ): Promise<Reply<Step>> {
-    const said: Message[] = [asked];
+    const messages: Message[] = [request];
     for (let calls = 0; ; calls++) {
-      const reply = await executor(said);
+      const reply = await executor(messages);
       if (reply.value?.type !== 'calculation' || calls === maxCalls) return reply;
-      said.push(assistant(reply.text), user(calculator(reply.value.expression) ?? 'error'));
+      messages.push(assistant(reply.text), user(calculator(reply.value.expression) ?? 'error'));
     }
   }
 
@@ -123,14 +129,14 @@ export function plannerExecutorVerifier(options: PlannerExecutorVerifierOptions 
         const result = await execute(executor, user(plan.valid ? `${task.question}\n${plan.value}` : task.question));
         const answer = result.value?.type === 'answer' ? result.value.answer : undefined;
         if (plans === maxLoops) return { answer, plans };
-        let said = reject;
+        let feedback = reject;
         if (answer !== undefined) {
           const verdict = await verifier([user(task.question), assistant(result.text)]);
           if ((verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject)) === approve)
             return { answer, plans };
-          said = verdict.text || reject;
+          feedback = verdict.text || reject;
         }
-        plan = await planner([user(task.question), assistant(plan.text), user(said)]);
+        plan = await planner([user(task.question), assistant(plan.text), user(feedback)]);
       }
     },
     reward: ({ outcome, task }) => ({ correct: gradeMath(outcome.answer, task.answer) }),

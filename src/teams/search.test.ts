@@ -15,7 +15,7 @@ const library: Record<string, Passage[]> = {
   Kodon: [{ title: 'Kodon', text: 'Kodon has a mayor, Bo.' }],
 };
 const question = 'Who is mayor where Ada lives?';
-const found = (query: string) =>
+const evidenceOf = (query: string) =>
   `Search: ${query}\n${(library[query] ?? []).map(({ title, text }) => `- ${title ? `${title}: ` : ''}${text}`).join('\n') || '- nothing found'}`;
 
 /** Plays one episode with these replies, in order; agents and evidence asked about, and all else that came of it. */
@@ -57,7 +57,7 @@ const answer = (name: string) => `So <answer>${name}</answer>.`;
 describe('the search team', () => {
   it('searches until the verifier is content, then answers from all that was found', async () => {
     const played = await play([no, search('home of Ada'), no, search('Kodon'), yes, answer('Bo')]);
-    const [one, two] = [found('home of Ada'), found('Kodon')];
+    const [one, two] = [evidenceOf('home of Ada'), evidenceOf('Kodon')];
     expect(played).toMatchObject({
       agents: ['verifier', 'searcher', 'verifier', 'searcher', 'verifier', 'answerer'],
       evidence: ['none yet', 'none yet', one, one, `${one}\n${two}`, `${one}\n${two}`],
@@ -82,7 +82,7 @@ describe('the search team', () => {
   it('answers after the last turn, whatever was found', async () => {
     const played = await play([no, search('home of Ada'), no, search('Kodon'), answer('Bo')], { maxTurns: 2 });
     expect(played.agents).toEqual(['verifier', 'searcher', 'verifier', 'searcher', 'answerer']);
-    expect(played.evidence.at(-1)).toBe(`${found('home of Ada')}\n${found('Kodon')}`);
+    expect(played.evidence.at(-1)).toBe(`${evidenceOf('home of Ada')}\n${evidenceOf('Kodon')}`);
     expect((await play(Array(8).fill(no))).agents.length).toBe(9); // four turns unless told otherwise
   });
 
@@ -101,9 +101,9 @@ describe('the search team', () => {
       const passed = await play([no, query, yes, answer('Bo')]);
       expect(passed).toMatchObject({ searched: [], penalties: [0, 0.01, 0, 0] });
       expect(passed.evidence).toEqual(['none yet', 'none yet', 'none yet', 'none yet']);
-      const asked = await play([no, query, yes, answer('Bo')], { onEmptyQuery: 'question' });
-      expect(asked).toMatchObject({ searched: [[question, 3]], penalties: [0, 0.01, 0, 0] });
-      expect(asked.evidence[2]).toBe(found(question));
+      const played = await play([no, query, yes, answer('Bo')], { onEmptyQuery: 'question' });
+      expect(played).toMatchObject({ searched: [[question, 3]], penalties: [0, 0.01, 0, 0] });
+      expect(played.evidence[2]).toBe(evidenceOf(question));
     }
     expect((await play(Array(8).fill(no))).agents).toEqual([
       ...Array(4).fill(['verifier', 'searcher']).flat(),
@@ -115,12 +115,12 @@ describe('the search team', () => {
     const replies = [no, search('mayor'), no, search('Kodon'), yes, answer('Bo')];
     const noted = await play(replies);
     expect(noted.evidence.slice(2)).toEqual([
-      ...Array(2).fill(found('mayor')),
-      ...Array(2).fill(`${found('mayor')}\n${found('Kodon')}`),
+      ...Array(2).fill(evidenceOf('mayor')),
+      ...Array(2).fill(`${evidenceOf('mayor')}\n${evidenceOf('Kodon')}`),
     ]);
     expect(noted.penalties).toEqual([0, 0, 0, 0, 0, 0]);
     const skipped = await play(replies, { onNoResults: 'skip' });
-    expect(skipped.evidence.slice(2)).toEqual(['none yet', 'none yet', found('Kodon'), found('Kodon')]);
+    expect(skipped.evidence.slice(2)).toEqual(['none yet', 'none yet', evidenceOf('Kodon'), evidenceOf('Kodon')]);
   });
 
   it('earns for an exact match with any right answer, and charges for an answer that is none', async () => {
@@ -134,13 +134,13 @@ describe('the search team', () => {
     const one = await play([no, search('home of Ada'), yes, answer('Bo')], { topk: 1 });
     expect(one).toMatchObject({ searched: [['home of Ada', 1]] });
     expect(one.evidence[2]).toBe('Search: home of Ada\n- Ada: Ada lives in Kodon.');
-    const asked: unknown[] = [];
+    const corpora: unknown[] = [];
     const retriever = (task: SearchTask) => {
-      asked.push(task.corpus);
+      corpora.push(task.corpus);
       return { search: async (query: string) => [{ text: `${query} in ${task.corpus}` }] };
     };
-    const own = await play([no, search('q'), yes, answer('Bo')], { retriever }, { corpus: 'wiki' });
-    expect([asked, own.evidence[2]]).toEqual([['wiki'], 'Search: q\n- q in wiki']);
+    const played = await play([no, search('q'), yes, answer('Bo')], { retriever }, { corpus: 'wiki' });
+    expect([corpora, played.evidence[2]]).toEqual([['wiki'], 'Search: q\n- q in wiki']);
   });
 
   it('ends when a search fails, and lets a search know when it is over', async () => {

@@ -7,7 +7,7 @@ import { agent } from './agent.js';
 import { type Parser, tagged } from './parsers.js';
 import { defineTeam } from './team.js';
 
-/** A question, its answer or several that are right, and, where questions are about different corpora, the name of one. */
+/** A question, its answer or several right ones, and the name of its corpus where the tasks use several. */
 const searchTask = z.object({
   question: z.string(),
   answer: z.union([z.string(), z.array(z.string()).min(1).readonly()]),
@@ -16,39 +16,44 @@ const searchTask = z.object({
 
 export type SearchTask = z.output<typeof searchTask>;
 
-/** What an agent of the team is to be told. */
+/** The content of an agent's prompt. */
 export interface SearchPrompt {
   readonly agent: 'verifier' | 'searcher' | 'answerer';
   readonly question: string;
-  /** What was searched so far, in order. */
+  /** The searches so far, in order. */
   readonly evidence: readonly Search[];
 }
 
 interface RoleOptions<Value> {
-  /** An empty text says that there is no system prompt. */
+  /** The system prompt; an empty text means none. */
   readonly system?: string;
   readonly parse?: Parser<Value>;
 }
 
 export interface SearchTeamOptions {
-  /** One for all tasks, or the one for a task. */
+  /** A retriever for all tasks, or a function from a task to its retriever. */
   readonly retriever: Retriever | ((task: SearchTask) => Retriever);
-  /** How often the verifier may ask for a search. Default 4. An episode has up to 2 maxTurns + 1 calls of agents. */
+  /**
+   * The most searches that the verifier may request. Default 4. An episode has up to 2 maxTurns + 1 calls of agents.
+   */
   readonly maxTurns?: number;
-  /** Passages that a search brings, at most. Default 3. */
+  /** The most passages of a search. Default 3. */
   readonly topk?: number;
-  /** What a verdict that is neither yes nor no counts as. Default 'search': it buys what a plain no has for nothing. */
+  /** The meaning of a verdict that is neither yes nor no. Default 'search', which a plain no gets without a penalty. */
   readonly onUnreadableVerdict?: 'search' | 'answer';
-  /** An empty or otherwise invalid query is passed over, its turn being spent, or the question is searched. Default 'skip'. */
+  /** The treatment of an invalid query: no search in this turn, or a search for the question. Default 'skip'. */
   readonly onEmptyQuery?: 'skip' | 'question';
-  /** A query that finds nothing joins the evidence, so that the searcher can see it, or leaves no trace. Default 'note'. */
+  /**
+   * The treatment of a query without results: it joins the evidence, so that the searcher sees it, or not. Default
+   * 'note'.
+   */
   readonly onNoResults?: 'note' | 'skip';
-  /** What an invalid verdict, query or answer costs its turn. Default 0.01. */
+  /** The penalty for an invalid verdict, query or answer. Default 0.01. */
   readonly invalidPenalty?: number;
   readonly verifier?: RoleOptions<'yes' | 'no'>;
   readonly searcher?: RoleOptions<string>;
   readonly answerer?: RoleOptions<string>;
-  /** Default: the question, then the evidence. */
+  /** The prompt of an agent. Default: the question, then the evidence. */
   readonly prompt?: (request: SearchPrompt) => string;
 }
 
@@ -74,9 +79,9 @@ const optionsSchema = z.strictObject({
 });
 
 /**
- * A verifier reads the question and what was found, and says whether that is enough. No sends a searcher to write a query,
- * whose results join the evidence; yes, or the end of the last turn, sends an answerer. The team earns 1 for an answer that
- * matches (SQuAD's exact match). A search that fails ends the episode.
+ * Creates a team in which a verifier decides whether the evidence is enough for the question. After a no, a searcher
+ * writes a query whose results join the evidence; after a yes, or the last turn, an answerer answers. The reward is 1
+ * for an answer that matches (SQuAD's exact match). A search that fails ends the episode.
  *
  * @throws ArgumentError naming the option that is wrong.
  */
@@ -105,18 +110,18 @@ export function searchTeam(options: SearchTeamOptions) {
     async play({ task, agents: { verifier, searcher, answerer }, signal }) {
       const source = typeof retriever === 'function' ? retriever(task) : retriever;
       const evidence: Search[] = [];
-      const told = (agent: SearchPrompt['agent']) => prompt({ agent, question: task.question, evidence });
+      const promptFor = (agent: SearchPrompt['agent']) => prompt({ agent, question: task.question, evidence });
       for (let turn = 0; turn < maxTurns; turn++) {
-        const verdict = await verifier(told('verifier'));
+        const verdict = await verifier(promptFor('verifier'));
         const enough = verdict.value ?? (onUnreadableVerdict === 'answer' ? 'yes' : 'no');
         if (enough === 'yes') break;
-        const written = await searcher(told('searcher'));
+        const written = await searcher(promptFor('searcher'));
         const query = written.value ?? (onEmptyQuery === 'question' ? task.question : undefined);
         if (query === undefined) continue;
         const passages = await source.search(query, topk, signal);
         if (passages.length > 0 || onNoResults === 'note') evidence.push({ query, passages });
       }
-      const answer = await answerer(told('answerer'));
+      const answer = await answerer(promptFor('answerer'));
       return { answer: answer.value };
     },
     reward: ({ outcome, task }) => ({ correct: exactMatch(outcome.answer, task.answer) }),
@@ -136,14 +141,14 @@ function systemOf(options: RoleOptions<unknown> | undefined, fallback: string): 
 }
 
 const taggedVerdict: Parser<'yes' | 'no'> = (text) => {
-  const said = tagged('verify')(text)?.toLowerCase();
-  return said === 'yes' || said === 'no' ? said : undefined;
+  const word = tagged('verify')(text)?.toLowerCase();
+  return word === 'yes' || word === 'no' ? word : undefined;
 };
 
 function readablePrompt({ question, evidence }: SearchPrompt): string {
-  const found = evidence.map(({ query, passages }) => {
+  const searches = evidence.map(({ query, passages }) => {
     const lines = passages.map(({ title, text }) => `- ${title === undefined ? '' : `${title}: `}${text}`);
     return [`Search: ${query}`, ...(lines.length > 0 ? lines : ['- nothing found'])].join('\n');
   });
-  return [`Question: ${question}`, 'Evidence:', ...(found.length > 0 ? found : ['none yet'])].join('\n');
+  return [`Question: ${question}`, 'Evidence:', ...(searches.length > 0 ? searches : ['none yet'])].join('\n');
 }

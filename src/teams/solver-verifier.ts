@@ -8,29 +8,29 @@ import { boxed, oneOf } from './parsers.js';
 import { defineTeam, type Reply } from './team.js';
 
 export interface SolverVerifierOptions {
-  /** How often the solver may try. Default 2. */
+  /** The most drafts in an episode. Default 2. */
   readonly maxLoops?: number;
-  /** What the verifier says to end the episode. Default `<approve>`. */
+  /** The verifier's word that ends the episode. Default `<approve>`. */
   readonly approve?: string;
-  /** What the verifier says to send the solver back. Default `<reject>`. */
+  /** The verifier's word that requests another draft. Default `<reject>`. */
   readonly reject?: string;
   /**
-   * What a verdict without exactly one of the two words counts as. Default 'approve': with 'reject' garbage buys a second
-   * attempt, and verifiers learn to talk garbage.
+   * The meaning of a verdict without exactly one of the two words. Default 'approve': with 'reject' an unreadable
+   * verdict earns a second attempt, and verifiers learn to write unreadable ones.
    */
   readonly onUnreadableVerdict?: 'approve' | 'reject';
   readonly solver?: { readonly system?: string };
   readonly verifier?: { readonly system?: string };
-  /** What a turn without a boxed answer, or without a verdict, costs. Default 0.1. */
+  /** The penalty for a turn without a boxed answer, or without a verdict. Default 0.1. */
   readonly invalidPenalty?: number;
-  /** What the solver is told when its draft was rejected. Default: the verifier's words, or `reject` if it said nothing. */
+  /** The message to the solver after a rejection. Default: the verifier's text, or `reject` if that is empty. */
   readonly feedback?: (verdict: Reply<string>) => string;
 }
 
 export interface SolverVerifierOutcome {
   /** The last draft's boxed answer. */
   readonly answer: string | undefined;
-  /** Drafts that were written. */
+  /** The number of drafts. */
   readonly attempts: number;
 }
 
@@ -50,8 +50,8 @@ const optionsSchema = z
   .refine(({ approve, reject }) => approve !== reject, 'approve and reject must differ');
 
 /**
- * A solver writes a draft, a verifier judges it. Approval ends the episode; rejection sends the solver back with what was
- * said. The last attempt is not judged any more, and the last draft counts.
+ * Creates a team in which a solver writes a draft and a verifier judges it. Approval ends the episode; after a
+ * rejection the solver sees the verdict and writes another draft. The last draft is not judged, and counts.
  *
  * @throws ArgumentError naming the option that is wrong.
  */
@@ -86,11 +86,11 @@ export function solverVerifier(options: SolverVerifierOptions = {}) {
       let draft = await solver(task.question);
       for (let attempts = 1; ; attempts++) {
         if (attempts === maxLoops) return { answer: draft.value, attempts };
-        const asked = [user(task.question), assistant(draft.text)];
-        const verdict = await verifier(asked);
-        const said = verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject);
-        if (said === approve) return { answer: draft.value, attempts };
-        draft = await solver([...asked, user(feedback(verdict))]);
+        const conversation = [user(task.question), assistant(draft.text)];
+        const verdict = await verifier(conversation);
+        const decision = verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject);
+        if (decision === approve) return { answer: draft.value, attempts };
+        draft = await solver([...conversation, user(feedback(verdict))]);
       }
     },
     reward: ({ outcome, task }) => ({ correct: gradeMath(outcome.answer, task.answer) }),

@@ -9,26 +9,26 @@ import type { Agent } from './agent.js';
 /** The agents of a team by name. */
 export type Agents = Readonly<Record<string, Agent>>;
 
-/** What an agent answered. */
+/** An agent's reply. */
 export type Reply<Value = unknown> = {
   /** The response without its stop token. */
   readonly text: string;
   readonly finishReason: FinishReason;
-  /** Position of this call among the calls of the episode. */
+  /** The position of this call among the calls of the episode. */
   readonly turn: number;
 } & ({ readonly valid: true; readonly value: Value } | { readonly valid: false; readonly value: undefined });
 
 export interface AskOptions {
   /**
-   * Names what the agent sees, for estimators that compare turns from the same observation. Default: the text of its messages;
-   * a shorter name of the situation lets turns meet whose messages differ in what does not matter.
+   * A name for the state that the agent sees; estimators such as GiGPO compare turns with equal observations. Default:
+   * the text of its messages; a shorter name lets turns be compared whose messages differ in irrelevant details.
    */
   readonly observation?: string;
 }
 
 /**
- * Asks an agent. A string is one user message; the agent's system prompt is put in front. The promise never rejects: when
- * the episode fails or ends before the reply is there it stays pending, and `signal` fires.
+ * A call of an agent. A string is one user message; the agent's system prompt is put in front. The promise never
+ * rejects: when the episode fails or ends before the reply arrives, the promise stays pending and `signal` fires.
  */
 export type Ask<Value = unknown> = (input: string | readonly Message[], options?: AskOptions) => Promise<Reply<Value>>;
 
@@ -36,9 +36,9 @@ type ValueOf<A> = A extends Agent<infer Value> ? Value : never;
 
 export interface PlayContext<Data, A extends Agents> {
   readonly task: Data;
-  /** Replies are handed over in the order in which the calls were made, so concurrent calls stay reproducible. */
+  /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
-  /** Chance for the team's own decisions: a stream of this episode alone, the same whenever the run is repeated. */
+  /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */
   readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */
   readonly signal: AbortSignal;
@@ -46,20 +46,20 @@ export interface PlayContext<Data, A extends Agents> {
 
 export interface RewardContext<Data, Outcome> {
   readonly task: Data;
-  /** What `play` returned. */
+  /** The value that `play` returned. */
   readonly outcome: Outcome;
-  /** What was said, for rewards that look at single turns. */
+  /** The episode's turns, for rewards that judge single turns. */
   readonly episode: Pick<Episode<Data>, 'task' | 'sample' | 'turns'>;
   readonly signal: AbortSignal;
 }
 
-/** `true` counts 1, `false` 0. */
+/** A reward; `true` counts 1, `false` 0. */
 export type RewardValue = number | boolean;
 
-/** Named parts; the reward is their sum. */
+/** A reward in named parts, which is their sum. */
 export type RewardParts = Readonly<Record<string, RewardValue>>;
 
-/** What one turn earned besides the episode's reward. */
+/** The reward of one turn, which is added to the episode's. */
 export interface TurnReward {
   /** The turn's position in the episode: `turn` of a reply, or of one of `episode.turns`. */
   readonly turn: number;
@@ -67,8 +67,8 @@ export interface TurnReward {
 }
 
 /**
- * What an episode earned: one value or named parts for everybody, or with the key `team` the team's reward, that of the agents
- * that get one of their own, and what single turns earned besides.
+ * The reward of an episode: one value or named parts for all agents; or, with the key `team`, the team's reward
+ * together with individual rewards of agents and of single turns.
  */
 export type Reward<Name extends string = string> =
   | RewardValue
@@ -79,7 +79,7 @@ export type Reward<Name extends string = string> =
       readonly turns?: readonly TurnReward[] | undefined;
     };
 
-/** The agent names that a reward spells out; distributes over the branches of a union. */
+/** The agent names in a reward; the type distributes over the branches of a union. */
 type Rewarded<R> = R extends { readonly agents?: infer Each }
   ? Each extends object
     ? Spelled<keyof Each>
@@ -87,18 +87,18 @@ type Rewarded<R> = R extends { readonly agents?: infer Each }
   : never;
 type Spelled<Key> = string extends Key ? never : Key;
 
-/** Refuses a reward that names an agent which the team does not have. */
+/** A type that refuses a reward for an agent which the team does not have. */
 type OnlyAgents<R, Name> = [Exclude<Rewarded<R>, Name>] extends [never]
   ? unknown
   : { readonly agents: { readonly 'not an agent of this team': Exclude<Rewarded<R>, Name> } };
 
-/** Agents that work on a task together. */
+/** A team: agents that work on a task together. */
 export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unknown> {
   readonly name: string;
-  /** Types and validates the data of a task. */
+  /** The schema that types and validates the data of a task. */
   readonly task: z.ZodType<Data>;
   readonly agents: A;
-  /** One episode, as one async function. */
+  /** Plays one episode, as one async function. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
   reward(context: RewardContext<Data, Outcome>): Reward | Promise<Reward>;
 }
@@ -109,7 +109,9 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
   readonly task: z.ZodType<Data>;
   readonly agents: A;
   play(context: PlayContext<Data, A>): Promise<Outcome>;
-  /** Write it after `play`, so that the type of `outcome` is known. */
+  /**
+   * Computes the reward. It must stand after `play` in the definition, so that TypeScript infers the type of `outcome`.
+   */
   reward(context: RewardContext<Data, Outcome>): R & OnlyAgents<Awaited<R>, keyof A>;
 }
 
@@ -131,7 +133,7 @@ const definitionSchema = z.strictObject({
 });
 
 /**
- * Declares a team: the shape of its tasks, its agents, how they play one episode, and what that is worth.
+ * Declares a team: the shape of its tasks, its agents, how they play one episode, and the reward of an episode.
  *
  * @throws ArgumentError naming the field that is wrong.
  */

@@ -2,9 +2,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
 import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
+import { isObject } from '../../core/objects.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { shown, suggestion } from '../../recipe/explain.js';
-import { isPlain } from '../../recipe/overrides.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { writeDirectory } from '../../store/write-directory.js';
@@ -64,7 +64,7 @@ function backendOfRun({ backend }: Readonly<Record<string, unknown>>) {
 }
 
 function entryOf(section: unknown, key: string): unknown {
-  return isPlain(section) ? section[key] : undefined;
+  return isObject(section) ? section[key] : undefined;
 }
 
 /** @throws RunError naming the agents that there are */

@@ -54,9 +54,9 @@ describe('a place', () => {
 
   it.each(['F32', 'BF16'] as const)('keeps the bits of %s numbers that are none', (dtype) => {
     const signalling = dtype === 'F32' ? [0x01, 0, 0xa0, 0x7f] : [0xa0, 0x7f];
-    for (const own of [{}, { stride: 1 }]) {
+    for (const layout of [{}, { stride: 1 }]) {
       const data = new Float32Array(1);
-      putPiece({ name, shape: [1, 1], data, ...own }, { name, dtype, first: 0, bytes: Uint8Array.from(signalling) });
+      putPiece({ name, shape: [1, 1], data, ...layout }, { name, dtype, first: 0, bytes: Uint8Array.from(signalling) });
       expect([...new Uint8Array(data.buffer)].slice(-signalling.length)).toEqual(signalling);
     }
   });

@@ -53,8 +53,8 @@ const typeOf = (value: unknown) =>
   typeof value === 'object' && value !== null && 'type' in value ? String(value.type) : '';
 
 function hardware(run: RunData): string {
-  const found = eventsOf(run.events, 'run.started')[0]?.hardware;
-  return found === undefined ? '' : `${found.cores} cores, ${found.kernels} kernels (${found.isa})`;
+  const event = eventsOf(run.events, 'run.started')[0]?.hardware;
+  return event === undefined ? '' : `${event.cores} cores, ${event.kernels} kernels (${event.isa})`;
 }
 
 function state(run: RunData): string {

@@ -11,9 +11,9 @@ interface Parsed {
 }
 
 /**
- * The rows of a table as text (RFC 4180: quotes, doubled inside quotes; fields may hold line ends), as objects by the names in
- * its first line. Every value is text.
- * @throws TaskError with file and line
+ * Reads the rows of a CSV file (RFC 4180: quotes, doubled inside quotes; fields may hold line ends) as objects by the
+ * names in its first line. Every value is text.
+ * @throws TaskError naming file and line
  */
 export async function* csvRows(file: string, delimiter: string): AsyncGenerator<Row> {
   const columns = (names: string[]) => {
@@ -22,11 +22,12 @@ export async function* csvRows(file: string, delimiter: string): AsyncGenerator<
     throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
   };
   const parser = parse({ delimiter, columns, info: true, skip_empty_lines: true, record_delimiter: ['\r\n', '\n'] });
-  // Its failure comes out of the parser too.
+  // The parser reports the stream's failure too.
   pipeline(Readable.from(textChunks(file)), parser).catch(() => {});
   try {
     for await (const { record, info } of parser as AsyncIterable<Parsed>) {
-      // The line where a row ends is known; its fields may hold line ends.
+      // The parser knows the line where a row ends; the row may have begun earlier, since its fields may hold line
+      // ends.
       const within = Object.values(record).reduce((sum, text) => sum + text.split('\n').length - 1, 0);
       yield { place: { line: info.lines - within }, value: record };
     }

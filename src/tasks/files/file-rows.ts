@@ -6,20 +6,20 @@ import { textChunks } from './text-chunks.js';
 
 export const FILE_FORMATS = ['json', 'csv', 'parquet'] as const;
 
-/** `json`: an array, or one value a line. */
+/** The formats of task files; `json` is an array, or one value a line. */
 export type FileFormat = (typeof FILE_FORMATS)[number];
 
-/** What a row is, for error messages. */
+/** The name of a row in each format, for error messages. */
 export const ROW_NAMES = { json: 'a JSON object', csv: 'a row', parquet: 'a row' } satisfies Record<FileFormat, string>;
 
 export interface FileRowOptions {
-  /** By default what the file's extension says. */
+  /** The format; by default that of the file's extension. */
   readonly format?: FileFormat | null | undefined;
-  /** Between the columns of a CSV file; by default a comma, in `.tsv` a tab. */
+  /** The delimiter of a CSV file's columns; by default a comma, in `.tsv` a tab. */
   readonly delimiter?: string | null | undefined;
 }
 
-/** By extension: `.csv`, `.tsv`, `.parquet`; all others are JSON. */
+/** The format of a file by its extension: `.csv`, `.tsv`, `.parquet`; all others are JSON. */
 export function formatOf(file: string): FileFormat {
   const extension = extname(file).toLowerCase();
   if (extension === '.csv' || extension === '.tsv') return 'csv';
@@ -27,8 +27,8 @@ export function formatOf(file: string): FileFormat {
 }
 
 /**
- * The rows of a file one after another; no more of it is held than a piece of a megabyte and the row, of a Parquet file a row
- * group. Relative paths start at the working directory.
+ * Reads the rows of a file one after another. Memory holds a piece of a megabyte and one row at a time, or one row
+ * group of a Parquet file. Relative paths start at the working directory.
  * @throws TaskError naming the file and the line or row
  */
 export function fileRows(file: string, { format, delimiter }: FileRowOptions = {}): AsyncGenerator<Row> {

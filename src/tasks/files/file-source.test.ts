@@ -220,7 +220,8 @@ describe('a bad task file is refused with file, line and what was expected:', ()
 /**
  * The Parquet files were made once, with pyarrow 26:
  *
- *     head = 'Solve the following math problem step by step. The last line of your response should be of the form Answer: $Answer '
+ * head = 'Solve the following math problem step by step. The last line of your response should be of the form Answer:
+ * $Answer '
  *            '(without quotes) where $Answer is the answer to the problem.\n\n'
  *     tail = '\n\nRemember to put your answer on its own line after "Answer:".'
  *     gsm8k = pa.table({'question': [f'How many are {i} and {i}?' for i in range(1, 6)],
@@ -229,7 +230,7 @@ describe('a bad task file is refused with file, line and what was expected:', ()
  *                       'added': pa.array([datetime(2021, 11, 1)] * 5, pa.timestamp('us'))})
  *     pq.write_table(gsm8k, 'gsm8k.parquet', compression='snappy', row_group_size=2)
  *     dapo = pa.table({'data_source': ['math_dapo'] * 2,
- *                      'prompt': [[{'content': head + q + tail, 'role': 'user'}] for q in ('Find $x$ if\n\n$x = 34$.', 'Find $1 + 1$.')],
+ * 'prompt': [[{'content': head + q + tail, 'role': 'user'}] for q in ('Find $x$ if\n\n$x = 34$.', 'Find $1 + 1$.')],
  *                      'ability': ['MATH'] * 2,
  *                      'reward_model': [{'ground_truth': a, 'style': 'rule-lighteval/MATH_v2'} for a in ('34', '2')],
  *                      'extra_info': [{'index': i} for i in ('9a9b6eb4', '1f2e3d4c')]})
@@ -437,16 +438,18 @@ describe('a large file', () => {
     fc.assert(
       fc.property(texts, fc.array(fc.nat(40), { maxLength: 12 }), ({ rows, text, array }, cuts) => {
         const splitter = new JsonSplitter('x');
-        const found = [];
+        const rowsInPieces = [];
         let at = 0;
         for (const size of cuts) {
-          found.push(...splitter.push(text.slice(at, at + size)));
+          rowsInPieces.push(...splitter.push(text.slice(at, at + size)));
           at += size;
         }
-        found.push(...splitter.push(text.slice(at)), ...splitter.end());
-        expect(found).toEqual(jsonRows(text, 'x'));
-        expect(found.map(({ value }) => value)).toEqual(JSON.parse(JSON.stringify(array ? rows : [{}, ...rows])));
-        for (const { place, value } of found)
+        rowsInPieces.push(...splitter.push(text.slice(at)), ...splitter.end());
+        expect(rowsInPieces).toEqual(jsonRows(text, 'x'));
+        expect(rowsInPieces.map(({ value }) => value)).toEqual(
+          JSON.parse(JSON.stringify(array ? rows : [{}, ...rows])),
+        );
+        for (const { place, value } of rowsInPieces)
           expect(text.split('\n')[place.line - 1]).toContain(JSON.stringify(value).slice(0, 1));
       }),
     );

@@ -22,15 +22,15 @@ const fieldName = z.string().min(1).nullish();
 
 const fields = {
   /**
-   * Field that holds the question. Default: where the usual collections have it (`question`, `problem`, the last user message
-   * of a `prompt`, ...). Dots lead into nested objects.
+   * Field that holds the question. Default: where the usual collections have it (`question`, `problem`, the last user
+   * message of a `prompt`, ...). Dots lead into nested objects.
    */
   question: fieldName,
   /**
    * Field that holds the reference answer, or a function of the row. Default: `answer`, `solution`, `golden_answers`,
    * `reward_model.ground_truth`. Of a longer text what follows `####` counts (GSM8K), else the content of the last
-   * `\boxed{...}` (MATH), else the whole. A list holds several right answers. A task whose answer is null or empty cannot be
-   * graded and is left out, with a warning.
+   * `\boxed{...}` (MATH), else the whole. A list holds several right answers. A task whose answer is null or empty
+   * cannot be graded and is left out, with a warning.
    */
   answer: z
     .union([fieldName, z.custom<(row: FileRow) => unknown>((value) => typeof value === 'function')], {
@@ -61,18 +61,20 @@ const fileSchema = z.strictObject({ ...kind, ...fields }).refine(oneSplit, 'spli
 export type JsonlOptions = z.input<typeof jsonlSchema>;
 export type FileOptions = z.input<typeof fileSchema>;
 
-/** What a task has where the team's schema does not say otherwise. */
+/** The data of a task where the team gives no schema. */
 interface QuestionAndAnswer {
   question: string;
   answer: string;
 }
 
 /**
- * Tasks from a file, one row each: JSON, CSV or Parquet, by its extension. A relative path starts at the working directory
- * (`process.cwd()`). A task's data are the row's fields with `question` and `answer` as found by the options; the team's
- * schema then checks them and drops what it does not know. The file is read row by row: only tasks are kept in memory.
+ * Reads tasks from a file, one a row: JSON, CSV or Parquet, by its extension. A relative path starts at the working
+ * directory (`process.cwd()`). A task's data are the row's fields, with `question` and `answer` according to the
+ * options; the team's schema then checks them and drops unknown fields. The file is read row by row; only tasks are
+ * kept in memory.
  *
- * @throws RecipeError naming the option that is wrong. Reading happens in `load`, which throws TaskError with file and line.
+ * @throws RecipeError naming the option that is wrong. Reading happens in `load`, which throws TaskError with file and
+ * line.
  */
 export function file<Data = QuestionAndAnswer>(path: string, options: FileOptions = {}): TaskSource<Data> {
   const checked = fileSchema.safeParse(options);
@@ -81,7 +83,7 @@ export function file<Data = QuestionAndAnswer>(path: string, options: FileOption
   return sourceOf<Data>('file', path, checked.data, { format, delimiter }, (other, settings) => file(other, settings));
 }
 
-/** The same for a file of JSON lines or a JSON array, whatever its name. */
+/** Reads tasks from a file of JSON lines or a JSON array, whatever its name; otherwise like `file`. */
 export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOptions = {}): TaskSource<Data> {
   const checked = jsonlSchema.safeParse(options);
   if (!checked.success) throw new RecipeError(`jsonl: ${issuesText(checked.error.issues)}`);
@@ -95,7 +97,7 @@ function sourceOf<Data>(
   name: string,
   path: string,
   options: Options,
-  own: Readonly<Record<string, unknown>>,
+  formatSettings: Readonly<Record<string, unknown>>,
   create: (path: string, settings: JsonlOptions) => TaskSource<Data>,
 ): TaskSource<Data> {
   if (typeof path !== 'string' || path === '') throw new RecipeError(`${name}: file: expected a path`);
@@ -103,7 +105,7 @@ function sourceOf<Data>(
   const named = typeof answer === 'string' ? answer : null;
   return {
     name: basename(path),
-    settings: { file: path, ...own, question, answer: named, id, split, metadata, test },
+    settings: { file: path, ...formatSettings, question, answer: named, id, split, metadata, test },
     configure: ({ file: other, answer: changed, ...rest }) =>
       create(other as string, { ...rest, answer: (changed as string | null | undefined) ?? answer }),
     async load(wanted, schema) {
@@ -146,8 +148,8 @@ async function readTasks<Data>(
     }
     if (!isOf(wanted, row, options, where)) continue;
     const metadata = metadataOf(row, options.metadata);
-    const known = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
-    tasks.push({ id: known, data: read.data, ...(metadata && { metadata }) });
+    const taskId = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
+    tasks.push({ id: taskId, data: read.data, ...(metadata && { metadata }) });
   }
   if (rows === 0) throw new TaskError('expected at least one task, the file holds none', { file });
   if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
@@ -160,8 +162,9 @@ type Where = Place & { readonly file: string };
 const placeText = (place: Place) => ('line' in place ? `line ${place.line}` : `row ${place.row}`);
 
 /**
- * A row as the team sees it: a numeric answer as it is where the schema takes it, else as text. A schema that asks for
- * neither question nor answer gets by without them. `undefined` where the answer is blank: nobody can grade that task.
+ * Converts a row to a task's data. A numeric answer stays a number where the schema accepts one, else it becomes text.
+ * A schema without question and answer does not need them. Returns `undefined` for a blank answer, since such a task
+ * cannot be graded.
  */
 function dataOf<Data>(
   value: unknown,
@@ -181,7 +184,7 @@ function dataOf<Data>(
   for (const checked of checks)
     if (!checked.success)
       throw new TaskError(`does not fit the team's task: ${issuesText(checked.error.issues)}`, where);
-  return { data: asText as Data }; // without a schema the caller's word is taken for it
+  return { data: asText as Data }; // without a schema the caller's type is trusted
 }
 
 function isOf(wanted: Split, row: FileRow, { question, split, test }: Options, where: Where): boolean {

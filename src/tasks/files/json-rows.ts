@@ -1,7 +1,7 @@
 import { messageOf, TaskError } from '../../core/errors.js';
 import { excerpt } from '../../core/format.js';
 
-/** Where an entry of a file begins, counted from 1: its line, or in a file without lines its row. */
+/** The place where an entry begins, counted from 1: its line, or its row in a file without lines. */
 export type Place = { readonly line: number } | { readonly row: number };
 
 /** One entry of a file. */
@@ -13,20 +13,21 @@ export interface Row<At extends Place = Place> {
 type LineRow = Row<{ readonly line: number }>;
 
 /**
- * The entries of a JSON array or, where the text does not begin with `[`, of JSON lines. Blank lines are skipped.
+ * Parses the entries of a JSON array or, where the text does not begin with `[`, of JSON lines. Blank lines are
+ * skipped.
  *
- * @throws TaskError naming the line that is not JSON. `file` is only named.
+ * @throws TaskError naming `file` and the line that is not JSON
  */
 export function jsonRows(text: string, file: string): LineRow[] {
   const splitter = new JsonSplitter(file);
   return [...splitter.push(text), ...splitter.end()];
 }
 
-/** The same for a text that comes in pieces: no more than one entry and one piece are held at a time. */
+/** A parser like `jsonRows` for a text that comes in pieces; it holds at most one entry and one piece at a time. */
 export class JsonSplitter {
   readonly #file: string;
   #inner: ArrayPieces | LinePieces | undefined;
-  /** Blanks before the first entry. */
+  /** The blank text before the first entry. */
   #begun = '';
 
   constructor(file: string) {
@@ -42,7 +43,7 @@ export class JsonSplitter {
     return this.push(this.#begun);
   }
 
-  /** What is left when the text is at its end. */
+  /** Returns the last entries, once the text is at its end. */
   end(): LineRow[] {
     return (this.#inner?.end() ?? []).map((piece) => this.#parse(piece));
   }
@@ -64,7 +65,7 @@ interface Piece {
 
 class LinePieces {
   #line = 0;
-  /** A line without its end yet. */
+  /** The beginning of a line whose end has not come yet. */
   #begun = '';
 
   push(text: string): Piece[] {
@@ -80,12 +81,14 @@ class LinePieces {
 
 const isFilled = ({ text }: Piece) => text.trim() !== '';
 
-/** Cuts an array at its own commas, so that an entry can be named by its line. What lies between is left to JSON.parse. */
+/**
+ * Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads the text between the commas.
+ */
 class ArrayPieces {
   readonly #file: string;
-  /** From the beginning of the current entry. */
+  /** The text from the beginning of the current entry on. */
   #text = '';
-  /** The next character to look at. */
+  /** The position of the next character to read. */
   #at = 0;
   #depth = 0;
   #inString = false;

@@ -5,9 +5,9 @@ import { messageOf, TaskError } from '../../core/errors.js';
 import type { Row } from './json-rows.js';
 
 /**
- * The rows of a Parquet file, in whatever compression; one row group is held at a time. Whole numbers of 64 bits are numbers
- * where they are exact, else text; dates are text (ISO 8601).
- * @throws TaskError
+ * Reads the rows of a Parquet file in any compression, one row group at a time. Integers of 64 bits become numbers
+ * where those are exact, else text; dates become text (ISO 8601).
+ * @throws TaskError naming the file, and the row where there is one
  */
 export async function* parquetRows(file: string): AsyncGenerator<Row> {
   const from = async <T>(read: () => Promise<T>, as = ' as Parquet'): Promise<T> => {

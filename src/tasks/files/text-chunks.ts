@@ -4,7 +4,11 @@ import { messageOf, TaskError } from '../../core/errors.js';
 
 const CHUNK_BYTES = 1 << 20;
 
-/** The text of a file piece by piece, without its byte order mark. A relative path starts at the working directory. @throws TaskError */
+/**
+ * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
+ * directory.
+ * @throws TaskError naming the file when it cannot be read
+ */
 export async function* textChunks(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const decode = (bytes?: Uint8Array) => {

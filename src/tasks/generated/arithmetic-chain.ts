@@ -2,11 +2,11 @@ import type { RandomStream } from '../../core/random.js';
 
 export interface Step {
   readonly operator: '+' | '-' | '*';
-  /** One digit; at least 2 after `*`. */
+  /** The operand: one digit, at least 2 after `*`. */
   readonly operand: number;
 }
 
-/** A start number and what is done to it, step by step. */
+/** A start number and the operations on it, step by step. */
 export interface Chain {
   readonly start: number;
   readonly steps: readonly Step[];
@@ -22,15 +22,15 @@ export function apply(total: number, { operator, operand }: Step): number {
 /** The total after all steps. */
 export const result = ({ start, steps }: Chain): number => steps.reduce(apply, start);
 
-/** Step number `index` as it is written: a letter, then the operation. */
+/** The text of step number `index`: a letter, then the operation. */
 export const stepText = ({ operator, operand }: Step, index: number): string =>
   `${String.fromCharCode('a'.charCodeAt(0) + index)}${operator}${operand}`;
 
 export const chainQuestion = ({ start, steps }: Chain): string => twoDigits(start) + steps.map(stepText).join('');
 
 /**
- * A random chain. A step that would leave 0..top is drawn again, operator and operand, which makes `*` rarer than the one
- * in five that is drawn.
+ * Draws a random chain. A step that would leave 0..top is drawn again, operator and operand, so `*` is rarer than its
+ * share of the draws, one in five.
  */
 export function drawChain(random: RandomStream, length: number, top: number): Chain {
   const start = random.integer(1, top);

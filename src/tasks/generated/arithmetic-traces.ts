@@ -6,9 +6,9 @@ import { apply, type Chain, chainQuestion, result, type Step, stepText, twoDigit
 const APPROVE = '<approve>';
 const REJECT = '<reject>';
 
-/** How often demonstrations show what; every number is a probability. */
+/** The composition of demonstrations; every number is a probability. */
 export interface DemonstrationSettings {
-  /** Demonstrates the solver, otherwise the verifier. */
+  /** A trace demonstrates the solver, otherwise the verifier. */
   readonly solver: number;
   /** The solver works line by line, otherwise it answers at once. */
   readonly worked: number;
@@ -25,7 +25,7 @@ interface Draft {
   readonly total: number;
 }
 
-/** A demonstration of one of the two agents. `draw` gives a chain of the split that is asked for. */
+/** Draws a demonstration of one of the two agents. `draw` returns a chain of the wanted split. */
 export function demonstration(
   random: RandomStream,
   settings: DemonstrationSettings,
@@ -58,8 +58,8 @@ function verifierTrace(random: RandomStream, settings: DemonstrationSettings, to
 }
 
 /**
- * A solver's text: each step with its total and the boxed answer, or the answer alone. With chance `lineErrors` a step's
- * total is replaced by a wrong one, where every later total then still lies in 0..top.
+ * A solver's text: each step with its total and the boxed answer, or the answer alone. With probability `lineErrors` a
+ * step's total is replaced by a wrong one, provided that every later total still lies in 0..top.
  */
 function draft(random: RandomStream, chain: Chain, worked: boolean, lineErrors: number, top: number): Draft {
   let total = chain.start;

@@ -41,7 +41,7 @@ export interface ArithmeticTask {
   readonly answer: string;
 }
 
-/** Everything that is ever written in this family, for a model with one token for each symbol. */
+/** All symbols of this family's texts, for a model with one token for each. */
 export const arithmeticSymbols = [
   ...[
     '<pad>',
@@ -61,13 +61,13 @@ export const arithmeticSymbols = [
   ...'0123456789abcdefgh',
 ] as const;
 
-/** One task in ten is held out. */
+/** The share of held-out tasks: one in ten. */
 const HELD_OUT_SHARE = 0.1;
 
 /**
- * Pocket-calculator chains, read strictly from left to right, every total in 0..top. `trace` demonstrates a solver and a
- * verifier: the solver's answers are all correct (the demonstrators merely disagree about showing their work), and every
- * verdict is true.
+ * Pocket-calculator chains, read strictly from left to right, every total in 0..top. `trace` demonstrates a solver and
+ * a verifier: the solver's answers are all correct (the demonstrators merely disagree about showing their work), and
+ * every verdict is true.
  *
  * @throws RecipeError naming the setting that is wrong.
  */

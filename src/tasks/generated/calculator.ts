@@ -1,16 +1,16 @@
 import { parseExpression } from '../grading/expression.js';
 import { exactValue } from '../grading/rational.js';
 
-/** Longest expression in characters; what a person would type fits. */
+/** The longest expression in characters, enough for whatever a person would type. */
 const LONGEST = 200;
-/** Most digits of a result, and after a decimal point. */
+/** The most digits of a result, and of its decimals. */
 const MOST_DIGITS = 50;
 const MOST_DECIMALS = 10;
 
 /**
- * The exact value of an expression of numbers, brackets and + - * / ^, as text: `12*(3+4)` is `84`, `7/2` is `3.5`, what
- * has more than ten decimals stays a reduced fraction, `1/3`. `undefined` for anything else: names, divisions by zero,
- * numbers of more than fifty digits. Time and memory are bounded whatever the text.
+ * Computes the exact value of an expression of numbers, brackets and + - * / ^ as text: `12*(3+4)` is `84`, `7/2` is
+ * `3.5`; a value with more than ten decimals stays a reduced fraction such as `1/3`. Returns `undefined` for anything
+ * else: names, divisions by zero, numbers of more than fifty digits. Time and memory are bounded for every text.
  */
 export function calculate(text: string): string | undefined {
   if (text.length > LONGEST) return undefined;
@@ -23,7 +23,7 @@ export function calculate(text: string): string | undefined {
   return written.length <= MOST_DIGITS ? written : undefined;
 }
 
-/** LaTeX raises to one digit only, unless there are braces. */
+/** The expression in LaTeX, with braces around exponents, since LaTeX raises to one digit only without them. */
 const asLatex = (text: string): string =>
   text
     .replaceAll('×', '*')

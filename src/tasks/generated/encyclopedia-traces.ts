@@ -7,30 +7,30 @@ import { type Chain, questionOf, sentenceOf, type World } from './encyclopedia-w
 
 export type EncyclopediaAgent = 'verifier' | 'searcher' | 'answerer';
 
-/** Passages that a search brings. */
+/** The most passages of a search. */
 export const TOP_K = 2;
-/** Searches in an episode, at most. */
+/** The most searches in an episode. */
 export const MAX_TURNS = 4;
 
-/** What an agent is shown: everything found so far, the question, whose turn it is. */
+/** The prompt of an agent: the evidence so far, the question, and the agent's name. */
 export function encyclopediaPrompt(request: {
   readonly agent: EncyclopediaAgent;
   readonly question: string;
   readonly evidence: readonly Search[];
 }): string {
-  const found = request.evidence.map(({ query, passages }) =>
+  const searches = request.evidence.map(({ query, passages }) =>
     ['search', query, ';', ...passages.map(({ text }) => text)].join(' '),
   );
-  return [...found, request.question, request.agent].join(' ');
+  return [...searches, request.question, request.agent].join(' ');
 }
 
-/** How demonstrations are drawn. */
+/** The distribution of demonstrations. */
 export interface DemonstrationSettings {
-  /** Chance that a query is worded as the passages are, not as the question is. */
+  /** The probability that a query uses the passages' word for a relation instead of the question's. */
   readonly keyword: number;
-  /** Weights of 1, 2, 3 relations. */
+  /** The weights of questions with 1, 2 and 3 relations. */
   readonly hops: readonly number[];
-  /** Weights of the agents. */
+  /** The weights of the agents. */
   readonly agents: Readonly<Record<EncyclopediaAgent, number>>;
 }
 
@@ -41,9 +41,9 @@ interface Act {
 }
 
 /**
- * One act of a demonstrator who can read but does not know how the passages are worded: a query in the question's words finds
- * some facts about the entity, not always the one that is needed, and is tried again. Verdicts are true, answers are right:
- * episodes that did not find the answer show no answerer.
+ * Draws one act of a demonstrator that reads but does not know the passages' wording: a query in the question's words
+ * finds some facts about the entity, not always the needed one, and is repeated. All verdicts are true and all answers
+ * right: episodes that did not find the answer demonstrate no answerer.
  */
 export function demonstration(
   random: RandomStream,
@@ -62,7 +62,7 @@ export function demonstration(
   for (;;) {
     const chain = world.draw(random, weighted(random, settings.hops) + 1);
     const acts = demonstrate(random, settings.keyword, world, chain).filter((act) => act.agent === agent);
-    // Each act is as likely as every other of that agent, in whatever episode: an empty place means to draw again.
+    // Every act of an agent is equally likely, whatever its episode: where an episode is too short, another is drawn.
     const act = acts[random.integer(0, agent === 'answerer' ? 0 : MAX_TURNS - 1)];
     if (act === undefined) continue;
     const prompt = encyclopediaPrompt({ agent, question: questionOf(chain), evidence: act.evidence });
@@ -74,53 +74,56 @@ export function demonstration(
 function demonstrate(random: RandomStream, keyword: number, world: World, { relations, path }: Chain): Act[] {
   const acts: Act[] = [];
   let evidence: readonly Search[] = [];
-  let found = 0;
+  let hops = 0;
   for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const relation = relations[found];
+    const relation = relations[hops];
     acts.push({ agent: 'verifier', evidence, response: relation === undefined ? 'yes' : 'no' });
     if (relation === undefined) break;
-    const query = `${path[found]} ${random.chance(keyword) ? relation.keyword : relation.noun}`;
+    const query = `${path[hops]} ${random.chance(keyword) ? relation.keyword : relation.noun}`;
     acts.push({ agent: 'searcher', evidence, response: query });
     evidence = [...evidence, { query, passages: world.search(query, TOP_K) }];
-    found = hopsFound({ relations, path }, evidence);
+    hops = hopsFound({ relations, path }, evidence);
   }
-  if (found === relations.length) acts.push({ agent: 'answerer', evidence, response: path[found] as string });
+  if (hops === relations.length) acts.push({ agent: 'answerer', evidence, response: path[hops] as string });
   return acts;
 }
 
-/** How many of the chain's facts, from the first on, are in the evidence: a search may bring a later one by chance. */
+/**
+ * The number of the chain's facts in the evidence, counted from the first without a gap, since a search may find a
+ * later one.
+ */
 function hopsFound({ relations, path }: Chain, evidence: readonly Search[]): number {
-  const known = new Set(evidence.flatMap(({ passages }) => passages.map(({ text }) => text)));
+  const sentences = new Set(evidence.flatMap(({ passages }) => passages.map(({ text }) => text)));
   const missing = relations.findIndex(
-    (relation, i) => !known.has(sentenceOf(relation, path[i] ?? '', path[i + 1] ?? '')),
+    (relation, i) => !sentences.has(sentenceOf(relation, path[i] ?? '', path[i + 1] ?? '')),
   );
   return missing < 0 ? relations.length : missing;
 }
 
 /**
- * Gives every name of a trace another one, at random but never one of the test split. With the same names in trace after
- * trace a model would learn the facts by heart, instead of reading them.
+ * A function that replaces every name of a trace by a random one of the train split. With the same names in all traces
+ * a model would memorise the facts instead of reading them.
  */
 function renaming(random: RandomStream): (text: string) => string {
   const renamed = new Map<string, string>();
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const names = namesOf.train as [string, ...string[]];
   const fresh = () => {
     for (;;) {
       const name = random.pick(names);
-      if (!taken.has(name)) return name;
+      if (!used.has(name)) return name;
     }
   };
   return (text) =>
     text.replace(/[A-Z][a-z]+/g, (name) => {
       const other = renamed.get(name) ?? fresh();
       renamed.set(name, other);
-      taken.add(other);
+      used.add(other);
       return other;
     });
 }
 
-/** An index, drawn by weight. */
+/** Draws an index by weight. */
 export function weighted(random: RandomStream, weights: readonly number[]): number {
   let rest = random.uniform() * weights.reduce((sum, weight) => sum + weight, 0);
   const index = weights.findIndex((weight) => {

@@ -1,14 +1,14 @@
-/** The language of the generated encyclopedias: whatever is said about their entities is made of these words. */
+/** The language of the generated encyclopedias: all texts about their entities consist of these words. */
 import { isHeldOut } from '../split.js';
 
 export type Kind = 'person' | 'book' | 'guild' | 'town' | 'region';
 
 export interface Relation {
-  /** What questions call it. */
+  /** The relation's name in questions. */
   readonly noun: string;
   readonly from: Kind;
   readonly to: Kind;
-  /** How passages say it, between the two names. */
+  /** The phrase in passages, between the two names. */
   readonly phrase: string;
   /** The word of the phrase that no other phrase has; never the noun. */
   readonly keyword: string;
@@ -46,7 +46,7 @@ export const relations = [
 const beginnings = combine([...'BDGKLMPV'], [...'aeiou']);
 const endings = combine([...'dklmnrst'], [...'aeiou']).map((syllable) => `${syllable}n`);
 
-/** One name in four belongs to the encyclopedia of the test split and is said nowhere else. */
+/** The share of names that belong to the encyclopedia of the test split and occur nowhere else. */
 const HELD_OUT_SHARE = 0.25;
 
 const names = combine(beginnings, endings);
@@ -62,12 +62,12 @@ const content = [
   ...relations.map(({ noun }) => noun),
 ];
 
-/** Ends of a response and of a prompt. */
+/** The words that end a response and a prompt. */
 const ends = ['<end>', ': '];
 
 /**
- * Everything that is ever written in this family, for a model with one token for each symbol. Words end with a space, the
- * first halves of names do not, so that a text is cut in one way only.
+ * All symbols of this family's texts, for a model with one token for each. Words end with a space, the first halves of
+ * names do not, so that a text can be cut in one way only.
  */
 export const encyclopediaSymbols: readonly string[] = [
   ...ends,
@@ -78,23 +78,26 @@ export const encyclopediaSymbols: readonly string[] = [
 
 const isName = (word: string) => /^(?:[BDGKLMPV][aeiou])(?:[dklmnrst][aeiou]n)$/.test(word);
 
-/** The name that a text is, and nothing else. */
+/** The name that the text consists of; `undefined` for any other text. */
 export function nameIn(text: string): string | undefined {
   const word = text.trim();
   return isName(word) ? word : undefined;
 }
 
-/** Longest query in words: a name, and a word for what is asked, with room to spare. */
+/** The longest query in words: enough for a name and a word for a relation. */
 const LONGEST_QUERY = 4;
 
-/** The query that a text is: up to four names and words that passages or questions have. */
+/**
+ * The query that the text consists of: up to four names and words of passages or questions; `undefined` for any other
+ * text.
+ */
 export function queryIn(text: string): string | undefined {
   const words = text.trim().split(' ');
-  const known = words.every((word) => isName(word) || content.includes(word));
-  return known && words.length <= LONGEST_QUERY ? words.join(' ') : undefined;
+  const inVocabulary = words.every((word) => isName(word) || content.includes(word));
+  return inVocabulary && words.length <= LONGEST_QUERY ? words.join(' ') : undefined;
 }
 
-/** The verdict that a text is, and nothing else. */
+/** The verdict that the text consists of; `undefined` for any other text. */
 export function verdictIn(text: string): 'yes' | 'no' | undefined {
   const word = text.trim();
   return word === 'yes' || word === 'no' ? word : undefined;

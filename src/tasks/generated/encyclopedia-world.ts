@@ -3,10 +3,13 @@ import { bm25Index } from '../retrieval/bm25.js';
 import type { Passage } from '../retrieval/retriever.js';
 import { type Kind, namesOf, type Relation, relations } from './encyclopedia-words.js';
 
-/** Each has names, facts and passages of its own; `demonstrations` serves the warm start and shares names with `train` in part. */
+/**
+ * The kinds of worlds. Each has separate facts and passages; `demonstrations`, for the warm start, shares names with
+ * `train`.
+ */
 export type WorldName = 'train' | 'test' | 'demonstrations';
 
-/** How many entities of each kind an encyclopedia has: 300, with 1380 facts. */
+/** The number of entities of each kind in an encyclopedia: 300 in all, with 1380 facts. */
 const population: readonly (readonly [Kind, number])[] = [
   ['person', 160],
   ['town', 40],
@@ -15,23 +18,23 @@ const population: readonly (readonly [Kind, number])[] = [
   ['book', 60],
 ];
 
-/** A question with the way to its answer. */
+/** A question with the chain of relations to its answer. */
 export interface Chain {
-  /** In the order in which they have to be looked up; the question names them the other way round. */
+  /** The relations in the order of their look-ups; the question names them in the opposite order. */
   readonly relations: readonly Relation[];
-  /** Entities from the one that the question names to the answer, one more than relations. */
+  /** The entities from the one that the question names to the answer, one more than relations. */
   readonly path: readonly string[];
 }
 
 export interface World {
-  /** One sentence a fact, in no particular order. */
+  /** The passages, one sentence a fact, in no particular order. */
   readonly passages: readonly Passage[];
   search(query: string, topk: number): readonly Passage[];
-  /** A chain of `hops` relations that meets no entity twice. */
+  /** Draws a chain of `hops` relations that visits no entity twice. */
   draw(random: RandomStream, hops: number): Chain;
 }
 
-/** `what is the mayor of the home of Badan ?` */
+/** The question of a chain, such as `what is the mayor of the home of Badan ?` */
 export function questionOf({ relations, path }: Chain): string {
   const nouns = relations.map(({ noun }) => `the ${noun} of`).reverse();
   return `what is ${nouns.join(' ')} ${path[0]} ?`;

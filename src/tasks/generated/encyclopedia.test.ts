@@ -124,8 +124,8 @@ describe('the splits', () => {
           ...worldOf('test', other.seed).passages.map(({ text }) => text),
           ...traces('test', 20, other).map(textOf),
         ].flatMap(namesIn);
-        const known = new Set(seen);
-        expect(held.filter((name) => known.has(name))).toEqual([]);
+        const trainNames = new Set(seen);
+        expect(held.filter((name) => trainNames.has(name))).toEqual([]);
         expect(held.length).toBeGreaterThan(2000);
       }),
       { numRuns: 8 },
@@ -138,8 +138,8 @@ describe('the splits', () => {
     const [train, test] = await Promise.all([encyclopedia().load('train'), encyclopedia().load('test')]);
     const names = new Set(worldOf('test', 0).passages.flatMap(({ text }) => namesIn(text)));
     for (const query of ['raised', 'lives', ...[...names].slice(0, 20)]) {
-      const found = await retriever(train.at(0).data).search(query, 50, signal);
-      expect(found.flatMap(({ text }) => namesIn(text)).filter((name) => names.has(name))).toEqual([]);
+      const passages = await retriever(train.at(0).data).search(query, 50, signal);
+      expect(passages.flatMap(({ text }) => namesIn(text)).filter((name) => names.has(name))).toEqual([]);
       expect((await retriever(test.at(0).data).search(query, 50, signal)).length).toBeGreaterThan(0);
     }
     expect(() => retriever({})).toThrow('expected a task of an encyclopedia');
@@ -186,7 +186,8 @@ describe('demonstrations', () => {
   });
 
   it('are what a team of demonstrators would be asked and say', async () => {
-    // A team that plays as told, worded as the passages are, solves everything, and its prompts are those of the traces.
+    // A team that plays as told, worded as the passages are, solves everything, and its prompts are those of the
+    // traces.
     const team = searchTeam(encyclopediaSearch) as Team;
     const world = worldOf('test', 0);
     const set = await encyclopedia().load('test');
@@ -194,10 +195,10 @@ describe('demonstrations', () => {
       const task = set.at(index);
       const chain = chainOf(task.data, factsOf(world));
       const sampler = scriptedSampler(({ prompt, request: { policy } }) => {
-        const found = prompt.split(';').length - 1;
-        if (policy === 'verifier') return found === chain.relations.length ? 'yes ' : 'no ';
+        const hops = prompt.split(';').length - 1;
+        if (policy === 'verifier') return hops === chain.relations.length ? 'yes ' : 'no ';
         if (policy === 'answerer') return `${chain.path.at(-1)} `;
-        return `${chain.path[found]} ${chain.relations[found]?.keyword} `;
+        return `${chain.path[hops]} ${chain.relations[hops]?.keyword} `;
       }, tokenizer);
       const context = scriptedContext(team, sampler, {}, tokenizer);
       const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });

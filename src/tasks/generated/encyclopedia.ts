@@ -38,17 +38,18 @@ export type EncyclopediaOptions = z.input<typeof settingsSchema>;
 
 export interface EncyclopediaTask {
   readonly question: string;
-  /** A name. */
+  /** The answer, a name. */
   readonly answer: string;
-  /** The encyclopedia that has the answer. */
+  /** The name of the encyclopedia that holds the answer. */
   readonly corpus: string;
 }
 
 /**
- * Questions of one to three hops over generated encyclopedias, one sentence a fact: `what is the mayor of the home of Badan ?`
- * Passages word a relation otherwise than questions do (`Badan lives in Kodon .`), so a query in the question's words finds
- * what is said about the entity but not always the fact. The test split has an encyclopedia of its own, whose names occur in
- * no task, passage or demonstration of the other. `trace` demonstrates all three agents of a search team.
+ * Questions of one to three hops over generated encyclopedias, one sentence a fact: `what is the mayor of the home of
+ * Badan ?` Passages and questions use different words for a relation (`Badan lives in Kodon .`), so a query in the
+ * question's words finds sentences about the entity but not always the needed fact. The test split has a separate
+ * encyclopedia, whose names occur in no task, passage or demonstration of the train split. `trace` demonstrates all
+ * three agents of a search team.
  *
  * @throws RecipeError naming the setting that is wrong.
  */
@@ -98,7 +99,7 @@ function retrieverOf({ corpus }: { readonly corpus?: string | undefined }): Retr
   };
 }
 
-/** Options for `searchTeam` that let it play in this family: where it searches, what its agents are shown and may say. */
+/** The options of `searchTeam` for this family: its retriever, its agents' prompts and their parsers. */
 export const encyclopediaSearch = {
   maxTurns: MAX_TURNS,
   topk: TOP_K,

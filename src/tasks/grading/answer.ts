@@ -3,7 +3,7 @@ import { type Expression, parseExpression } from './expression.js';
 import { type Complex, POINTS, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
-/** An expression with its values, worked out once. */
+/** An expression with its values, which are computed once. */
 export interface Quantity {
   readonly type: 'quantity';
   readonly expression: Expression;
@@ -14,28 +14,28 @@ export interface Quantity {
 
 export type Answer =
   | Quantity
-  /** Lower case, without spaces. */
+  /** The text in lower case, without spaces. */
   | { readonly type: 'words'; readonly text: string }
-  /** Order does not matter: a list, a set, the two values of ±. */
+  /** Members without order: a list, a set, the two values of ±. */
   | { readonly type: 'list'; readonly items: readonly Answer[] }
-  /** A tuple or an interval: order and brackets matter. */
+  /** Members with order and brackets: a tuple or an interval. */
   | { readonly type: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly Answer[] }
   | { readonly type: 'union'; readonly items: readonly Answer[] }
   | { readonly type: 'matrix'; readonly rows: readonly (readonly Answer[])[] }
   | { readonly type: 'relation'; readonly operator: string; readonly left: Answer; readonly right: Answer };
 
-/** Longer lists are compared as texts. */
+/** The most members of a list; longer lists are compared as texts. */
 const MAX_ITEMS = 100;
 const MAX_DEPTH = 12;
 
-/** Reads a cleaned answer. What has no other structure is a quantity, and what is none is words. */
+/** Reads a cleaned answer. A text without other structure is a quantity; a text that is no expression is words. */
 export function readAnswer(text: string, depth = 0): Answer {
   const trimmed = text.replaceAll('\\!', ' ').trim();
   if (depth > MAX_DEPTH) return words(trimmed);
   const read = (part: string) => readAnswer(part, depth + 1);
   const membership = /^[A-Za-z](?:_\{?\w+\}?)?\s*\\in(?![A-Za-z])/.exec(trimmed);
   if (membership !== null) return read(trimmed.slice(membership[0].length));
-  // A word on its own is not a product of its letters.
+  // A single word is not a product of its letters.
   if (/^[A-Za-z\s.'-]*[A-Za-z]{3}[A-Za-z\s.'-]*$/.test(trimmed)) return words(trimmed);
 
   const parts = split(trimmed, ',').filter((part) => part !== '');
@@ -68,7 +68,7 @@ function words(text: string): Answer {
   return { type: 'words', text: text.toLowerCase().replace(/[\s\\{}]+/g, '') };
 }
 
-/** Nested lists become one: {1 ± x, 2} has three members. */
+/** Flattens nested lists: {1 ± x, 2} has three members. */
 function list(items: readonly Answer[]): Answer {
   const flat = items.flatMap((item) => (item.type === 'list' ? item.items : [item]));
   const [only] = flat;
@@ -98,15 +98,15 @@ const MINUS_INFINITY = quantity({
 
 const OPERATORS = ['\\le', '\\ge', '\\ne', '<', '>', '='] as const;
 
-/** left operator right; x > 1 and 1 < x \le 2 with one bare name are intervals. */
+/** Reads relations such as left = right; x > 1 and 1 < x \le 2 with one bare name are intervals. */
 function relationOf(text: string, read: (part: string) => Answer): Answer | undefined {
   const sides: string[] = [];
   const operators: string[] = [];
   let rest = text;
-  for (let found = nextOperator(rest); found !== undefined; found = nextOperator(rest)) {
-    sides.push(rest.slice(0, found.at));
-    operators.push(found.operator);
-    rest = rest.slice(found.at + found.operator.length);
+  for (let next = nextOperator(rest); next !== undefined; next = nextOperator(rest)) {
+    sides.push(rest.slice(0, next.at));
+    operators.push(next.operator);
+    rest = rest.slice(next.at + next.operator.length);
     if (operators.length > 2) return undefined;
   }
   sides.push(rest);
@@ -142,7 +142,7 @@ const interval = (low: Answer, openLow: boolean, high: Answer, openHigh: boolean
   items: [low, high],
 });
 
-/** A variable, with or without a subscript. */
+/** Whether a text is a variable, with or without a subscript. */
 const isName = (text: string): boolean =>
   /^\\?[A-Za-z]+(?:_(?:\w|\{\w+\}))?$/.test(text) && /^(?:\\|.(?:_|$))/.test(text);
 
@@ -177,7 +177,7 @@ function enclosed(text: string, open: string, close: string): string | undefined
   return inner.includes(open) ? undefined : inner;
 }
 
-/** Splits where `separator` stands outside all brackets; parts are trimmed. */
+/** Splits at each `separator` outside all brackets; parts are trimmed. */
 function split(text: string, separator: string): string[] {
   const parts: string[] = [];
   let start = 0;
@@ -190,7 +190,7 @@ function split(text: string, separator: string): string[] {
   return parts;
 }
 
-/** Positions outside all brackets. Round and square ones close each other, as in (0, 1]. */
+/** The positions outside all brackets. Round and square brackets close each other, as in (0, 1]. */
 function* topLevel(text: string): Generator<number> {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {

@@ -69,7 +69,7 @@ const SYMBOLS: Readonly<Record<string, string>> = {
 const TEXT_COMMANDS = 'text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|mathit|mathsf|operatorname|hbox';
 const TEXT = new RegExp(`\\\\(?:${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
 
-/** Words that may follow a number without changing what it says. */
+/** Words that may follow a number without changing its meaning. */
 const UNIT =
   /(?<=[\d)}%]\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
 
@@ -82,13 +82,13 @@ export function unitPower(answer: string): string | undefined {
   return LENGTH_POWER.exec(answer.slice(-LONGEST_UNIT))?.[1];
 }
 
-/** Characters: a longer end is no unit. */
+/** The longest unit in characters. */
 const LONGEST_UNIT = 40;
 
 const WORD_FUNCTIONS =
   /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty)(?![A-Za-z])/g;
 
-/** The cleaned text; a comma stands for "or" and "and" too. Linear in the length of the text. */
+/** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
 export function cleanAnswer(answer: string): string {
   let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°]/g, (symbol) => UNICODE[symbol] ?? symbol);
   text = text
@@ -112,7 +112,7 @@ export function cleanAnswer(answer: string): string {
   return text.replace(UNIT, '').trim();
 }
 
-/** Without spaces, thin spaces, full stops and a lone backslash (what is left of "\ ") at its end. */
+/** The text without spaces, thin spaces, full stops and a lone backslash (the rest of "\ ") at its end. */
 function withoutEnd(text: string): string {
   let end = text.length;
   for (;;) {
@@ -123,7 +123,7 @@ function withoutEnd(text: string): string {
   }
 }
 
-/** Words inside \text{...}: a conjunction, a unit behind a quantity, or an answer in words. */
+/** Replaces the words inside \text{...}: a conjunction, a unit behind a quantity, or an answer in words. */
 function textIn(words: string, before: string): string {
   if (/^[\s,]*(?:or|and)\s*$/i.test(words)) return ',';
   if (/[\d)}%!]\s*$/.test(before) && !/\d/.test(words)) return ' ';

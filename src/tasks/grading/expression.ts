@@ -1,7 +1,7 @@
 /**
- * A reader for the expressions that people write as answers, in LaTeX or plain text: numbers, names, + - * / ^, implicit
- * products, fractions, roots, the usual functions. It reads the cleaned text of clean.ts and gives up (`undefined`) on anything
- * else; depth is bounded, so hostile input cannot exhaust the stack.
+ * A reader for the expressions that people write as answers, in LaTeX or plain text: numbers, names, + - * / ^,
+ * implicit products, fractions, roots, the usual functions. It reads the cleaned text of clean.ts and gives up
+ * (`undefined`) on anything else; depth is bounded, so hostile input cannot exhaust the stack.
  */
 export type Expression =
   /** Decimal digits as written; `base` where a subscript names one. */
@@ -25,7 +25,7 @@ const greek =
 
 class Unreadable extends Error {}
 
-/** The expression, or `undefined` when the text is not one. */
+/** Parses an expression; `undefined` when the text is not one. */
 export function parseExpression(text: string): Expression | undefined {
   const reader = new Reader(text);
   try {
@@ -123,7 +123,7 @@ class Reader {
     return exponent;
   }
 
-  /** A factor that may follow another without an operator. Two numbers side by side are no product. */
+  /** Reads a factor that may follow another without an operator. Two numbers side by side are no product. */
   #startsFactor(next: string): boolean {
     if (next === '\\') return !/^\\(?:[|})]|rfloor|rceil)/.test(this.#text.slice(this.#at, this.#at + 7));
     return /[A-Za-z([{]/.test(next);
@@ -201,7 +201,7 @@ class Reader {
     return exponent === undefined ? value : binary('^', value, exponent);
   }
 
-  /** What follows `\frac`, `\sqrt` or `^`: a group, one digit, one letter or one command. */
+  /** Reads the argument of `\frac`, `\sqrt` or `^`: a group, one digit, one letter or one command. */
   #argument(): Expression {
     const next = this.#peek();
     if (/\d/.test(next)) {

@@ -5,14 +5,15 @@ import type { Expression } from './expression.js';
 import { agree, POINTS, quotient } from './numeric.js';
 import { equalRationals } from './rational.js';
 
-/** Longer answers are only compared as texts: nobody writes a final answer of this length. */
+/** The longest answer in characters that is parsed; longer ones are only compared as texts. */
 const MAX_LENGTH = 1000;
 
 /**
- * Whether an answer to a mathematical question says the same as the reference: numbers in any spelling ("07", "1,234", "\frac12",
- * "50%"), expressions by value, lists and sets in any order, tuples, intervals and matrices entry by entry, equations up to a
- * factor, words without regard to case. Understands LaTeX and plain text; of a longer text the last `\boxed{...}` counts, or what follows GSM8K's `####`.
- * A missing prediction is wrong. Never throws, and time is bounded whatever the input.
+ * Whether an answer to a mathematical question equals the reference: numbers in any spelling ("07", "1,234", "\frac12",
+ * "50%"), expressions by value, lists and sets in any order, tuples, intervals and matrices entry by entry, equations
+ * up to a factor, words without regard to case. It reads LaTeX and plain text; in a longer text the last `\boxed{...}`
+ * counts, or the text after GSM8K's `####`. A missing prediction is wrong. The function never throws, and its time is
+ * bounded for every input.
  */
 export function gradeMath(
   prediction: string | number | null | undefined,
@@ -34,14 +35,14 @@ function finalAnswer(text: string): string {
   return (extractBoxed(text) ?? text.split('####').at(-1) ?? '').trim();
 }
 
-/** "1,234" is a number to some and a list to others: both readings count. */
+/** The readings of an answer: "1,234" counts both as a number and as a list. */
 function readings(answer: string): Answer[] {
   const cleaned = cleanAnswer(answer);
   const joined = joinThousands(cleaned);
   return joined === cleaned ? [readAnswer(cleaned)] : [readAnswer(joined), readAnswer(cleaned)];
 }
 
-/** Inside round and square brackets a comma separates. */
+/** Removes the commas between thousands, except in a text with round or square brackets, where a comma separates. */
 function joinThousands(text: string): string {
   if (/[([]/.test(text)) return text;
   return text.replace(/(?<![\d.,])\d{1,3}(?:(?:,|,\s*\\!\s*|\\!,\s*)\d{3})+(?![\d,])/g, (digits) =>
@@ -80,7 +81,7 @@ function sameMembers(a: readonly Answer[], b: readonly Answer[]): boolean {
   });
 }
 
-/** A percentage is both its number and a hundredth of it; people write either. */
+/** Compares quantities; a percentage equals both its number and a hundredth of it, since people write either. */
 function sameQuantity(a: Quantity, b: Quantity): boolean {
   if (a.percent && !b.percent) return sameValue(a, b) || sameValue(hundredth(a), b);
   if (b.percent && !a.percent) return sameValue(a, b) || sameValue(a, hundredth(b));
@@ -92,7 +93,7 @@ const hundredth = ({ expression }: Quantity): Quantity =>
   quantity({ type: 'binary', operator: '/', left: expression, right: HUNDRED });
 
 function sameValue(a: Quantity, b: Quantity): boolean {
-  // 204 for 204_5 leaves the base out; another base, or a sign, is another number.
+  // 204 for 204_5 omits the base; with another base, or a sign, it is another number.
   const [baseA, baseB] = [baseOf(a.expression), baseOf(b.expression)];
   if (baseA !== undefined && baseB !== undefined && baseA !== baseB) return false;
   if (a.exact !== undefined && b.exact !== undefined) return equalRationals(a.exact, b.exact);
@@ -113,7 +114,7 @@ function baseOf(expression: Expression): string | undefined {
 
 type Relation = Extract<Answer, { type: 'relation' }>;
 
-/** Sides as they are or swapped, or one equation a multiple of the other. */
+/** Compares equations: their sides in either order, or one equation as a multiple of the other. */
 function sameRelation(a: Relation, b: Relation): boolean {
   const symmetric = a.operator === '=' || a.operator === '\\ne';
   if (a.operator !== b.operator) return false;
@@ -135,7 +136,7 @@ function proportional(a: Quantity | undefined, b: Quantity | undefined): boolean
   return first !== undefined && Math.hypot(first.re, first.im) > 1e-6 && ratios.every((ratio) => agree(ratio, first));
 }
 
-/** x = 5 and f(x) = 5 answer the question "what is x" like 5 does. */
+/** Compares an equation such as x = 5 or f(x) = 5 with a value: it answers the question for x as 5 does. */
 function sameAssigned({ operator, left, right }: Relation, value: Answer): boolean {
   if (operator !== '=') return false;
   return (isNamed(left) && same(right, value)) || (isNamed(right) && same(left, value));

@@ -1,4 +1,4 @@
-/** Complex values of expressions in double precision, at fixed points for their free names. */
+/** The complex values of expressions in double precision, at fixed points for their free names. */
 import { randomKey, uniformAt } from '../../core/random.js';
 import type { Expression } from './expression.js';
 
@@ -7,7 +7,7 @@ interface Complex {
   readonly im: number;
 }
 
-/** How many points two expressions are compared at. */
+/** The number of points at which two expressions are compared. */
 export const POINTS = 4;
 
 const real = (re: number): Complex => ({ re, im: 0 });
@@ -100,7 +100,7 @@ const constants: Readonly<Record<string, Complex>> = {
   '\\pi': real(Math.PI),
 };
 
-/** A value for a free name (infinity is one): of either sign, from the second point on. */
+/** The value of a free name (infinity is one) at a point; from the second point on it may be negative. */
 function valueOfName(name: string, point: number): Complex {
   const constant = Object.hasOwn(constants, name) ? constants[name] : undefined;
   if (constant !== undefined) return constant;
@@ -109,7 +109,7 @@ function valueOfName(name: string, point: number): Complex {
   return real(point >= 2 && uniformAt(key, 2 * point + 1) < 0.5 ? -size : size);
 }
 
-/** The expression's value with its free names at point 0..POINTS - 1; not a number where it has none. */
+/** The expression's value with its free names at point 0..POINTS - 1; NaN where it has none. */
 export function valueAt(expression: Expression, point: number): Complex {
   switch (expression.type) {
     case 'number':
@@ -131,7 +131,7 @@ export function valueAt(expression: Expression, point: number): Complex {
 
 const TOLERANCE = 1e-10;
 
-/** Whether two values agree up to rounding. What is not finite agrees with nothing. */
+/** Whether two values agree up to rounding. A value that is not finite agrees with none. */
 export function agree(a: Complex, b: Complex): boolean {
   const scale = Math.max(Math.hypot(a.re, a.im), Math.hypot(b.re, b.im));
   return Number.isFinite(scale) && Math.hypot(a.re - b.re, a.im - b.im) <= TOLERANCE * Math.max(scale, 1e-4);

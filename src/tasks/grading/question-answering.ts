@@ -1,9 +1,9 @@
-/** Scores of short free-text answers as SQuAD's evaluation script defines them (Rajpurkar et al. 2016). */
+/** The scores of short free-text answers that SQuAD's evaluation script defines (Rajpurkar et al. 2016). */
 
 const PUNCTUATION = /[!-/:-@[-`{-~]/g;
 const ARTICLES = /(?<![\p{L}\p{N}_])(?:a|an|the)(?![\p{L}\p{N}_])/gu;
 
-/** Lower case, without ASCII punctuation and the articles a, an, the, words separated by single spaces. */
+/** The text in lower case, without ASCII punctuation and the articles a, an, the, with single spaces between words. */
 export function normalizeAnswer(text: string): string {
   return text.toLowerCase().replace(PUNCTUATION, '').replace(ARTICLES, ' ').split(/\s+/).filter(Boolean).join(' ');
 }
@@ -16,8 +16,8 @@ export function exactMatch(prediction: string | null | undefined, references: st
 }
 
 /**
- * Harmonic mean of precision and recall over the words of the normalised texts, the best over the references, in [0, 1].
- * Where either has no words, 1 if neither has. A missing prediction scores 0.
+ * The harmonic mean of precision and recall over the words of the normalised texts, in [0, 1], for the best reference. Two
+ * texts without words score 1, one text without words scores 0. A missing prediction scores 0.
  */
 export function tokenF1(prediction: string | null | undefined, references: string | readonly string[]): number {
   if (typeof prediction !== 'string') return 0;

@@ -6,7 +6,9 @@ export interface Rational {
   readonly denominator: bigint;
 }
 
-/** Larger numbers are left to floating point, so that no expression can make the arithmetic slow. */
+/**
+ * The size of the largest exact number in bits; larger ones are left to floating point, so that no expression is slow.
+ */
 const MAX_BITS = 20_000;
 
 /** The exact value of an expression of numbers and + - * / ^, or `undefined` for any other. Bases are ignored. */

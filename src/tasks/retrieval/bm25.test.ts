@@ -39,12 +39,12 @@ describe('BM25', () => {
           .map(scoreOf)
           .filter((score) => score > 0)
           .sort((x, y) => y - x);
-        const found = bm25Index(
+        const results = bm25Index(
           documents.map((words) => ({ text: words.join(' ') })),
           { k, b },
         )(query, 99);
-        expect(found.length).toBe(best.length);
-        for (const [i, { text }] of found.entries())
+        expect(results.length).toBe(best.length);
+        for (const [i, { text }] of results.entries())
           expect(scoreOf(text.split(' '))).toBeCloseTo(best[i] ?? Number.NaN, 9);
       }),
       { numRuns: 50 },

@@ -3,21 +3,22 @@ import { ArgumentError } from '../../core/errors.js';
 import type { Passage, Retriever } from './retriever.js';
 
 export interface Bm25Options {
-  /** Saturation of a word's frequency (k1 in the literature). Default 1.2. */
+  /** The saturation of a word's frequency (k1 in the literature). Default 1.2. */
   readonly k?: number;
-  /** How much long passages are held back, 0 to 1. Default 0.75. */
+  /** The strength of the penalty on long passages, 0 to 1. Default 0.75. */
   readonly b?: number;
 }
 
-/** Queries whose results an index keeps. */
+/** The most queries whose results an index keeps. */
 const REMEMBERED = 20_000;
 
 /**
- * Okapi BM25 (Robertson and Zaragoza 2009) over whole words, case and punctuation aside; titles are searched like texts. Two
- * things are MiniSearch's own: a length is counted in distinct words, and a score is multiplied by the number of the query's
- * words that the passage has. Equal scores keep the order of the passages. Everything lives in memory.
+ * An index for Okapi BM25 (Robertson and Zaragoza 2009) over whole words, without case and punctuation; titles are
+ * searched like texts. Two things are peculiar to MiniSearch: a length counts distinct words, and a score is multiplied
+ * by the number of the query's words in the passage. Equal scores keep the order of the passages. The index lives in
+ * memory.
  *
- * @returns the search: the passages for a query, at most `topk`, the best first.
+ * @returns The search: at most `topk` passages for a query, the best first
  * @throws ArgumentError when `k` or `b` is out of range.
  */
 export function bm25Index(
@@ -34,17 +35,19 @@ export function bm25Index(
   const remembered = new Map<string, readonly Passage[]>();
   return (query, topk) => {
     const key = `${topk} ${query}`;
-    const known = remembered.get(key);
-    if (known !== undefined) return known;
+    const earlier = remembered.get(key);
+    if (earlier !== undefined) return earlier;
     const ranked = index.search(query).sort((x, y) => y.score - x.score || x.id - y.id);
-    const found = ranked.slice(0, topk).map(({ id }) => passages[id] as Passage);
+    const results = ranked.slice(0, topk).map(({ id }) => passages[id] as Passage);
     if (remembered.size >= REMEMBERED) remembered.clear();
-    remembered.set(key, found);
-    return found;
+    remembered.set(key, results);
+    return results;
   };
 }
 
-/** A retriever on a BM25 index of passages, such as those of `readCorpus`. @throws ArgumentError as `bm25Index` does. */
+/**
+ * A retriever on a BM25 index of passages, such as those of `readCorpus`. @throws ArgumentError as `bm25Index` does.
+ */
 export function bm25Retriever(passages: readonly Passage[], options: Bm25Options = {}): Retriever {
   const search = bm25Index(passages, options);
   return {

@@ -1,33 +1,33 @@
 import type { Passage, Retriever } from './retriever.js';
 
-/** A search that several callers wait for. */
+/** A search in progress that several callers may await. */
 interface Flight {
-  readonly found: Promise<readonly Passage[]>;
+  readonly passages: Promise<readonly Passage[]>;
   readonly controller: AbortController;
   waiting: number;
 }
 
 /**
- * The same retriever, which remembers the results of the `size` queries asked last. Equal queries at the same time are
- * searched once, and given up when nobody waits for them any more. Failures are not remembered.
+ * A retriever with a cache of the results of the latest `size` queries. Equal queries at the same time share one
+ * search, which is aborted when no caller waits for it any more. Failures are not cached.
  */
 export function cached(retriever: Retriever, size: number): Retriever {
-  const remembered = new Map<string, readonly Passage[]>(); // the query asked longest ago first
+  const remembered = new Map<string, readonly Passage[]>(); // the least recent query first
   const flights = new Map<string, Flight>();
 
-  const remember = (key: string, found: readonly Passage[]) => {
+  const remember = (key: string, passages: readonly Passage[]) => {
     remembered.delete(key);
-    remembered.set(key, found);
+    remembered.set(key, passages);
     const oldest = remembered.keys().next();
     if (remembered.size > size && !oldest.done) remembered.delete(oldest.value);
   };
 
   const takeOff = (key: string, query: string, topk: number): Flight => {
     const controller = new AbortController();
-    const flight = { found: retriever.search(query, topk, controller.signal), controller, waiting: 0 };
+    const flight = { passages: retriever.search(query, topk, controller.signal), controller, waiting: 0 };
     flights.set(key, flight);
     const land = () => void (flights.get(key) === flight && flights.delete(key));
-    flight.found.then((passages) => {
+    flight.passages.then((passages) => {
       land();
       remember(key, passages);
     }, land);
@@ -38,15 +38,15 @@ export function cached(retriever: Retriever, size: number): Retriever {
     async search(query, topk, signal) {
       signal.throwIfAborted();
       const key = `${topk} ${query}`;
-      const known = remembered.get(key);
-      if (known !== undefined) {
-        remember(key, known);
-        return known;
+      const passages = remembered.get(key);
+      if (passages !== undefined) {
+        remember(key, passages);
+        return passages;
       }
       const flight = flights.get(key) ?? takeOff(key, query, topk);
       flight.waiting++;
       try {
-        return await untilAborted(flight.found, signal);
+        return await untilAborted(flight.passages, signal);
       } finally {
         flight.waiting--;
         if (flight.waiting === 0 && flights.get(key) === flight) {
@@ -58,7 +58,7 @@ export function cached(retriever: Retriever, size: number): Retriever {
   };
 }
 
-/** The promise, or the signal's reason if that fires first. */
+/** Waits for the promise; rejects with the signal's reason if that fires first. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

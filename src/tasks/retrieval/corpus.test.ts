@@ -72,9 +72,9 @@ describe('HotpotQA', () => {
       .map((line) => JSON.parse(line) as { question: string; goldTitles: string[] });
     let hits = 0;
     for (const { question, goldTitles } of questions) {
-      const found = await retriever.search(question, 5, new AbortController().signal);
-      expect(found.length).toBeLessThanOrEqual(5);
-      if (found.some(({ title }) => goldTitles.includes(title ?? ''))) hits++;
+      const passages = await retriever.search(question, 5, new AbortController().signal);
+      expect(passages.length).toBeLessThanOrEqual(5);
+      if (passages.some(({ title }) => goldTitles.includes(title ?? ''))) hits++;
     }
     expect(hits).toBeGreaterThan(16);
   });

@@ -4,14 +4,14 @@ import { fieldOf, shown } from '../files/row-fields.js';
 import type { Passage } from './retriever.js';
 
 export interface CorpusFields {
-  /** Field that holds a passage's title. Default `title`. Dots lead into nested objects. */
+  /** The field of a passage's title. Default `title`. Dots lead into nested objects. */
   readonly title?: string;
-  /** Field that holds its text. Default: `text`, or `contents`, whose first line is the title where the row has none. */
+  /** The field of its text. Default: `text`, or `contents`, whose first line is the title where the row has none. */
   readonly text?: string;
 }
 
 /**
- * The passages of a file, in its order: JSON lines, a JSON array, CSV or Parquet, by its extension.
+ * Reads the passages of a file in its order: JSON lines, a JSON array, CSV or Parquet, by its extension.
  *
  * @throws TaskError with file and line where a row has no text.
  */
@@ -40,7 +40,7 @@ function passageIn(row: unknown, fields: CorpusFields): Passage | undefined {
   return typeof title === 'string' ? { title, text: contents } : passageOf(contents);
 }
 
-/** A passage in one string, as Search-R1's corpora write it: the title, which may be quoted, then from the next line the text. */
+/** Splits a passage of Search-R1's corpora, one string with the title, which may be quoted, in the first line. */
 export function passageOf(contents: string): Passage {
   const end = contents.indexOf('\n');
   if (end < 0) return { text: contents };

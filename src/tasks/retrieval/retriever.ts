@@ -5,19 +5,19 @@ export interface Passage {
 }
 
 /**
- * Finds passages for a query. The same query must always find the same passages: episodes are compared with each other, and
- * a run is to be repeatable.
+ * A search for passages. The same query must always return the same passages, because episodes are compared with each
+ * other and runs must be repeatable.
  */
 export interface Retriever {
   /**
-   * At most `topk` passages, the best first; none when nothing fits.
+   * Returns at most `topk` passages, the best first; none when no passage matches.
    *
-   * Rejects with the signal's reason when aborted, with an error of its own when the search failed; either ends the episode.
+   * Rejects with the signal's reason when aborted, with another error when the search failed; either ends the episode.
    */
   search(query: string, topk: number, signal: AbortSignal): Promise<readonly Passage[]>;
 }
 
-/** A query that was asked and what it found. */
+/** A query and the passages that its search returned. */
 export interface Search {
   readonly query: string;
   readonly passages: readonly Passage[];

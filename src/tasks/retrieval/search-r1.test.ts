@@ -19,12 +19,12 @@ type Handler = (ask: Ask, response: ServerResponse, request: IncomingMessage) =>
 
 /** A server on this machine that remembers what it was asked, and a retriever that asks it. */
 async function serve(handler: Handler, options: Partial<SearchR1Options> = {}) {
-  const asked: Ask[] = [];
+  const requests: Ask[] = [];
   const opened = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const ask = JSON.parse(body) as Ask;
-    asked.push(ask);
+    requests.push(ask);
     handler(ask, response, request);
   });
   server = opened;
@@ -33,7 +33,7 @@ async function serve(handler: Handler, options: Partial<SearchR1Options> = {}) {
   const retriever = searchR1Retriever({ url, retryDelayMs: 1, ...options });
   const search = (query: string, topk = 3, signal = new AbortController().signal) =>
     retriever.search(query, topk, signal);
-  return { asked, search, url };
+  return { asked: requests, search, url };
 }
 
 const json = (response: ServerResponse, value: unknown, status = 200) => {
@@ -52,7 +52,7 @@ const echo: Handler = ({ queries, topk }, response) =>
 
 describe('a Search-R1 retriever', () => {
   it('asks as the protocol says and reads titles and texts', async () => {
-    const { asked, search } = await serve((ask, response, request) => {
+    const { asked: requests, search } = await serve((ask, response, request) => {
       expect([request.method, request.url]).toEqual(['POST', '/retrieve']);
       expect(request.headers['content-type']).toContain('application/json');
       echo(ask, response, request);
@@ -61,7 +61,7 @@ describe('a Search-R1 retriever', () => {
       { title: 'who?', text: 'text 0' },
       { title: 'who?', text: 'text 1' },
     ]);
-    expect(asked).toEqual([{ queries: ['who?'], topk: 2, return_scores: true }]);
+    expect(requests).toEqual([{ queries: ['who?'], topk: 2, return_scores: true }]);
   });
 
   it('reads documents without scores, with titles of their own, and no more than asked for', async () => {

@@ -8,17 +8,17 @@ import { passageOf } from './corpus.js';
 import type { Passage, Retriever } from './retriever.js';
 
 const optionsSchema = z.strictObject({
-  /** Of the server; its `/retrieve` is asked. A path that ends in `/retrieve` may be written out. */
+  /** The address of the server, with or without `/retrieve` at its end. */
   url: z.url({ protocol: /^https?$/ }),
-  /** How long one request may take. */
+  /** The longest time for one request. */
   timeoutMs: z.int().min(1).default(30_000),
-  /** How often a request that failed is repeated. */
+  /** The most repetitions of a failed request. */
   retries: z.int().min(0).default(3),
-  /** Wait before the first repetition; it doubles with each further one. */
+  /** The wait before the first repetition; it doubles with each further one. */
   retryDelayMs: z.int().min(0).default(200),
-  /** Requests at the same time; further ones wait. */
+  /** The most requests at the same time; further ones wait. */
   concurrency: z.int().min(1).default(16),
-  /** Queries whose results are remembered. */
+  /** The most queries whose results are cached. */
   cacheSize: z.int().min(0).default(10_000),
 });
 
@@ -29,18 +29,19 @@ const document = z.union([
   z.object({ title: z.string().optional(), text: z.string() }),
 ]);
 
-/** One list of documents for each query; with scores each document is wrapped. */
+/** The server's reply: one list of documents for each query; with scores each document is wrapped in an object. */
 const replySchema = z.object({
   result: z.array(z.array(z.union([z.object({ document }).transform(({ document }) => document), document]))),
 });
 
-/** A failure that another attempt may not have. */
+/** A failure that a repeated request may not meet. */
 class Transient extends Error {}
 
 /**
- * A retriever behind the protocol of Search-R1 (Jin et al. 2025): `POST /retrieve` with `{ queries, topk, return_scores }`
- * gives `{ result }`, for each query the documents, best first. Requests that time out, find no server, or meet a 429 or 5xx
- * are repeated; after the last attempt, and for any other answer, the search fails, and with it the episode.
+ * A retriever on a server with the protocol of Search-R1 (Jin et al. 2025): `POST /retrieve` with `{ queries, topk,
+ * return_scores }` returns `{ result }`, the documents for each query, best first. Requests that time out, reach no
+ * server, or get status 429 or 5xx are repeated; after the last attempt, and for any other answer, the search and its
+ * episode fail.
  *
  * @throws ArgumentError naming the option that is wrong.
  */
@@ -64,9 +65,9 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
       if (!response.ok) throw new Error(`status ${response.status}: ${(await response.text()).slice(0, 200)}`);
       const reply = replySchema.safeParse(await response.json());
       if (!reply.success) throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}`);
-      const [found] = reply.data.result;
-      if (found === undefined) throw new Error(`the answer has no list for the query`);
-      return found.slice(0, topk);
+      const [passages] = reply.data.result;
+      if (passages === undefined) throw new Error(`the answer has no list for the query`);
+      return passages.slice(0, topk);
     } catch (error) {
       signal.throwIfAborted();
       if (timeout.aborted) throw new Transient(`no answer within ${timeoutMs} ms`);
