@@ -71,7 +71,11 @@ function options(): ts.CompilerOptions {
     declaration: false,
     isolatedModules: false,
   };
-  return { ...written, ...ours, paths: { drmas: [join(root, 'src/index.ts')] } };
+  return {
+    ...written,
+    ...ours,
+    paths: { drmas: [join(root, 'src/index.ts')], 'drmas/testing': [join(root, 'src/testing/index.ts')] },
+  };
 }
 
 /**

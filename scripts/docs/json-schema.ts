@@ -10,6 +10,8 @@ export interface Node {
   readonly oneOf?: readonly Node[] | undefined;
   readonly anyOf?: readonly Node[] | undefined;
   readonly items?: Node | undefined;
+  /** The members of a tuple. */
+  readonly prefixItems?: readonly Node[] | undefined;
   readonly properties?: Readonly<Record<string, Node>> | undefined;
   readonly required?: readonly string[] | undefined;
   readonly additionalProperties?: Node | boolean | undefined;
@@ -54,11 +56,13 @@ export function rangeText(node: Node): string {
       : members(node).map(rangeText).join(', or ');
   if (node.const !== undefined) return `\`${String(node.const)}\``;
   if (node.enum !== undefined) return node.enum.map((value) => `\`${String(value)}\``).join(', ');
+  if (node.prefixItems !== undefined) return `[${node.prefixItems.map(rangeText).join('; ')}]`;
   if (node.items !== undefined) return `list of: ${rangeText(node.items)}`;
   if (node.type === 'object') return isObject(node) ? 'the keys below' : 'map from names to values';
   if (node.type === 'string') return 'text';
+  if (node.type === 'null') return '`null`';
   if (node.type === 'boolean') return '`true`, `false`';
-  if (node.type !== 'integer' && node.type !== 'number') return 'any';
+  if (node.type !== 'integer' && node.type !== 'number') return 'a function';
   return [node.type, ...bounds(node)]
     .join(' ')
     .replace(/ (?=[<>])/, ' ')

@@ -8,14 +8,14 @@ import { dirname, join } from 'node:path';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
-import { settingsInput } from './input-types.js';
+import { inputTypes } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
 import { regions } from './regions/index.js';
 import { settingsPage, undescribed } from './settings-page.js';
 
 async function generated(): Promise<GeneratedFile[]> {
-  return [settingsInput(), settingsPage(), await apiPage(), ...(await withRegions(regions))];
+  return [...inputTypes(), settingsPage(), await apiPage(), ...(await withRegions(regions))];
 }
 
 function current(path: string): string | undefined {

@@ -5,6 +5,9 @@
 import { modelSchema } from '../../src/recipe/choices.js';
 import { frozenSchema } from '../../src/recipe/frozen.js';
 import { settingsSchema } from '../../src/recipe/recipe-schema.js';
+import { fileSettings, jsonlSettings } from '../../src/tasks/files/file-source.js';
+import { arithmeticSettings } from '../../src/tasks/generated/arithmetic.js';
+import { encyclopediaSettings } from '../../src/tasks/generated/encyclopedia.js';
 import {
   defaultText,
   inputNode,
@@ -108,15 +111,26 @@ interface Section {
   readonly inherits?: boolean;
 }
 
+/** A section of a recipe; of one with an entry for every agent or policy, such an entry. */
+export function sectionNode(name: string): Node {
+  const whole = settingsNode().properties?.[name];
+  if (whole === undefined) throw new Error(`the schema has no section '${name}'`);
+  return whole.properties?.[ANY] ?? whole;
+}
+
+/** The options of the task sources that ship. */
+export const taskNodes = () => ({
+  arithmetic: inputNode(arithmeticSettings),
+  encyclopedia: inputNode(encyclopediaSettings),
+  file: inputNode(fileSettings),
+  jsonl: inputNode(jsonlSettings),
+});
+
 /** The sections of a recipe in the order of the page. */
 function sections(): Section[] {
   const settings = settingsNode();
-  const of = (name: string): Node => {
-    const whole = settings.properties?.[name];
-    if (whole === undefined) throw new Error(`the schema has no section '${name}'`);
-    return whole.properties?.[ANY] ?? whole;
-  };
-  const scalar = ['name', 'seed', 'assign'].map((name) => [name, of(name)] as const);
+  const tasks = taskNodes();
+  const scalar = ['name', 'seed', 'assign'].map((name) => [name, sectionNode(name)] as const);
   return [
     {
       title: 'Top level',
@@ -133,11 +147,16 @@ function sections(): Section[] {
     {
       title: '`policies.<name>`',
       text: 'How each policy learns, by its name.',
-      node: of('policies'),
+      node: sectionNode('policies'),
       closed: ['model', 'loss'],
       inherits: true,
     },
-    { title: '`agents.<name>`', text: 'What is set for each agent, by its name.', node: of('agents'), inherits: true },
+    {
+      title: '`agents.<name>`',
+      text: 'What is set for each agent, by its name.',
+      node: sectionNode('agents'),
+      inherits: true,
+    },
     {
       title: '`assign.<agent>`',
       text: 'What `frozen(...)` makes: an agent that plays and never trains.',
@@ -147,17 +166,32 @@ function sections(): Section[] {
     {
       title: '`advantage`',
       text: '[estimators.md](../estimators.md) has the formula and the source of each type.',
-      node: of('advantage'),
+      node: sectionNode('advantage'),
     },
     {
       title: '`loss`',
       text: '[losses.md](../losses.md) has the formula and the source of each type.',
-      node: of('loss'),
+      node: sectionNode('loss'),
     },
-    { title: '`warmStart`', text: 'Supervised training before reinforcement.', node: of('warmStart') },
-    { title: '`training`', text: 'The reinforcement itself.', node: of('training') },
-    { title: '`evaluation`', text: 'Evaluations on held-out tasks.', node: of('evaluation') },
-    { title: '`backend`', text: 'What holds the models and computes.', node: of('backend') },
+    { title: '`warmStart`', text: 'Supervised training before reinforcement.', node: sectionNode('warmStart') },
+    { title: '`training`', text: 'The reinforcement itself.', node: sectionNode('training') },
+    { title: '`evaluation`', text: 'Evaluations on held-out tasks.', node: sectionNode('evaluation') },
+    {
+      title: '`tasks`: `arithmetic({ ... })`',
+      text: 'Generated chains of a pocket calculator. `--set tasks.train.<key>` and `tasks.test.<key>` set these keys.',
+      node: tasks.arithmetic,
+    },
+    {
+      title: '`tasks`: `encyclopedia({ ... })`',
+      text: 'Questions over generated encyclopedias, for a search team.',
+      node: tasks.encyclopedia,
+    },
+    {
+      title: '`tasks`: `file(path, { ... })`',
+      text: 'Tasks from a file. `jsonl(path, { ... })` has the same keys but `format` and `delimiter`.',
+      node: tasks.file,
+    },
+    { title: '`backend`', text: 'What holds the models and computes.', node: sectionNode('backend') },
   ];
 }
 

@@ -2,7 +2,8 @@ import type { Region } from '../pages.js';
 import { estimators } from './estimators.js';
 import { kernels } from './kernels.js';
 import { losses } from './losses.js';
+import { ownTeam } from './own-team.js';
 import { recipes } from './recipes.js';
 
 /** Every generated part of a hand-written page. */
-export const regions: readonly Region[] = [estimators, kernels, losses, recipes];
+export const regions: readonly Region[] = [estimators, kernels, losses, ownTeam, recipes];

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { RecipeError, TaskError } from '../../core/errors.js';
 import type { TaskSet } from '../../core/task.js';
-import { type FileOptions, file as fileTasks, type JsonlOptions, jsonl } from './file-source.js';
+import type { FileOptions, JsonlOptions } from '../task-options.js';
+import { file as fileTasks, jsonl } from './file-source.js';
 import { JsonSplitter, jsonRows } from './json-rows.js';
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../../test/fixtures/${name}`, import.meta.url));

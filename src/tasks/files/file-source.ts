@@ -5,6 +5,7 @@ import { issuesText } from '../../core/issues.js';
 import { isObject } from '../../core/objects.js';
 import type { DataSchema, Split, Task, TaskSource } from '../../core/task.js';
 import { isHeldOut } from '../split.js';
+import type { FileOptions, JsonlOptions } from '../task-options.js';
 import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';
 import type { Place } from './json-rows.js';
 import {
@@ -21,45 +22,67 @@ import {
 const fieldName = z.string().min(1).nullish();
 
 const fields = {
-  /**
-   * Field that holds the question. Default: where the usual collections have it (`question`, `problem`, the last user
-   * message of a `prompt`, ...). Dots lead into nested objects.
-   */
-  question: fieldName,
-  /**
-   * Field that holds the reference answer, or a function of the row. Default: `answer`, `solution`, `golden_answers`,
-   * `reward_model.ground_truth`. Of a longer text what follows `####` counts (GSM8K), else the content of the last
-   * `\boxed{...}` (MATH), else the whole. A list holds several right answers. A task whose answer is null or empty
-   * cannot be graded and is left out, with a warning.
-   */
+  question: fieldName.describe(
+    'The field that holds the question; dots lead into nested objects. Where it is not given, the fields of the usual ' +
+      'collections are tried (`question`, `problem`, the last user message of a `prompt`, ...).',
+  ),
   answer: z
     .union([fieldName, z.custom<(row: FileRow) => unknown>((value) => typeof value === 'function')], {
       error: 'expected the name of a field or a function',
     })
-    .optional(),
-  /** Field that holds a task's id. Default: `id`, `unique_id` or `_id`, else file and line. */
-  id: fieldName,
-  /** Field that holds `train` or `test`. Without it and `test` the file serves whichever split it is given for. */
-  split: fieldName,
-  /** Fields that evaluations may be divided by. Default: `level`, `difficulty`, `subject`, `type` and `data_source`. */
-  metadata: z.array(z.string().min(1)).readonly().nullish(),
-  /** Share of the file that is its test split, chosen by the text of the question. */
-  test: z.number().gt(0).lt(1).nullish(),
+    .optional()
+    .describe(
+      'The field that holds the reference answer, or a function of the row. Where it is not given: `answer`, `solution`, ' +
+        '`golden_answers`, `reward_model.ground_truth`. Of a longer text what follows `####` counts (GSM8K), else the ' +
+        'content of the last `\\boxed{...}` (MATH), else the whole. A list holds several right answers. A task whose answer ' +
+        'is null or empty cannot be graded and is left out, with a warning.',
+    ),
+  id: fieldName.describe(
+    "The field that holds a task's id. Where it is not given: `id`, `unique_id`, `_id` or `ID`, else file and line or row.",
+  ),
+  split: fieldName.describe(
+    'The field that holds `train` or `test`. Without it and `test` the file serves whichever split it is given for.',
+  ),
+  metadata: z
+    .array(z.string().min(1))
+    .readonly()
+    .nullish()
+    .describe(
+      'The fields that evaluations may be divided by. Where it is not given: those of `level`, `difficulty`, `subject`, ' +
+        '`type` and `data_source` that are there.',
+    ),
+  test: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .nullish()
+    .describe('The share of the file that is its test split, chosen by the text of the question.'),
 };
 
 const kind = {
-  /** Default: by extension, `.csv`, `.tsv` and `.parquet`; all others are JSON, an array or one value a line. */
-  format: z.enum(FILE_FORMATS).nullish(),
-  /** One character between the columns of a CSV file. Default: a comma, in `.tsv` a tab. */
-  delimiter: z.string().length(1).nullish(),
+  format: z
+    .enum(FILE_FORMATS)
+    .nullish()
+    .describe(
+      'The format of the file. Where it is not given, the extension decides: `.csv`, `.tsv` and `.parquet`; all others are ' +
+        'JSON, an array or one value a line.',
+    ),
+  delimiter: z
+    .string()
+    .length(1)
+    .nullish()
+    .describe('The character between the columns of a CSV file. Where it is not given: a comma, in `.tsv` a tab.'),
 };
 
 const oneSplit = ({ split, test }: { split?: unknown; test?: unknown }) => split == null || test == null;
-const jsonlSchema = z.strictObject(fields).refine(oneSplit, 'split and test cannot both be given');
-const fileSchema = z.strictObject({ ...kind, ...fields }).refine(oneSplit, 'split and test cannot both be given');
 
-export type JsonlOptions = z.input<typeof jsonlSchema>;
-export type FileOptions = z.input<typeof fileSchema>;
+/** The options of `jsonl`. */
+export const jsonlSettings = z.strictObject(fields).refine(oneSplit, 'split and test cannot both be given');
+
+/** The options of `file`. */
+export const fileSettings = z
+  .strictObject({ ...kind, ...fields })
+  .refine(oneSplit, 'split and test cannot both be given');
 
 /** The data of a task where the team gives no schema. */
 interface QuestionAndAnswer {
@@ -77,7 +100,7 @@ interface QuestionAndAnswer {
  * line.
  */
 export function file<Data = QuestionAndAnswer>(path: string, options: FileOptions = {}): TaskSource<Data> {
-  const checked = fileSchema.safeParse(options);
+  const checked = fileSettings.safeParse(options);
   if (!checked.success) throw new RecipeError(`file: ${issuesText(checked.error.issues)}`);
   const { format = null, delimiter = null } = checked.data;
   return sourceOf<Data>('file', path, checked.data, { format, delimiter }, (other, settings) => file(other, settings));
@@ -85,13 +108,13 @@ export function file<Data = QuestionAndAnswer>(path: string, options: FileOption
 
 /** Reads tasks from a file of JSON lines or a JSON array, whatever its name; otherwise like `file`. */
 export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOptions = {}): TaskSource<Data> {
-  const checked = jsonlSchema.safeParse(options);
+  const checked = jsonlSettings.safeParse(options);
   if (!checked.success) throw new RecipeError(`jsonl: ${issuesText(checked.error.issues)}`);
   const json = { ...checked.data, format: 'json' } as const;
   return sourceOf<Data>('jsonl', path, json, {}, (other, settings) => jsonl(other, settings));
 }
 
-type Options = z.output<typeof fileSchema>;
+type Options = z.output<typeof fileSettings>;
 
 function sourceOf<Data>(
   name: string,

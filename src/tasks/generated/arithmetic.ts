@@ -4,6 +4,7 @@ import { issuesText } from '../../core/issues.js';
 import { RandomStream } from '../../core/random.js';
 import type { Split, Task, TaskSource } from '../../core/task.js';
 import { isHeldOut } from '../split.js';
+import type { ArithmeticOptions } from '../task-options.js';
 import { type Chain, chainQuestion, drawChain, result, twoDigits } from './arithmetic-chain.js';
 import { type DemonstrationSettings, demonstration } from './arithmetic-traces.js';
 
@@ -12,27 +13,30 @@ const operationRange = z
   .tuple([z.int().min(1).max(8), z.int().min(1).max(8)])
   .refine(([low, high]) => low <= high, 'expected [fewest, most]');
 
-const settingsSchema = z.strictObject({
-  /** Fewest and most operations of a task, 1 to 8. */
-  operations: operationRange.default([4, 6]),
-  /** The same for demonstrations: easier chains belong to learning how to calculate. */
-  warmStartOperations: operationRange.default([3, 6]),
-  /** No total of a chain exceeds this. */
-  top: z.int().min(9).max(99).default(29),
-  /** Of the tasks, not of the demonstrations. */
-  seed: z.int().min(0).default(0),
+export const arithmeticSettings = z.strictObject({
+  operations: operationRange.default([4, 6]).describe('The fewest and the most operations of a task.'),
+  warmStartOperations: operationRange
+    .default([3, 6])
+    .describe(
+      'The fewest and the most operations of a demonstration: easier chains belong to learning how to calculate.',
+    ),
+  top: z.int().min(9).max(99).default(29).describe('The largest total that a chain may reach.'),
+  seed: z.int().min(0).default(0).describe('The seed of the tasks, not of the demonstrations.'),
   demonstrations: z
     .strictObject({
-      solver: share.default(0.75),
-      worked: share.default(0.5),
-      second: share.default(0.15),
-      corrupted: share.default(0.5),
-      lineErrors: share.default(0.4),
+      solver: share
+        .default(0.75)
+        .describe('The share of demonstrations that show the solver; the rest show the verifier.'),
+      worked: share.default(0.5).describe("The share of the solver's demonstrations that show their work."),
+      second: share.default(0.15).describe("The share of the solver's demonstrations that try to be a second attempt."),
+      corrupted: share
+        .default(0.5)
+        .describe('The share of drafts shown to the verifier that were written with errors.'),
+      lineErrors: share.default(0.4).describe('The share of the lines of such a draft that go wrong.'),
     } satisfies Record<keyof DemonstrationSettings, z.ZodType>)
-    .prefault({}),
+    .prefault({})
+    .describe('What the demonstrations of the warm start are made of.'),
 });
-
-export type ArithmeticOptions = z.input<typeof settingsSchema>;
 
 export interface ArithmeticTask {
   /** `16a+8b-3c-4d-7`: start at 16, step a: add 8, step b: take 3 away ... */
@@ -72,7 +76,7 @@ const HELD_OUT_SHARE = 0.1;
  * @throws RecipeError naming the setting that is wrong.
  */
 export function arithmetic(options: ArithmeticOptions = {}): TaskSource<ArithmeticTask> {
-  const checked = settingsSchema.safeParse(options);
+  const checked = arithmeticSettings.safeParse(options);
   if (!checked.success) throw new RecipeError(`arithmetic: ${issuesText(checked.error.issues)}`);
   const settings = checked.data;
 

@@ -4,6 +4,7 @@ import { issuesText } from '../../core/issues.js';
 import { RandomStream } from '../../core/random.js';
 import type { TaskSource } from '../../core/task.js';
 import type { Retriever } from '../retrieval/retriever.js';
+import type { EncyclopediaOptions } from '../task-options.js';
 import { demonstration, encyclopediaPrompt, MAX_TURNS, TOP_K, weighted } from './encyclopedia-traces.js';
 import { nameIn, queryIn, verdictIn } from './encyclopedia-words.js';
 import { questionOf, type WorldName, worldOf } from './encyclopedia-world.js';
@@ -13,28 +14,31 @@ const hopWeights = z
   .tuple([weight, weight, weight])
   .refine((weights) => weights.some((each) => each > 0), 'expected at least one weight above 0');
 
-const settingsSchema = z.strictObject({
-  /** Weights of questions with 1, 2 and 3 relations. */
-  hops: hopWeights.default([1, 1, 1]),
-  /** Of the encyclopedias and the questions. */
-  seed: z.int().min(0).default(0),
+export const encyclopediaSettings = z.strictObject({
+  hops: hopWeights.default([1, 1, 1]).describe('The weights of questions with one, two and three relations.'),
+  seed: z.int().min(0).default(0).describe('The seed of the encyclopedias and of the questions.'),
   demonstrations: z
     .strictObject({
-      keyword: weight.max(1).default(0.2),
-      hops: hopWeights.default([1, 1, 2]),
+      keyword: weight
+        .max(1)
+        .default(0.2)
+        .describe('The chance that a query is worded as the passages are, not as the question is.'),
+      hops: hopWeights
+        .default([1, 1, 2])
+        .describe('The weights of demonstrations of questions with one, two and three relations.'),
       agents: z
         .strictObject({
-          verifier: weight.default(0.2),
-          searcher: weight.default(0.35),
-          answerer: weight.default(0.45),
+          verifier: weight.default(0.2).describe("The weight of the verifier's demonstrations."),
+          searcher: weight.default(0.35).describe("The weight of the searcher's demonstrations."),
+          answerer: weight.default(0.45).describe("The weight of the answerer's demonstrations."),
         })
         .refine((agents) => Object.values(agents).some((each) => each > 0), 'expected at least one weight above 0')
-        .prefault({}),
+        .prefault({})
+        .describe('How often each agent is demonstrated.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('What the demonstrations of the warm start are made of.'),
 });
-
-export type EncyclopediaOptions = z.input<typeof settingsSchema>;
 
 export interface EncyclopediaTask {
   readonly question: string;
@@ -54,7 +58,7 @@ export interface EncyclopediaTask {
  * @throws RecipeError naming the setting that is wrong.
  */
 export function encyclopedia(options: EncyclopediaOptions = {}): TaskSource<EncyclopediaTask> {
-  const checked = settingsSchema.safeParse(options);
+  const checked = encyclopediaSettings.safeParse(options);
   if (!checked.success) throw new RecipeError(`encyclopedia: ${issuesText(checked.error.issues)}`);
   const settings = checked.data;
   const { seed, hops, demonstrations } = settings;
