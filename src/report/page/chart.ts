@@ -1,4 +1,4 @@
-/** Charts as SVG, readable without any script. Colours are classes c0..c7 of the page's style; lines differ in dashes too. */
+/** Charts as SVG without any script. Colours are the classes c0..c7 of the page's style; lines differ in dashes too. */
 import { significant } from '../../core/format.js';
 import { type Html, html } from './html.js';
 import { type Point, type Scale, scaleFor, thin } from './scale.js';
@@ -6,25 +6,25 @@ import { type Point, type Scale, scaleFor, thin } from './scale.js';
 export interface Series {
   readonly name: string;
   readonly points: readonly Point[];
-  /** Index of its colour; its position among the series by default. */
+  /** The index of the series' colour; by default its position among the series. */
   readonly colour?: number;
-  /** Vertical bars around points: intervals. */
+  /** The intervals of points, drawn as vertical bars. */
   readonly intervals?: readonly { readonly x: number; readonly low: number; readonly high: number }[];
-  /** Points that stand out, each with what to say about it. */
+  /** Marked points, each with its tooltip. */
   readonly marks?: readonly (Point & { readonly text: string })[];
 }
 
 export interface ChartOptions {
   readonly title: string;
   readonly series: readonly Series[];
-  /** How a value on the y axis is written. */
+  /** The text of a value on the y axis. */
   readonly format?: (value: number) => string;
-  /** Values that the y axis must show. */
+  /** The values that the y axis must include. */
   readonly include?: readonly number[];
   readonly logarithmic?: boolean;
-  /** Values of other charts beside it, so that all share one scale. */
+  /** The values of the charts beside it, so that all share one scale. */
   readonly shared?: { readonly x: readonly number[]; readonly y: readonly number[] };
-  /** A line across, such as an inflation of 1. */
+  /** A horizontal line, such as an inflation of 1. */
   readonly reference?: number;
 }
 
@@ -35,10 +35,10 @@ const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 22;
 const DASHES = ['', '6 3', '2 3', '9 3 2 3'];
-/** More points than these are a line without dots. */
+/** The most points that get dots; with more, a series is a line alone. */
 const MOST_DOTS = 30;
 
-/** Values over steps, one line a series. */
+/** A chart of values over steps, one line a series. */
 export function lineChart(options: ChartOptions): Html {
   const { series, format = plain, include = [], logarithmic = false, shared, reference } = options;
   const values = series.flatMap(valuesOf);
@@ -53,13 +53,13 @@ export function lineChart(options: ChartOptions): Html {
   return figure(options.title, series, html`${axes(x, y, format)}${across}${drawn}`, values.length === 0);
 }
 
-/** All numbers that a series draws. */
+/** All values that a series draws. */
 export const valuesOf = ({ points, intervals = [] }: Series): number[] => [
   ...points.map((point) => point.y),
   ...intervals.flatMap(({ low, high }) => [low, high]),
 ];
 
-/** Shares that sum to 1, stacked; the series have their points at the same places. */
+/** A chart of stacked shares that sum to 1; all series have points at the same steps. */
 export function stackedChart({ title, series }: Pick<ChartOptions, 'title' | 'series'>): Html {
   const places = (series[0]?.points ?? []).map((point) => point.x);
   const x = scaleFor(places);
@@ -124,7 +124,7 @@ function axes(x: Scale, y: Scale, format: (value: number) => string): Html {
   return html`<g class="axes">${rows}${columns}</g>`;
 }
 
-/** `0.5`, `40`, `0.0001`, `1e+6`. */
+/** A number as `0.5`, `40`, `0.0001` or `1e+6`. */
 const plain = (value: number) => String(Number(value.toPrecision(3)));
 const wholeStep = (step: number) => (Number.isInteger(step) ? String(step) : '');
 const dashes = (colour: number) => DASHES[colour % DASHES.length] ?? '';

@@ -6,7 +6,7 @@ import { type ChartOptions, lineChart, type Series, stackedChart, valuesOf } fro
 import { type Html, html } from './html.js';
 import type { Point } from './scale.js';
 
-/** Score and reward of all runs, then what each run did agent by agent. */
+/** The charts: score and reward of all runs, then each run agent by agent. */
 export function curves(runs: readonly RunData[]): Html {
   const recorded = metrics.map((metric) => ({ ...metric, series: runs.map((run) => agentSeries(metric, run)) }));
   const valuesIn = ({ series }: RecordedMetric) => series.flat().flatMap(valuesOf);
@@ -27,16 +27,16 @@ ${zero.length === 0 ? undefined : html`<p class="faint">Zero at every step: ${ze
 
 const stepsOf = (run: RunData): Step[] => eventsOf(run.events, 'step');
 
-/** `title`, with the run's name where there are several. */
+/** The title of a chart, with the run's name where there are several. */
 const titled = (title: string, run: RunData, runs: number) => (runs > 1 ? `${run.name}: ${title}` : title);
 
-/** Of one run also pass@k and maj@k; of several only what they are compared by. */
+/** The chart of held-out scores: for several runs avg@k alone, for a single one also pass@k and maj@k. */
 function scores(runs: readonly RunData[]): Html {
   const series = runs.flatMap((run): Series[] => {
     const evaluations = eventsOf(run.events, 'evaluation').filter(({ split }) => split === 'test');
     const curve = (name: string, of: (event: (typeof evaluations)[number]) => number): Series => ({
       name,
-      points: finite(evaluations.map((event) => ({ x: event.step, y: of(event) }))),
+      points: finitePoints(evaluations.map((event) => ({ x: event.step, y: of(event) }))),
     });
     const intervals = evaluations.map(({ step, interval: { low, high } }) => ({ x: step, low, high }));
     const average = { ...curve(runs.length > 1 ? run.name : 'avg@k', ({ averageAtK }) => averageAtK), intervals };
@@ -55,7 +55,7 @@ function rewards(runs: readonly RunData[]): Html {
   const series = runs.map(
     (run): Series => ({
       name: run.name,
-      points: finite(stepsOf(run).map(({ step, reward }) => ({ x: step, y: reward?.mean }))),
+      points: finitePoints(stepsOf(run).map(({ step, reward }) => ({ x: step, y: reward?.mean }))),
     }),
   );
   return lineChart({ title: 'training reward', series });
@@ -71,7 +71,7 @@ function warmStart(run: RunData, runs: number): Html {
     of: (event: (typeof warmups)[number]) => number | undefined,
   ): Series => ({
     name,
-    points: finite(
+    points: finitePoints(
       warmups.filter((event) => event.policy === policy).map((event) => ({ x: event.step, y: of(event) })),
     ),
   });
@@ -106,9 +106,9 @@ interface Metric {
   readonly title: string;
   readonly of: (agent: AgentStep) => number | undefined;
   readonly chart?: Pick<ChartOptions, 'format' | 'include' | 'logarithmic' | 'reference'>;
-  /** Spikes are marked on this one. */
+  /** True for the chart on which spikes are marked. */
   readonly spikes?: boolean;
-  /** Says nothing about agents that do not train. */
+  /** True for a chart that leaves out agents that do not train. */
   readonly learning?: boolean;
 }
 
@@ -142,11 +142,11 @@ const metrics: readonly Metric[] = [
 ];
 
 interface RecordedMetric extends Metric {
-  /** Of each run's agents. */
+  /** The series of each run's agents. */
   readonly series: readonly (readonly Series[])[];
 }
 
-/** One chart a run, all on the same scales. */
+/** The charts of one measurement, one a run, all on the same scales. */
 function agentCharts({ title, chart, series }: RecordedMetric, runs: readonly RunData[]): Html[] {
   const lines = series.flat();
   const shared = { x: lines.flatMap(({ points }) => points.map(({ x }) => x)), y: lines.flatMap(valuesOf) };
@@ -160,7 +160,7 @@ function agentSeries(metric: Metric, run: RunData): Series[] {
   const spikes = metric.spikes === true ? eventsOf(run.events, 'spike', 'skipped') : [];
   return agentNames(run).map((name) => ({
     name,
-    points: finite(
+    points: finitePoints(
       steps.flatMap(({ step, agents }) => {
         const agent = agents[name];
         const silent = agent === undefined || (metric.learning === true && agent.frozen === true);
@@ -175,10 +175,10 @@ function agentSeries(metric: Metric, run: RunData): Series[] {
   }));
 }
 
-/** Sorted, so that an agent has the same colour in every chart of its run. */
+/** The names of a run's agents, sorted, so that an agent has the same colour in every chart of its run. */
 export const agentNames = (run: RunData): string[] =>
   [...new Set(stepsOf(run).flatMap(({ agents }) => Object.keys(agents)))].sort();
 
-/** Logs of other versions may lack a field. */
-const finite = (points: readonly { x: number; y: number | null | undefined }[]): Point[] =>
+/** The points with finite values; logs of other versions may lack a field. */
+const finitePoints = (points: readonly { x: number; y: number | null | undefined }[]): Point[] =>
   points.flatMap(({ x, y }) => (typeof y === 'number' && Number.isFinite(y) ? [{ x, y }] : []));

@@ -1,6 +1,6 @@
 import { visible } from '../../core/format.js';
 
-/** A piece of a page whose texts are escaped already. Only `html` and `trusted` make one. */
+/** A piece of a page whose texts are escaped. Only `html` and `trusted` create one. */
 export class Html {
   readonly text: string;
   constructor(text: string) {
@@ -10,12 +10,15 @@ export class Html {
 
 type Piece = Html | string | number | undefined | readonly Piece[];
 
-/** A template whose values are escaped, so that nothing that a model or a user wrote becomes markup. */
+/** The template tag that escapes its values, so that no text of a model or a user becomes markup. */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Html {
   return new Html(parts.map((part, i) => (i === 0 ? part : textOf(values[i - 1]) + part)).join(''));
 }
 
-/** Our own script, style or data that must stand in the page as it is. */
+/**
+ * A script, style or data of this package that goes into the page unescaped. Texts of models and users must never come
+ * here.
+ */
 export const trusted = (text: string): Html => new Html(text);
 
 function textOf(piece: Piece): string {
@@ -37,10 +40,10 @@ function escapeText(text: string): string {
   return visible(text).replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
 }
 
-/** A value as JSON that may stand inside a script element: no `<` that could end it. */
+/** A value as JSON for the inside of a script element, without any `<`, which could end that element. */
 export const embeddedJson = (value: unknown): Html => trusted(JSON.stringify(value).replaceAll('<', '\\u003c'));
 
-/** A table with a header row; the first column is its rows' header. Empty where there are no rows. */
+/** A table with a header row, whose first column heads its rows. Empty when there are no rows. */
 export function htmlTable(header: readonly string[], rows: readonly (readonly Piece[])[]): Html {
   if (rows.length === 0) return html``;
   const body = rows.map(

@@ -7,10 +7,13 @@ import { script } from './script.js';
 import { style } from './style.js';
 import { agentTable, evaluationTable, recipes, spikeTable, summary, troubleTable } from './tables.js';
 
-/** What every page of ours begins with, so that a report overwrites a report and nothing else. */
+/** The beginning of every report, by which `drmas report` recognises a file that it may overwrite. */
 export const PAGE_START = '<!doctype html>\n<html lang="en" data-made-by="drmas report">';
 
-/** One page about one or more runs. It needs no network; a content security policy lets nothing but our own script run. */
+/**
+ * Renders one page about one or more runs. It needs no network; a content security policy allows only the page's
+ * script.
+ */
 export function renderPage(runs: readonly RunData[]): string {
   const names = runs.map(({ name }) => name).join(', ');
   const allowed = `default-src 'none'; script-src '${hash(script)}'; style-src '${hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'`;

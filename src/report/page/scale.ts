@@ -1,4 +1,4 @@
-/** From values to places in a drawing. */
+/** Scales: from values to positions in a drawing. */
 
 export interface Point {
   readonly x: number;
@@ -6,15 +6,15 @@ export interface Point {
 }
 
 export interface Scale {
-  /** In [0, 1]: 0 at the low end. */
+  /** The position of a value in [0, 1], 0 at the low end. */
   place(value: number): number;
   readonly ticks: readonly number[];
 }
 
-/** Values so far apart are drawn on a logarithmic scale where a chart allows it. */
+/** The ratio of the largest to the smallest value from which a chart uses a logarithmic scale, where it allows one. */
 const WIDE = 200;
 
-/** Round numbers around [low, high], about `count` of them, with the ends included. */
+/** A linear scale with about `count` round numbers around [low, high], the ends included. */
 export function linearScale(low: number, high: number, count = 4): Scale {
   const range = high - low || Math.abs(high) || 1;
   const rough = range / count;
@@ -27,7 +27,7 @@ export function linearScale(low: number, high: number, count = 4): Scale {
   return { place: (value) => (value - from) / (to - from), ticks };
 }
 
-/** Powers of ten around the positive values. */
+/** A logarithmic scale with the powers of ten around the positive values. */
 function logScale(low: number, high: number): Scale {
   const first = Math.floor(Math.log10(low));
   const last = Math.max(first + 1, Math.ceil(Math.log10(high)));
@@ -37,9 +37,9 @@ function logScale(low: number, high: number): Scale {
 }
 
 /**
- * A scale that holds all values.
- * @param options.include Values that must be on it, such as 0
- * @param options.logarithmic Allowed where positive values are orders of magnitude apart
+ * The scale of a chart, which holds all values.
+ * @param options.include Values that the scale must include, such as 0
+ * @param options.logarithmic Whether the scale may be logarithmic when positive values are orders of magnitude apart
  */
 export function scaleFor(
   values: readonly number[],
@@ -55,7 +55,9 @@ export function scaleFor(
 const smallest = (values: readonly number[]) => values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
 const largest = (values: readonly number[]) => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
 
-/** At most about `most` points, the lowest and the highest of each stretch, so that no spike is lost. In order of x. */
+/**
+ * Thins points to about `most`: the lowest and the highest of each stretch, in order of x, so that no spike is lost.
+ */
 export function thin(points: readonly Point[], most = 400): readonly Point[] {
   if (points.length <= most) return points;
   const stretch = (2 * points.length) / most;

@@ -1,6 +1,6 @@
 /**
- * The page's script: it shows the episodes of the data that the page holds. It makes elements and sets their text, never markup,
- * and asks nobody for anything.
+ * The page's script, which shows the episodes in the page's data. It creates elements and sets their text, never
+ * markup, and makes no request.
  */
 export const script = `
 'use strict';

@@ -1,4 +1,4 @@
-/** The page's style: dark and light, wide and narrow, no fonts or images from elsewhere. */
+/** The page's style, for dark and light, wide and narrow screens, without external fonts or images. */
 export const style = `
 :root {
   color-scheme: light dark;

@@ -6,10 +6,10 @@ import { eventsOf, type RunData } from '../run-data.js';
 import { agentNames } from './curves.js';
 import { type Html, html, htmlTable } from './html.js';
 
-/** Tables of things that can be many show so many, and say how many there are. */
+/** The most rows of a table of things that can be many; the table says how many there are in all. */
 const MOST_ROWS = 50;
 
-/** What the runs are and what came of them, one column a run. */
+/** The table of runs with settings and results, one column a run. */
 export function summary(runs: readonly RunData[]): Html {
   const rows = summaryRows
     .map(([name, of]) => [name, ...runs.map(of)])
@@ -86,7 +86,7 @@ function rewardAtEnd(run: RunData): string {
   return rewards.length === 0 ? '' : significant(mean(rewards));
 }
 
-/** Every agent over all steps of its run. */
+/** The table of agents over all steps of their runs. */
 export function agentTable(runs: readonly RunData[]): Html {
   const header = [
     'agent',
@@ -150,7 +150,7 @@ export function evaluationTable(runs: readonly RunData[]): Html {
   return titledTable('Evaluations', header, rows);
 }
 
-/** Each with links to the episodes behind it, where the page holds them. */
+/** The table of spikes, each with links to its episodes, where the page holds them. */
 export function spikeTable(runs: readonly RunData[]): Html {
   const rows = runs.flatMap((run, index) =>
     eventsOf(run.events, 'spike', 'skipped').map((event) => [
@@ -170,7 +170,7 @@ export function spikeTable(runs: readonly RunData[]): Html {
   );
 }
 
-/** `task/sample`, as events name an episode. */
+/** The name of an episode in events: `task/sample`. */
 function episodeLink(run: number, step: number, name: string): Html {
   const task = name.replace(/\/[^/]*$/, '');
   return html`<a href="#episodes" data-run="${run}" data-step="${step}" data-task="${task}">${name}</a> `;
@@ -203,7 +203,7 @@ function titledTable(title: string, header: readonly string[], rows: readonly (r
   return html`<h2>${title}</h2>${htmlTable(header, rows.slice(0, MOST_ROWS))}${rest}`;
 }
 
-/** Settings in which the runs differ, then each recipe as it was resolved. */
+/** The settings in which the runs differ, then each resolved recipe. */
 export function recipes(runs: readonly RunData[]): Html {
   const settings = runs.map(({ record }) => new Map(leaves(record.resolved)));
   const paths = [...new Set(settings.flatMap((leaf) => [...leaf.keys()]))];
@@ -220,7 +220,7 @@ export function recipes(runs: readonly RunData[]): Html {
   return html`<h2>Recipes</h2>${difference}${whole}`;
 }
 
-/** Dotted paths and values of everything in a plain object. */
+/** The dotted paths and values of all leaves of a plain object. */
 function leaves(value: unknown, path = ''): [string, string][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[path, JSON.stringify(value) ?? '']];
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, path === '' ? key : `${path}.${key}`));
