@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { DecoderConfig } from '../src/contract/architecture.js';
 import { RandomStream } from '../src/core/random.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
-import { writeModelDirectory } from '../src/model/formats/model-directory.js';
+import { writeModelDirectory } from '../src/model/formats/hugging-face-directory.js';
 import { expectedTensors } from '../src/model/formats/tensor-names.js';
 import { nodeFiles } from '../src/platform/node-files.js';
 import { bfloat16Header } from '../test/support/bfloat16-checkpoint.js';

@@ -1,7 +1,7 @@
 /** Decoding: useful tokens a second over requests of uneven lengths. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openModelDirectory } from '../../src/model/formats/model-directory.js';
+import { openModelDirectory } from '../../src/model/formats/hugging-face-directory.js';
 import { readTensor } from '../../src/model/formats/safetensors.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
 import { nodeFiles } from '../../src/platform/node-files.js';

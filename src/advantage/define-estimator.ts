@@ -1,6 +1,6 @@
 /** What an estimator declares: its file says everything that recipes, checks, laws, studies and documents know about it. */
 import { z } from 'zod';
-import { parseSpec } from '../core/parse-spec.js';
+import { parseSpec } from '../core/validation/parse-spec.js';
 import { type Settings, settingsSchema } from './named-choices.js';
 import { normalise, type Rule } from './normalise.js';
 import type { TurnBatch } from './turn-batch.js';

@@ -2,8 +2,6 @@
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
  * the only record of a run: terminal, report and dashboard are derived from it.
  */
-import type { LossTerms } from './loss-terms.js';
-
 export const EVENT_VERSION = 1;
 
 interface Base {
@@ -42,6 +40,21 @@ export interface Warmup {
   readonly tokens: number;
   /** Time since the last event. */
   readonly seconds: number;
+}
+
+/** Means over the tokens of an update. Each is absent where the loss lacks the term. */
+export interface LossTerms {
+  /**
+   * The KL penalty to the reference policy, without its coefficient. In a step's event it is measured before the update
+   * and averaged over turns.
+   */
+  readonly referenceKl?: number;
+  /** The weight of importance correction. */
+  readonly importanceWeight?: number;
+  /** The share of tokens whose importance ratio exceeds the cap. */
+  readonly importanceBeyond?: number;
+  /** The |ratio x advantage| that clipping removed, where the loss is divided by 1 + this (ST-PPO). */
+  readonly clippingBias?: number;
 }
 
 /** One agent's measurements of a step. */

@@ -1,6 +1,6 @@
-import type { Issue } from './issues.js';
 import type { Message } from './message.js';
 import type { RandomStream } from './random.js';
+import type { Issue } from './validation/issues.js';
 
 /** One problem. The team's `play` and `reward` receive its `data`: the question, the reference answer, and so on. */
 export interface Task<Data = unknown> {

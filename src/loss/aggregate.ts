@@ -39,11 +39,16 @@ export function rowWeight(aggregation: Aggregation, tokens: number): number {
   return aggregation === 'seq-mean-token-mean' && tokens > 0 ? 1 / tokens : 1;
 }
 
-/** Positions where the policy wrote the token. */
+/** The number of positions whose token the policy wrote. */
 export function countTokens(mask: Row): number {
   let tokens = 0;
   for (let t = 0; t < mask.length; t++) if (mask[t] !== 0) tokens++;
   return tokens;
+}
+
+/** The number of tokens that the policy wrote in all samples. */
+export function countTokensOf(samples: readonly { readonly mask: Row }[]): number {
+  return samples.reduce((sum, { mask }) => sum + countTokens(mask), 0);
 }
 
 /** Whether a written token of the row has an advantage. */

@@ -72,8 +72,8 @@ export interface LoraOptions {
 /** A saved adapter. */
 export interface SavedAdapter {
   /**
-   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`. Rank,
-   * alpha and targets are its own.
+   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`.
+   * Rank, alpha and targets are its own.
    */
   readonly from: string;
 }
@@ -86,8 +86,8 @@ export interface LoraInput extends Omit<LoraOptions, 'rank'> {
   /** The columns of A and rows of B. An adapter has this, or `from`. */
   readonly rank?: number | undefined;
   /**
-   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`. Rank,
-   * alpha and targets are its own.
+   * The directory of a saved adapter in PEFT's layout: one of a run's checkpoints, an exported one, one of `peft`.
+   * Rank, alpha and targets are its own.
    */
   readonly from?: string | undefined;
 }

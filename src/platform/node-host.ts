@@ -8,8 +8,8 @@ import { nodeFiles } from './node-files.js';
 export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
 
 /**
- * This process as a host: one thread a core, the system's files and clock, a signal that never fires, nothing to protect work
- * from. Notices go nowhere and warnings become notices unless the caller says otherwise.
+ * This process as a host: one thread a core, the system's files and clock, a signal that never fires, nothing to
+ * protect work from. Notices go nowhere and warnings become notices unless the caller says otherwise.
  * @throws ArgumentError when there is not at least one thread
  */
 export function nodeHost({ threads = availableParallelism(), ...options }: HostOptions = {}): Host {

@@ -11,7 +11,10 @@ export interface Speaker {
   readonly agents: readonly string[];
 }
 
-/** An endpoint in a policy's place. Equal endpoints are one, so that the limit of requests holds for all agents together. */
+/**
+ * An endpoint in a policy's place. Equal endpoints are one, so that the limit of requests holds for all agents
+ * together.
+ */
 export interface EndpointSpeaker {
   readonly name: string;
   readonly endpoint: EndpointSpec;
@@ -21,14 +24,16 @@ export interface EndpointSpeaker {
 export interface Assignment {
   /** The policies that train, in the order of the recipe. */
   readonly trained: readonly Speaker[];
-  /** The models that play and never train. Agents that are frozen on equal models share one, named like the first agent. */
+  /**
+   * The models that play and never train. Agents that are frozen on equal models share one, named like the first agent.
+   */
   readonly frozen: readonly Speaker[];
   readonly endpoints: readonly EndpointSpeaker[];
   /** Every model in the backend: `trained`, then `frozen`. */
   readonly models: readonly Speaker[];
   /**
-   * The models that the warm start trains: the policies, and frozen models that would otherwise say random things. A frozen
-   * checkpoint plays as it is.
+   * The models that the warm start trains: the policies, and frozen models that would otherwise say random things. A
+   * frozen checkpoint plays as it is.
    */
   readonly warmStarted: readonly Speaker[];
   /** The frozen models among them. Their weights are nowhere but in the run, so that its checkpoints hold them. */

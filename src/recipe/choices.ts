@@ -106,12 +106,12 @@ export const modelSchema = z.discriminatedUnion('type', [
             '`peft`. Rank, alpha and targets are its own.',
         ),
     })
-    .superRefine(({ from, ...own }, context) => {
+    .superRefine(({ from, ...settings }, context) => {
       const fail = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });
-      if (from === undefined && own.rank === undefined)
+      if (from === undefined && settings.rank === undefined)
         fail('rank', 'is required: an integer >= 1; or `from`, the directory of a saved adapter');
       if (from === undefined) return;
       for (const key of ['rank', 'alpha', 'targets'] as const)
-        if (own[key] !== undefined) fail(key, 'is that of the saved adapter in `from`; expected nothing here');
+        if (settings[key] !== undefined) fail(key, 'is that of the saved adapter in `from`; expected nothing here');
     }),
 ]) satisfies z.ZodType<ModelInput>;

@@ -4,7 +4,7 @@ import { register as registerHooks } from 'node:module';
 import { basename, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, RecipeError } from '../core/errors.js';
-import { isObject } from '../core/objects.js';
+import { isObject } from '../core/validation/objects.js';
 import { codeHash } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { suggestion } from './explain.js';

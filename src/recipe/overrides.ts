@@ -1,7 +1,7 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
 import { backendKeyVariables } from '../backends/registry.js';
 import { RecipeError } from '../core/errors.js';
-import { isObject } from '../core/objects.js';
+import { isObject } from '../core/validation/objects.js';
 import { shown } from './explain.js';
 
 export interface Override {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { backendSchema } from '../backends/registry.js';
-import { isObject } from '../core/objects.js';
+import { isObject } from '../core/validation/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
 import { filterSchema, modelSchema } from './choices.js';

@@ -1,8 +1,8 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 import { estimatorSchema, needOf } from '../advantage/estimators/index.js';
 import { messageOf, RecipeError } from '../core/errors.js';
-import { isObject } from '../core/objects.js';
 import type { TaskSource } from '../core/task.js';
+import { isObject } from '../core/validation/objects.js';
 import { benchmarks } from '../tasks/benchmarks.js';
 import type { Team } from '../teams/team.js';
 import { modelSchema } from './choices.js';

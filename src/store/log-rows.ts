@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import { LogError, messageOf } from '../core/errors.js';
 import { excerpt } from '../core/format.js';
-import { isObject } from '../core/objects.js';
+import { isObject } from '../core/validation/objects.js';
 import { jsonRows } from '../tasks/files/json-rows.js';
 
 /** One JSON object of a log. */

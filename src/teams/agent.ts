@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Sampling } from '../contract/sampling.js';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
+import { issuesText } from '../core/validation/issues.js';
 import type { Parser } from './parsers.js';
 
 /** A role in a team: its system prompt, its parser and its sampling. It is not a model; a recipe assigns one. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
+import { issuesText } from '../core/validation/issues.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { type Agent, type AgentSpec, agent } from './agent.js';
 import { boxed } from './parsers.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
 import { assistant, type Message, user } from '../core/message.js';
+import { issuesText } from '../core/validation/issues.js';
 import { calculate } from '../tasks/generated/calculator.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';

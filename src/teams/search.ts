@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
+import { issuesText } from '../core/validation/issues.js';
 import { exactMatch } from '../tasks/grading/question-answering.js';
 import type { Retriever, Search } from '../tasks/retrieval/retriever.js';
 import { agent } from './agent.js';

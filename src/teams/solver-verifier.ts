@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
 import { assistant, user } from '../core/message.js';
+import { issuesText } from '../core/validation/issues.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';
 import { boxed, oneOf } from './parsers.js';

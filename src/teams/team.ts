@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Episode, FinishReason } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
-import { issuesText } from '../core/issues.js';
 import type { Message } from '../core/message.js';
 import type { RandomStream } from '../core/random.js';
+import { issuesText } from '../core/validation/issues.js';
 import type { Agent } from './agent.js';
 
 /** The agents of a team by name. */

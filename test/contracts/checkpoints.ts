@@ -6,7 +6,7 @@ import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
 import { decoderTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import { decoderPlaces, fromHuggingFace } from '../../src/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../src/model/formats/model-directory.js';
+import { openModelDirectory } from '../../src/model/formats/hugging-face-directory.js';
 import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
 import { takeTensor } from '../../src/model/formats/tensor-place.js';
 import { nodeFiles } from '../../src/platform/node-files.js';

@@ -9,7 +9,7 @@ import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
-import { openModelDirectory } from '../../model/formats/model-directory.js';
+import { openModelDirectory } from '../../model/formats/hugging-face-directory.js';
 import { readTensor } from '../../model/formats/safetensors.js';
 import type { NamedTensor } from '../../model/formats/tensor.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';

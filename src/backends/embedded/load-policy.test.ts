@@ -12,7 +12,7 @@ import { ArgumentError, BackendError, CheckpointError } from '../../core/errors.
 import { user } from '../../core/message.js';
 import { decoderTensors, initialise, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
 import { decoderPlaces } from '../../model/formats/decoder-layout.js';
-import { writeModelDirectory } from '../../model/formats/model-directory.js';
+import { writeModelDirectory } from '../../model/formats/hugging-face-directory.js';
 import { expectedTensors } from '../../model/formats/tensor-names.js';
 import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../../platform/node-files.js';

@@ -11,7 +11,7 @@ import { OPTIMIZER_BUFFERS } from '../../model/decoder/flat-optimizer.js';
 import { adapterParameterCount, adapterTensors } from '../../model/decoder/weights/adapter-tensors.js';
 import { decoderTensors, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
 import { decoderPlaces } from '../../model/formats/decoder-layout.js';
-import { openModelDirectory, writeModelDirectory } from '../../model/formats/model-directory.js';
+import { openModelDirectory, writeModelDirectory } from '../../model/formats/hugging-face-directory.js';
 import {
   ADAPTER_CONFIG,
   openAdapterWeights,

@@ -4,7 +4,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../../contract/text-backend.js';
 import { EndpointError, messageOf } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
+import { issuesText } from '../../core/validation/issues.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 
 /** So many requests in a row that fail, each after its repetitions, mean that the server is gone. */

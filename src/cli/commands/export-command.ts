@@ -2,7 +2,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
 import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
-import { isObject } from '../../core/objects.js';
+import { isObject } from '../../core/validation/objects.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { shown, suggestion } from '../../recipe/explain.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';

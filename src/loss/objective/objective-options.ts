@@ -1,6 +1,6 @@
 /** What an update minimises, and what is measured on the way. */
 
-import type { LossTerms } from '../../core/loss-terms.js';
+import type { LossTerms } from '../../core/events.js';
 import type { KlTerm } from '../kl.js';
 import type { LossSpec } from '../loss-spec.js';
 

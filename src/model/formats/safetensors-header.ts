@@ -1,5 +1,5 @@
 import { CheckpointError, messageOf } from '../../core/errors.js';
-import { isObject } from '../../core/objects.js';
+import { isObject } from '../../core/validation/objects.js';
 
 /** The bytes of a number by its storage type. */
 export const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;

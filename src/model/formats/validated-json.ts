@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
-import { issuesText } from '../../core/issues.js';
+import { issuesText } from '../../core/validation/issues.js';
 
 /**
  * Validates a value of a file. `key` is its place in the file.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TokenizerError } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
-import { isObject } from '../../core/objects.js';
+import { issuesText } from '../../core/validation/issues.js';
+import { isObject } from '../../core/validation/objects.js';
 
 const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isObject, 'expected an object');
 

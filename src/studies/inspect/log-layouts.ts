@@ -1,5 +1,5 @@
 import { LogError } from '../../core/errors.js';
-import { isObject } from '../../core/objects.js';
+import { isObject } from '../../core/validation/objects.js';
 import { fieldAt, nameAt, numberAt, type Place, type Row, rowsAt } from '../../store/log-rows.js';
 
 /** One call of one agent, as a log has it. */

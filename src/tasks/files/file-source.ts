@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
 import { filePlace, RecipeError, TaskError } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
-import { isObject } from '../../core/objects.js';
 import type { DataSchema, Split, Task, TaskSource } from '../../core/task.js';
+import { issuesText } from '../../core/validation/issues.js';
+import { isObject } from '../../core/validation/objects.js';
 import { isHeldOut } from '../split.js';
 import type { FileOptions, JsonlOptions } from '../task-options.js';
 import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';

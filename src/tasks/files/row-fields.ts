@@ -1,7 +1,7 @@
 /** Finds questions, answers and ids in the rows of files, under the names that public collections of tasks use. */
 
 import { excerpt } from '../../core/format.js';
-import { isObject } from '../../core/objects.js';
+import { isObject } from '../../core/validation/objects.js';
 import { extractBoxed } from '../grading/boxed.js';
 
 /** One row of a task file. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { RecipeError } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
 import { RandomStream } from '../../core/random.js';
 import type { Split, Task, TaskSource } from '../../core/task.js';
+import { issuesText } from '../../core/validation/issues.js';
 import { isHeldOut } from '../split.js';
 import type { ArithmeticOptions } from '../task-options.js';
 import { type Chain, chainQuestion, drawChain, result, twoDigits } from './arithmetic-chain.js';

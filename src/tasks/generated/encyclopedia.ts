@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ArgumentError, RecipeError } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
 import { RandomStream } from '../../core/random.js';
 import type { TaskSource } from '../../core/task.js';
+import { issuesText } from '../../core/validation/issues.js';
 import type { Retriever } from '../retrieval/retriever.js';
 import type { EncyclopediaOptions } from '../task-options.js';
 import { demonstration, encyclopediaPrompt, MAX_TURNS, TOP_K, weighted } from './encyclopedia-traces.js';

@@ -33,7 +33,7 @@ async function serve(handler: Handler, options: Partial<SearchR1Options> = {}) {
   const retriever = searchR1Retriever({ url, retryDelayMs: 1, ...options });
   const search = (query: string, topk = 3, signal = new AbortController().signal) =>
     retriever.search(query, topk, signal);
-  return { asked: requests, search, url };
+  return { requests, search, url };
 }
 
 const json = (response: ServerResponse, value: unknown, status = 200) => {
@@ -52,7 +52,7 @@ const echo: Handler = ({ queries, topk }, response) =>
 
 describe('a Search-R1 retriever', () => {
   it('asks as the protocol says and reads titles and texts', async () => {
-    const { asked: requests, search } = await serve((ask, response, request) => {
+    const { requests, search } = await serve((ask, response, request) => {
       expect([request.method, request.url]).toEqual(['POST', '/retrieve']);
       expect(request.headers['content-type']).toContain('application/json');
       echo(ask, response, request);
@@ -73,21 +73,21 @@ describe('a Search-R1 retriever', () => {
 
   it('repeats what a server refused for the moment, and gives up after the last attempt', async () => {
     for (const status of [429, 500, 503]) {
-      const { asked, search } = await serve((ask, response, request) =>
-        asked.length <= 2 ? json(response, 'busy', status) : echo(ask, response, request),
+      const { requests, search } = await serve((ask, response, request) =>
+        requests.length <= 2 ? json(response, 'busy', status) : echo(ask, response, request),
       );
       expect((await search('q', 1)).length).toBe(1);
-      expect(asked.length).toBe(3);
+      expect(requests.length).toBe(3);
     }
-    const { asked, search, url } = await serve((_, response) => json(response, 'busy', 503), { retries: 1 });
+    const { requests, search, url } = await serve((_, response) => json(response, 'busy', 503), { retries: 1 });
     await expect(search('q')).rejects.toThrow(`${url}/retrieve: status 503 (2 attempts)`);
-    expect(asked.length).toBe(2);
+    expect(requests.length).toBe(2);
   });
 
   it('repeats requests that get no answer: in time, at all, or to the end', async () => {
     for (const failing of [() => {}, (response: ServerResponse) => response.destroy()]) {
-      const { asked, search } = await serve(
-        (ask, response, request) => (asked.length === 1 ? failing(response) : echo(ask, response, request)),
+      const { requests, search } = await serve(
+        (ask, response, request) => (requests.length === 1 ? failing(response) : echo(ask, response, request)),
         { timeoutMs: 200 },
       );
       expect((await search('q', 1)).length).toBe(1);
@@ -104,15 +104,15 @@ describe('a Search-R1 retriever', () => {
     ['something else', (response: ServerResponse) => json(response, { results: [] }), "the answer is not Search-R1's"],
     ['no list', (response: ServerResponse) => json(response, { result: [] }), 'has no list for the query'],
   ])('fails at once on %s', async (_, answer, message) => {
-    const { asked, search } = await serve((_, response) => answer(response));
+    const { requests, search } = await serve((_, response) => answer(response));
     await expect(search('q')).rejects.toThrow(message);
-    expect(asked.length).toBe(1);
+    expect(requests.length).toBe(1);
   });
 
   it('has at most so many requests under way', async () => {
     let running = 0;
     let most = 0;
-    const { asked, search } = await serve(
+    const { requests, search } = await serve(
       (ask, response, request) => {
         most = Math.max(most, ++running);
         setTimeout(() => {
@@ -122,26 +122,26 @@ describe('a Search-R1 retriever', () => {
       },
       { concurrency: 3 },
     );
-    const found = await Promise.all(Array.from({ length: 12 }, (_, i) => search(`q${i}`, 1)));
-    expect(found.map(([passage]) => passage?.title)).toEqual(Array.from({ length: 12 }, (_, i) => `q${i}`));
-    expect([asked.length, most]).toEqual([12, 3]);
+    const results = await Promise.all(Array.from({ length: 12 }, (_, i) => search(`q${i}`, 1)));
+    expect(results.map(([passage]) => passage?.title)).toEqual(Array.from({ length: 12 }, (_, i) => `q${i}`));
+    expect([requests.length, most]).toEqual([12, 3]);
   });
 
   it('remembers the queries asked last, and asks equal ones at the same time once', async () => {
-    const { asked, search } = await serve(echo, { cacheSize: 2 });
+    const { requests, search } = await serve(echo, { cacheSize: 2 });
     await Promise.all([search('a'), search('a'), search('a', 1), search('a')]);
-    expect(asked.length).toBe(2);
+    expect(requests.length).toBe(2);
     await search('a'); // now topk 1 was asked longest ago
     await search('b');
     await search('a');
-    expect(asked.length).toBe(3);
+    expect(requests.length).toBe(3);
     await search('a', 1);
-    expect(asked.length).toBe(4);
+    expect(requests.length).toBe(4);
   });
 
   it('does not remember failures', async () => {
-    const { asked, search } = await serve((ask, response, request) =>
-      asked.length === 1 ? json(response, 'no', 400) : echo(ask, response, request),
+    const { requests, search } = await serve((ask, response, request) =>
+      requests.length === 1 ? json(response, 'no', 400) : echo(ask, response, request),
     );
     await expect(search('q')).rejects.toThrow('status 400');
     expect((await search('q', 1)).length).toBe(1);
@@ -149,13 +149,13 @@ describe('a Search-R1 retriever', () => {
 
   it('gives up a search when nobody waits for it any more, and not before', async () => {
     const closed: string[] = [];
-    const { asked, search } = await serve(({ queries }, response) => {
+    const { requests, search } = await serve(({ queries }, response) => {
       response.on('close', () => closed.push(queries[0] ?? ''));
     });
     const [one, two] = [new AbortController(), new AbortController()];
     const first = expect(search('q', 1, one.signal)).rejects.toThrow('first');
     const second = expect(search('q', 1, two.signal)).rejects.toThrow('second');
-    while (asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     one.abort(new Error('first'));
     await first;
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -163,7 +163,7 @@ describe('a Search-R1 retriever', () => {
     two.abort(new Error('second'));
     await second;
     while (closed.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-    expect(asked.length).toBe(1);
+    expect(requests.length).toBe(1);
     await expect(search('q', 1, one.signal)).rejects.toThrow('first');
   });
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { ArgumentError, messageOf } from '../../core/errors.js';
-import { issuesText } from '../../core/issues.js';
+import { issuesText } from '../../core/validation/issues.js';
 import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
 import type { Passage, Retriever } from './retriever.js';

@@ -1,4 +1,5 @@
 /** Critics: the values they predict, how they learn from returns, where they lie in a checkpoint. */
+
 import { join } from 'node:path';
 import { needOf } from '../../advantage/estimators/index.js';
 import type { CriticBackend } from '../../contract/backend.js';
@@ -7,6 +8,7 @@ import { BackendError } from '../../core/errors.js';
 import type { PolicyStep } from '../../core/events.js';
 import type { ValueSample } from '../../core/sample.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
+import { countTokensOf } from '../../loss/aggregate.js';
 import type { CriticSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
@@ -92,7 +94,7 @@ export async function updateCritic(
     const batches = miniBatchesOf(samples, miniBatches, ['critic', recipe.seed, step, epoch, policy]);
     for (const [i, batch] of batches.entries()) {
       const learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, total);
-      const normalizer = batch.reduce((sum, { mask }) => sum + mask.reduce((n, written) => n + written, 0), 0);
+      const normalizer = countTokensOf(batch);
       const learnt = critics.forwardBackward(policy, batch, { clip, normalizer });
       const stepped = critics.optimStep(policy, { optimizer: { ...optimizer, learningRate }, clipNorm });
       const [{ loss, clipFraction }, { gradientNorm }] = await Promise.all([learnt, stepped]);

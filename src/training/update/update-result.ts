@@ -1,5 +1,4 @@
-import type { PolicyStep } from '../../core/events.js';
-import type { LossTerms } from '../../core/loss-terms.js';
+import type { LossTerms, PolicyStep } from '../../core/events.js';
 
 /** What an update's loss did beside the policy loss, where it has the term. */
 export const LOSS_TERMS = [

@@ -1,10 +1,12 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
+
 import type { Warmup } from '../../core/events.js';
 import { RandomStream } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
 import type { Split, Trace } from '../../core/task.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { countTokensOf } from '../../loss/aggregate.js';
 import type { Speaker } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
@@ -68,7 +70,7 @@ async function learn(
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
     const samples = traceBatch(recipe, learner, batch, 'train', step, settings.seed);
-    const normalizer = writtenTokens(samples);
+    const normalizer = countTokensOf(samples);
     const computed = backend.forwardBackward(learner.policy, samples, { loss: { type: 'demonstrations' }, normalizer });
     const stepped = backend.optimStep(learner.policy, {
       optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(settings, step) },
@@ -136,12 +138,9 @@ function traceSample(recipe: Recipe, { agent, messages, response }: Trace, token
   };
 }
 
-const writtenTokens = (samples: readonly TrainingSample[]) =>
-  samples.reduce((sum, { mask }) => sum + mask.reduce((n, written) => n + written, 0), 0);
-
 async function crossEntropy(backend: Backend, policy: string, samples: readonly TrainingSample[]): Promise<number> {
   const rows = await backend.forward(policy, samples);
   let sum = 0;
   for (const row of rows) for (const logprob of row) sum -= logprob;
-  return sum / writtenTokens(samples);
+  return sum / countTokensOf(samples);
 }

@@ -7,7 +7,7 @@ import { PolicyModel } from '../../../src/model/decoder/policy-model.js';
 import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
 import { DecoderWeights } from '../../../src/model/decoder/weights/model-weights.js';
 import { fromHuggingFace } from '../../../src/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../../src/model/formats/model-directory.js';
+import { openModelDirectory } from '../../../src/model/formats/hugging-face-directory.js';
 import { nodeFiles } from '../../../src/platform/node-files.js';
 import type { Kernels } from '../../../src/tensor/kernels.js';
 import { selectKernels } from '../../../src/tensor/select.js';

@@ -4,6 +4,7 @@ import type { ValueLossSettings } from '../../../contract/backend.js';
 import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer.js';
 import { BackendError } from '../../../core/errors.js';
 import type { ValueSample } from '../../../core/sample.js';
+import { countTokens } from '../../../loss/aggregate.js';
 import { valueLoss } from '../../../loss/value-loss.js';
 import { CriticModel } from '../../../model/decoder/critic-model.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
@@ -54,7 +55,7 @@ export class ResidentCritics {
       const { oldValues, returns, mask } = samples[index] as ValueSample;
       const input = { values: [row], oldValues: [oldValues], returns: [returns], mask: [mask] };
       const own = valueLoss(input, { ...settings, aggregate: 'token-mean' });
-      const tokens = mask.reduce((sum, written) => sum + written, 0);
+      const tokens = countTokens(mask);
       loss += own.loss;
       clipped += own.metrics.clipFraction * tokens;
       return own.gradient[0] as number[];

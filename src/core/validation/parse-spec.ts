@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { ArgumentError } from './errors.js';
+import { ArgumentError } from '../errors.js';
 
 /**
  * Checks what a program passes as a choice by `type`, and fills in its defaults.

@@ -5,7 +5,7 @@ import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-file
 import { CheckpointError } from '../../core/errors.js';
 import { user } from '../../core/message.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
-import { openModelDirectory, writeModelDirectory } from './model-directory.js';
+import { openModelDirectory, writeModelDirectory } from './hugging-face-directory.js';
 import { readTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 import { expectedTensors } from './tensor-names.js';
