@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
@@ -38,6 +38,36 @@ describe('probeRecipe', () => {
     const played = JSON.parse(JSON.stringify(report.examples));
     expect(played).toHaveLength(3);
     for (const example of played) expect(stored).toContainEqual(example);
+  });
+
+  it.each([
+    ['in the reward, from another policy', { in: 'reward', reference: { type: 'policy', policy: 'verifier' } }],
+    ['in the loss', { in: 'loss' }],
+  ] as const)('scores with the KL penalty that a run has: %s', async (_, settings) => {
+    const share = ['warmStart.share=policy'];
+    const kl = { coefficient: 0.5, ...settings };
+    const near = tinyRecipe({ advantage: { type: 'reinforce++' }, policies: { solver: { kl } } }, share);
+    const { examples } = await probeRecipe(near, host, { tasks: 2 });
+    const stored = await readEpisodes(nodeFiles, (await trainTiny(root, near)).stepEpisodesPath(1));
+    for (const example of JSON.parse(JSON.stringify(examples))) expect(stored).toContainEqual(example);
+    const far = tinyRecipe({ advantage: { type: 'reinforce++' } }, share);
+    const free = await probeRecipe(far, host, { tasks: 2 });
+    if (kl.in === 'reward') expect(free.examples).not.toEqual(examples);
+    else expect(free.examples).toEqual(examples);
+  });
+
+  it('from a checkpoint measures the KL from the references that its run keeps', async () => {
+    const changes = { policies: { solver: { kl: { coefficient: 5, in: 'reward' } } } } as const;
+    const near = tinyRecipe({ advantage: { type: 'reinforce++' }, ...changes });
+    const trained = await trainTiny(root, near);
+    const checkpoint = await trained.latestCheckpoint();
+    const { examples } = await probeRecipe(near, host, { tasks: 2, checkpoint });
+    await rename(join(trained.path, 'references'), join(trained.path, 'away'));
+    const without = await probeRecipe(near, host, { tasks: 2, checkpoint }); // held near the policies as they are now
+    expect(without.examples.map(({ turns }) => turns.map(({ text }) => text))).toEqual(
+      examples.map(({ turns }) => turns.map(({ text }) => text)),
+    );
+    expect(without.examples).not.toEqual(examples);
   });
 
   it('goes on to further steps for more tasks, and trains a warm start that is not in the cache', async () => {

@@ -15,7 +15,7 @@ import type { Checkpoint } from '../../store/checkpoint-files.js';
 import type { Backend, OpenRun } from '../run-state.js';
 import type { TurnAdvantage } from '../step/advantages.js';
 import type { TurnsByPolicy } from '../step/turns-by-policy.js';
-import { learningRateAt } from './learning-rate.js';
+import { decayAfterRise, learningRateAt } from './learning-rate.js';
 import { miniBatchesOf } from './mini-batches.js';
 import { scoreTurns, trainingSample } from './training-samples.js';
 
@@ -88,12 +88,12 @@ export async function updateCritic(
   const critics = criticBackend(backend);
   const samples = turns.map((turn) => valueSample(turn, values.get(turn.turn)));
   const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
-  const total = recipe.training.steps * epochs * miniBatches;
+  const decay = decayAfterRise(rates, recipe.training.steps * epochs * miniBatches);
   const done: { loss: number; clipFraction: number; gradientNorm: number; learningRate: number }[] = [];
   for (let epoch = 0; epoch < epochs; epoch++) {
     const batches = miniBatchesOf(samples, miniBatches, ['critic', recipe.seed, step, epoch, policy]);
     for (const [i, batch] of batches.entries()) {
-      const learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, total);
+      const learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, decay);
       const normalizer = countTokensOf(batch);
       const learnt = critics.forwardBackward(policy, batch, { clip, normalizer });
       const stepped = critics.optimStep(policy, { optimizer: { ...optimizer, learningRate }, clipNorm });

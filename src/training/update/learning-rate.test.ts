@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { learningRateAt } from './learning-rate.js';
+import { decayAfterRise, decayFromStart, type LearningRateSettings, learningRateAt } from './learning-rate.js';
 
-const rates = (settings: Omit<Parameters<typeof learningRateAt>[0], 'learningRate'>, total: number, count = total) =>
-  Array.from({ length: count }, (_, i) => learningRateAt({ learningRate: 8, ...settings }, i + 1, total));
+/** The rates of the first updates. */
+function rates(rest: Omit<LearningRateSettings, 'learningRate'>, total: number, count = total): number[] {
+  const settings = { learningRate: 8, ...rest };
+  const decay = decayAfterRise(settings, total);
+  return Array.from({ length: count }, (_, i) => learningRateAt(settings, i + 1, decay));
+}
 
 describe('the learning rate', () => {
   it('rises and stays', () => {
@@ -17,9 +21,17 @@ describe('the learning rate', () => {
   });
 
   it('falls along a cosine', () => {
-    const own = rates({ warmupSteps: 1, schedule: { type: 'cosine', finalFraction: 0.25 } }, 5);
+    const falling = rates({ warmupSteps: 1, schedule: { type: 'cosine', finalFraction: 0.25 } }, 5);
     [8, 5 + 3 * Math.SQRT1_2, 5, 5 - 3 * Math.SQRT1_2, 2].forEach((rate, i) => {
-      expect(own[i]).toBeCloseTo(rate, 12);
+      expect(falling[i]).toBeCloseTo(rate, 12);
+    });
+  });
+
+  it('of a warm start falls from its first update on, while it still rises', () => {
+    const settings = { learningRate: 8, warmupSteps: 2, schedule: { type: 'cosine', finalFraction: 0.25 } } as const;
+    const all = [1, 2, 3, 4].map((update) => learningRateAt(settings, update, decayFromStart(4)));
+    [4, 5 + 3 * Math.SQRT1_2, 5, 5 - 3 * Math.SQRT1_2].forEach((rate, i) => {
+      expect(all[i]).toBeCloseTo(rate, 12);
     });
   });
 
@@ -35,15 +47,15 @@ describe('the learning rate', () => {
       fc.integer({ min: 0, max: 20 }),
       fc.integer({ min: 1, max: 30 }),
       (type, finalFraction, warmupSteps, total) => {
-        const own = rates({ warmupSteps, schedule: { type, finalFraction } }, total, total + 5);
-        own.forEach((rate, i) => {
+        const all = rates({ warmupSteps, schedule: { type, finalFraction } }, total, total + 5);
+        all.forEach((rate, i) => {
           expect(rate).toBeLessThanOrEqual(8);
           if (i >= Math.max(1, warmupSteps)) {
-            expect(rate).toBeLessThanOrEqual((own[i - 1] as number) + 1e-12);
+            expect(rate).toBeLessThanOrEqual((all[i - 1] as number) + 1e-12);
             expect(rate).toBeGreaterThanOrEqual(8 * finalFraction - 1e-12);
           }
         });
-        if (warmupSteps < total && total > 1) expect(own[total - 1]).toBeCloseTo(8 * finalFraction, 10);
+        if (warmupSteps < total && total > 1) expect(all[total - 1]).toBeCloseTo(8 * finalFraction, 10);
       },
     );
     fc.assert(property);

@@ -7,21 +7,43 @@ export interface LearningRateSettings {
   readonly schedule: Schedule;
 }
 
+/** The updates between which a schedule decays: the whole rate at `from`, `finalFraction` of it from `to` on. */
+export interface Decay {
+  readonly from: number;
+  readonly to: number;
+}
+
 /**
  * The learning rate of an update (1, 2, ...), a pure function of its number: a linear rise to the whole rate at update
- * `warmupSteps`, then what the schedule says, so that its last update has `finalFraction` of the rate, and those after it too.
- * @param total Updates of the whole run, for a schedule that names no number of its own
+ * `warmupSteps`, times the decay of the schedule.
  */
 export function learningRateAt(
   { learningRate, warmupSteps, schedule }: LearningRateSettings,
   update: number,
-  total: number,
+  { from, to }: Decay,
 ): number {
-  const rise = Math.max(1, warmupSteps);
-  const risen = learningRate * Math.min(1, update / rise);
+  const risen = learningRate * Math.min(1, update / Math.max(1, warmupSteps));
   if (schedule.type === 'constant') return risen;
-  const { updates = total, finalFraction } = schedule;
-  const progress = Math.min(1, Math.max(0, update - rise) / Math.max(1, updates - rise));
+  const { finalFraction } = schedule;
+  const progress = Math.min(1, Math.max(0, update - from) / Math.max(1, to - from));
   const left = schedule.type === 'linear' ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
   return risen * (finalFraction + (1 - finalFraction) * left);
+}
+
+/**
+ * The decay of policies and critics, after the rise. The last update has `finalFraction` of the rate.
+ * @param total updates of the whole run, for a schedule that names no number of its own
+ */
+export function decayAfterRise({ warmupSteps, schedule }: LearningRateSettings, total: number): Decay {
+  const { updates = total } = schedule.type === 'constant' ? {} : schedule;
+  return { from: Math.max(1, warmupSteps), to: updates };
+}
+
+/**
+ * The decay of the warm start, from its first update on, so that it overlaps the rise and its end does not depend on where a
+ * loss target stops: the recipes' learning rates were chosen for it. `finalFraction` would be reached by the update after the
+ * last.
+ */
+export function decayFromStart(updates: number): Decay {
+  return { from: 1, to: updates + 1 };
 }

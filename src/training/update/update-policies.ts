@@ -9,7 +9,7 @@ import type { StepAdvantages, TurnAdvantage } from '../step/advantages.js';
 import type { TurnScores } from '../step/turn-scores.js';
 import { stepsAhead, updateCritic } from './critics.js';
 import { klTerm, settleKl } from './kl-penalty.js';
-import { learningRateAt } from './learning-rate.js';
+import { decayAfterRise, learningRateAt } from './learning-rate.js';
 import { miniBatchesOf } from './mini-batches.js';
 import { objectiveOptions, withProximal } from './policy-objective.js';
 import { trainingSample } from './training-samples.js';
@@ -62,7 +62,7 @@ async function updatePolicy(
   const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches } = recipe.policies[policy] as PolicySettings;
   const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
   const ahead = stepsAhead(recipe, policy);
-  const total = (recipe.training.steps - ahead) * epochs * miniBatches;
+  const decay = decayAfterRise(rates, (recipe.training.steps - ahead) * epochs * miniBatches);
   const skipAboveNorm = backend.capabilities.skipsUpdates ? watch.skipAboveNorm(policy) : undefined;
   const parts: { agent: string; result: ForwardBackwardResult }[] = [];
   const steps: OptimStepResult[] = [];
@@ -70,7 +70,7 @@ async function updatePolicy(
   for (let epoch = 0; epoch < epochs; epoch++) {
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
       const update = ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1;
-      learningRate = learningRateAt(rates, update, total);
+      learningRate = learningRateAt(rates, update, decay);
       const agents = [...new Set(batch.map(({ agent }) => agent))];
       // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
       const submitted = agents.map((agent) =>

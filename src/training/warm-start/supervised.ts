@@ -11,6 +11,7 @@ import type { Speaker } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
 import type { Backend, OpenModel, OpenRun } from '../run-state.js';
+import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
 const REPORT_EVERY = 50;
@@ -61,7 +62,10 @@ async function learn(
   name: string,
   emit: (event: Warmup) => void,
 ): Promise<void> {
-  const { steps, batch, lossTarget } = settings;
+  const { steps, batch, lossTarget, learningRate, warmupSteps, finalLearningRate } = settings;
+  const schedule = { type: 'cosine', finalFraction: finalLearningRate } as const;
+  const rates = { learningRate, warmupSteps, schedule };
+  const decay = decayFromStart(steps);
   const heldOut = traceBatch(recipe, learner, HELD_OUT, 'test', 0, settings.seed);
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
@@ -73,7 +77,7 @@ async function learn(
     const normalizer = countTokensOf(samples);
     const computed = backend.forwardBackward(learner.policy, samples, { loss: { type: 'demonstrations' }, normalizer });
     const stepped = backend.optimStep(learner.policy, {
-      optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(settings, step) },
+      optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(rates, step, decay) },
       clipNorm: settings.clipNorm,
     });
     const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
@@ -95,13 +99,6 @@ async function learn(
     tokens = 0;
     if (lossTarget !== undefined && loss <= lossTarget) return;
   }
-}
-
-/** Linear rise, then a cosine from the whole rate to `finalLearningRate` of it at the cap. */
-function learningRateAt(settings: WarmStartSettings, step: number): number {
-  const { learningRate, warmupSteps, finalLearningRate: final, steps } = settings;
-  const rise = Math.min(1, step / Math.max(1, warmupSteps));
-  return learningRate * rise * (final + ((1 - final) * (1 + Math.cos((Math.PI * (step - 1)) / steps))) / 2);
 }
 
 /** The demonstrations of a step, a pure function of seed and step. */
