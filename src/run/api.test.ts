@@ -48,8 +48,8 @@ describe('a run that was begun by a program', () => {
   it('says what is missing without it, and what has changed', async () => {
     const path = await interrupted('changed');
     const missing = /was begun by a program.*resume\(run, definition\).*evaluate\(run, \{ recipe: definition \}\)/;
-    const asked = [resume, requestContinuation, evaluate, (run: string) => requestEvaluation(run, {})];
-    for (const request of asked) {
+    const requests = [resume, requestContinuation, evaluate, (run: string) => requestEvaluation(run, {})];
+    for (const request of requests) {
       const error = await request(path).catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(RunError);
       expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(missing) });

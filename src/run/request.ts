@@ -119,10 +119,10 @@ export async function requestEvaluation(
   { tasks, samples, by, set = [], definition }: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
   const run = await RunDirectory.open(path);
-  const asked = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
+  const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
     value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
   );
-  const { recipe } = await recipeOfRun(run, definition, [...set, ...asked]);
+  const { recipe } = await recipeOfRun(run, definition, [...set, ...evaluation]);
   return { run, recipe, checkpoint: await lastCheckpoint(run, 'evaluate') };
 }
 

@@ -71,17 +71,17 @@ describe('one step of a scripted team', () => {
       ['solver', solverRead, solverSaid, solver, solverRequests, 0.5],
       ['verifier', verifierRead, verdicts, verifier, verifierRequests, 1],
     ] as [string, string[], string[], number[], number[], number][];
-    for (const [policy, read, said, advantages, requests, temperature] of expectations) {
+    for (const [policy, read, written, advantages, requests, temperature] of expectations) {
       const { samples, options } = submitted.find((call) => call.policy === policy) ?? {
         samples: [],
         options: undefined,
       };
       expect(samples.map(({ tokens }) => tokenizer.decode([...tokens]))).toEqual(
-        read.map((prompt, i) => `${prompt}${said[i]}<end>`),
+        read.map((prompt, i) => `${prompt}${written[i]}<end>`),
       );
       samples.forEach((sample, i) => {
         const prompt = tokenizer.encode(read[i] ?? '').length;
-        const response = tokenizer.encode(`${said[i]}<end>`).length;
+        const response = tokenizer.encode(`${written[i]}<end>`).length;
         const row = (fill: (t: number) => number) => [
           ...new Array<number>(prompt).fill(0),
           ...Array.from({ length: response }, (_, t) => fill(t)),
@@ -91,15 +91,15 @@ describe('one step of a scripted team', () => {
         expect([...sample.behaviourLogprobs]).toEqual(row((t) => -(requests[i] ?? 0) - t / 8));
         expect(sample).toMatchObject({ agent: policy, temperature, policyVersion: 3 });
       });
-      const tokens = said.reduce((sum, text) => sum + tokenizer.encode(`${text}<end>`).length, 0);
+      const tokens = written.reduce((sum, text) => sum + tokenizer.encode(`${text}<end>`).length, 0);
       expect(options).toEqual({ loss: recipe.loss, normalizer: tokens });
     }
   });
 
   it('a loss for each policy, and the log-probs that a correction of importance wants', async () => {
     const importanceCorrection = { cap: 1.5 };
-    const own = { verifier: { loss: { type: 'gspo', importanceCorrection } } } as const;
-    const recipe = exampleRecipe({ policies: own, training: { steps: 1, tasksPerStep: 1, groupSize: 4 } }, [
+    const policies = { verifier: { loss: { type: 'gspo', importanceCorrection } } } as const;
+    const recipe = exampleRecipe({ policies: policies, training: { steps: 1, tasksPerStep: 1, groupSize: 4 } }, [
       'policies.verifier.epochs=2',
       'policies.solver.loss={"type":"cispo","aggregate":"seq-mean-token-sum"}',
       'policies.solver.entropyCoefficient=0.25',
@@ -169,14 +169,14 @@ describe('one step of a scripted team', () => {
     const recipe = exampleRecipe({ policies: { solver: settings } });
     const { run, progress, log, submitted, steps } = await fakeRun(root, recipe, script);
     await trainTeam(run, progress, log);
-    const own = submitted.filter(({ policy }) => policy === 'solver');
-    expect(own.map(({ samples }) => samples.length)).toEqual([2, 2, 1, 2, 2, 1]);
+    const ofSolver = submitted.filter(({ policy }) => policy === 'solver');
+    expect(ofSolver.map(({ samples }) => samples.length)).toEqual([2, 2, 1, 2, 2, 1]);
     expect(steps.filter(({ policy }) => policy === 'solver')).toHaveLength(6);
     const written = ({ mask }: { mask: Uint8Array }) => mask.reduce((sum, one) => sum + one, 0);
-    for (const { samples, options } of own) {
+    for (const { samples, options } of ofSolver) {
       expect(options.normalizer).toBe(samples.reduce((sum, sample) => sum + written(sample), 0));
     }
-    for (const epoch of [own.slice(0, 3), own.slice(3)]) {
+    for (const epoch of [ofSolver.slice(0, 3), ofSolver.slice(3)]) {
       expect(new Set(epoch.flatMap(({ samples }) => samples)).size).toBe(5);
     }
   });
@@ -186,8 +186,8 @@ describe('one step of a scripted team', () => {
     const recipe = exampleRecipe({ policies: { verifier: settings } }, ['training.steps=3']);
     const { run, progress, log, steps } = await fakeRun(root, recipe, script);
     await trainTeam(run, progress, log);
-    const own = steps.filter(({ policy }) => policy === 'verifier');
-    expect(own.map(({ settings }) => settings.optimizer.learningRate)).toEqual([0.25, 0.5, 0.75, 1, 1, 1]);
+    const ofVerifier = steps.filter(({ policy }) => policy === 'verifier');
+    expect(ofVerifier.map(({ settings }) => settings.optimizer.learningRate)).toEqual([0.25, 0.5, 0.75, 1, 1, 1]);
   });
 
   it('a spike in one of several mini-batches is skipped and told', async () => {
@@ -201,8 +201,8 @@ describe('one step of a scripted team', () => {
     });
     const watch = new StabilityWatch(recipe.training.spike, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });
     await trainTeam(run, { ...progress, watch }, log);
-    const told = (await log.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
-    expect(told).toMatchObject([{ type: 'skipped', policy: 'solver', gradientNorm: 7, median: 2, action: 'skip' }]);
+    const dropped = (await log.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
+    expect(dropped).toMatchObject([{ type: 'skipped', policy: 'solver', gradientNorm: 7, median: 2, action: 'skip' }]);
   });
 
   it('a backend that fails ends the run with its error', async () => {
@@ -225,9 +225,9 @@ describe('failed episodes', () => {
         agents: {
           ...context.agents,
           verifier: async (input) => {
-            const said = JSON.stringify(input);
-            if (everything || said.includes('1=1')) throw new Error('no verdict today');
-            return context.agents.verifier(said.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
+            const text = JSON.stringify(input);
+            if (everything || text.includes('1=1')) throw new Error('no verdict today');
+            return context.agents.verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
           },
         },
       });
@@ -259,8 +259,8 @@ describe('failed episodes', () => {
     expect(episodes.map(({ score }) => score.team)).toEqual([1, 0, 0, 0]);
     const advantages = episodes.map(({ turns }) => turns[0]?.advantage);
     const rewards = rule === 'zero' ? [1, 0, 0, -0.1] : [1, undefined, undefined, -0.1];
-    const own = normalised(rewards.filter((reward) => reward !== undefined));
-    expect(advantages).toEqual(rewards.map((reward) => (reward === undefined ? undefined : own.shift())));
+    const normalisedRewards = normalised(rewards.filter((reward) => reward !== undefined));
+    expect(advantages).toEqual(rewards.map((reward) => (reward === undefined ? undefined : normalisedRewards.shift())));
     const learnt = submitted.find(({ policy }) => policy === 'solver')?.samples ?? [];
     expect(learnt.map(({ behaviourLogprobs, mask }) => -(behaviourLogprobs[mask.indexOf(1)] ?? 0))).toEqual(
       rule === 'zero' ? [1, 2, 3, 4] : [1, 4],

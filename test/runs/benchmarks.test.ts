@@ -19,9 +19,9 @@ const overrides = ['training.steps=1', 'evaluation.by=operations', 'evaluation.s
 describe('a recipe with several benchmarks', () => {
   it('evaluates all of them at once, each on its own first tasks', async () => {
     const run = await trainTiny(root, tinyRecipe({ tasks, warmStart: { steps: 12, batch: 4 } }, overrides));
-    const found = (await eventsOf(run)).filter((event): event is EvaluationEvent => event.type === 'evaluation');
-    expect(found.map(({ step }) => step)).toEqual([0, 1]);
-    for (const event of found) {
+    const evaluations = (await eventsOf(run)).filter((event): event is EvaluationEvent => event.type === 'evaluation');
+    expect(evaluations.map(({ step }) => step)).toEqual([0, 1]);
+    for (const event of evaluations) {
       expect(event.tasks).toBe(6);
       const { benchmark, operations } = event.slices ?? {};
       expect(Object.keys(event.slices ?? {})).toEqual(['benchmark', 'operations']);
@@ -32,7 +32,7 @@ describe('a recipe with several benchmarks', () => {
     }
     const episodes = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(1));
     expect(new Set(episodes.map(({ task }) => task.id.split('/')[0]))).toEqual(new Set(['short', 'long']));
-    const text = evaluationLines(found[1] as EvaluationEvent, 100).join('\n');
+    const text = evaluationLines(evaluations[1] as EvaluationEvent, 100).join('\n');
     expect(text).toMatch(/^avg@4 +[\d.]+ % +\[[\d.]+, [\d.]+\]\npass@4 .*\nmaj@4 .*\nreward of solver .*\n/);
     expect(text).toMatch(/pass@1 [\d.]+ %, pass@2 [\d.]+ %, pass@4 [\d.]+ %\n/);
     expect(text).toMatch(

@@ -31,7 +31,7 @@ const brief = ['training.steps=1', 'evaluation.tasks=1'];
 const faster = ['solver', 'verifier'].map((policy) => `policies.${policy}.optimizer.learningRate=0.05`);
 
 /** Base and rank of every model that was asked for. */
-const made = (fake: TinkerFake) =>
+const adaptersOf = (fake: TinkerFake) =>
   fake.log
     .filter(({ path }) => path === 'create_model')
     .map(({ body }) => `${body.base_model} ${(body.lora_config as { rank: number }).rank}`)
@@ -63,7 +63,7 @@ describe('a team on a server', () => {
       verifier: { model: lora(checkpoint(wide), { rank: 2 }) },
     };
     const run = await trainTiny(root, remoteRecipe(directory, backend, { policies } as Partial<RecipeInput>, brief));
-    expect(made(fake)).toEqual([`${directory} 4`, 'wide 2']);
+    expect(adaptersOf(fake)).toEqual([`${directory} 4`, 'wide 2']);
     const events = await run.events();
     // Rank by inputs + outputs of q, k, v, o, then of gate, up, down.
     const parameters = { solver: 4 * (16 + 12 + 12 + 16 + 60), verifier: 2 * (24 + 20 + 20 + 24 + 108) };
@@ -76,7 +76,7 @@ describe('a team on a server', () => {
     const fake = await serve('skyrl-jax');
     const recipe = remoteRecipe(directory, { url: fake.url, profile: 'skyrl-jax' }, { assign: 'shared' }, brief);
     const run = await trainTiny(root, recipe);
-    expect(made(fake)).toEqual([`${directory} 4`]);
+    expect(adaptersOf(fake)).toEqual([`${directory} 4`]);
     const steps = (await run.events()).flatMap((event) => (event.type === 'step' ? [event] : []));
     expect(steps.map(({ policies }) => Object.keys(policies))).toEqual([['shared']]);
     expect(Object.keys(steps[0]?.agents ?? {})).toEqual(['solver', 'verifier']);

@@ -65,9 +65,9 @@ export const digitTeam = defineTeam({
   agents,
   async play({ task, agents: { solver, verifier } }) {
     const draft = await solver(task.question);
-    const asked = [user(task.question), assistant(draft.text)];
-    const verdict = await verifier(asked);
-    const last = verdict.value === '<approve>' ? draft : await solver([...asked, user(verdict.text)]);
+    const messages = [user(task.question), assistant(draft.text)];
+    const verdict = await verifier(messages);
+    const last = verdict.value === '<approve>' ? draft : await solver([...messages, user(verdict.text)]);
     return { text: last.text };
   },
   reward: ({ outcome: { text } }) => ({

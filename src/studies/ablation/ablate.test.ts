@@ -23,14 +23,14 @@ const warmups = async (path: string) =>
 const quickly = (options: Partial<AblateOptions>) => ablateWith(quickWork, recipe, { ...settings, ...options });
 
 /** What was begun, in order. */
-function told() {
+function listeners() {
   const begun: string[] = [];
   return { begun, onBegin: ({ name }: PlannedRun) => void begun.push(name) };
 }
 
 describe('ablate', () => {
   const run = directory();
-  const { begun, onBegin } = told();
+  const { begun, onBegin } = listeners();
   let result: AblationResult;
   beforeAll(async () => {
     result = await ablate(recipe, { ...settings, run, parallel: 1, onBegin });
@@ -100,7 +100,7 @@ describe('ablate', () => {
     await expect(interrupted).rejects.toThrow('Ctrl-C');
     expect(existsSync(join(run, 'grpo-seed-2'))).toBe(false);
 
-    const { begun, onBegin } = told();
+    const { begun, onBegin } = listeners();
     const result = await quickly({ run, onBegin });
     expect(begun).toEqual(['drmas-seed-1', 'grpo-seed-2', 'drmas-seed-2']);
     expect(result).toEqual({ ...whole, directory: run });
@@ -113,7 +113,7 @@ describe('ablate', () => {
   it('takes more seeds and values into the same directory', async () => {
     const run = directory();
     await quickly({ run, seeds: 1 });
-    const { begun, onBegin } = told();
+    const { begun, onBegin } = listeners();
     const result = await quickly({ vary: { 'advantage.type': ['grpo', 'drmas', 'grpo-turn'] }, run, onBegin });
     expect(begun).toEqual(['grpo-turn-seed-1', 'grpo-seed-2', 'drmas-seed-2', 'grpo-turn-seed-2']);
     expect(result.runs).toHaveLength(6);
@@ -161,7 +161,7 @@ describe('ablate refuses before anything is created', () => {
       /grpo-seed-1 was made with other settings/,
     );
     await rm(join(run, 'grpo-seed-1', 'recipe.json')); // as a run that was killed while it was created
-    const { begun, onBegin } = told();
+    const { begun, onBegin } = listeners();
     await again({ seeds: 1, onBegin });
     expect(begun).toEqual(['grpo-seed-1']);
   });

@@ -80,8 +80,8 @@ export function summariseRun(
     spikes: spikes.length,
     agents: Object.fromEntries(
       agents.map((agent) => {
-        const own = steps.flatMap((step) => step.agents[agent] ?? []);
-        return [agent, summariseAgent(own, spikes.filter((spike) => spike.agent === agent).length)];
+        const readings = steps.flatMap((step) => step.agents[agent] ?? []);
+        return [agent, summariseAgent(readings, spikes.filter((spike) => spike.agent === agent).length)];
       }),
     ),
   };
@@ -103,14 +103,14 @@ function summariseAgent(steps: readonly AgentStep[], spikes: number): AgentSumma
 
 export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
   return variants.map((variant) => {
-    const own = runs.filter((run) => run.variant === variant);
-    const done = own.filter(({ status }) => status === 'completed');
+    const ofVariant = runs.filter((run) => run.variant === variant);
+    const done = ofVariant.filter(({ status }) => status === 'completed');
     const over = (pick: (run: RunSummary) => number) => mean(done.map(pick));
     const agents = [...new Set(done.flatMap((run) => Object.keys(run.agents)))].sort();
     return {
       variant,
       runs: done.length,
-      failed: own.length - done.length,
+      failed: ofVariant.length - done.length,
       start: over(({ start }) => start),
       score: over(({ score }) => score),
       scoreSpread: standardDeviation(done.map(({ score }) => score)),
@@ -148,8 +148,8 @@ export function pairedDifferences(
     .filter((variant) => variant !== baseline)
     .map((variant) => {
       const differences = seeds.flatMap((seed) => {
-        const [own, other] = [scoreOf(variant, seed), scoreOf(baseline, seed)];
-        return own === undefined || other === undefined ? [] : [own - other];
+        const [score, other] = [scoreOf(variant, seed), scoreOf(baseline, seed)];
+        return score === undefined || other === undefined ? [] : [score - other];
       });
       const interval = pairedInterval(differences);
       return {

@@ -47,11 +47,11 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   const turns = episodes.flatMap((episode) => episode.turns);
   return Object.fromEntries(
     Object.keys(recipe.agents).map((agent) => {
-      const own = turns.filter((turn) => turn.agent === agent);
+      const ofAgent = turns.filter((turn) => turn.agent === agent);
       const use = {
-        calls: own.length / Math.max(1, episodes.length),
-        promptTokens: own.length === 0 ? 0 : mean(own.map(({ prompt }) => prompt.length)),
-        responseTokens: own.length === 0 ? 0 : mean(own.map(({ response }) => response.length)),
+        calls: ofAgent.length / Math.max(1, episodes.length),
+        promptTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ prompt }) => prompt.length)),
+        responseTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ response }) => response.length)),
       };
       return [agent, use];
     }),
@@ -66,8 +66,9 @@ export function tokenBudget(recipe: Recipe, use: Readonly<Record<string, AgentUs
   const episodes = { step, training: step * steps, evaluation: evaluationEpisodes(recipe) };
   const policies = Object.fromEntries(
     Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {
-      const own = Object.entries(use).flatMap(([agent, used]) => (recipe.assign[agent] === policy ? [used] : []));
-      const sum = (of: (agent: AgentUse) => number) => own.reduce((total, agent) => total + agent.calls * of(agent), 0);
+      const ofPolicy = Object.entries(use).flatMap(([agent, used]) => (recipe.assign[agent] === policy ? [used] : []));
+      const sum = (of: (agent: AgentUse) => number) =>
+        ofPolicy.reduce((total, agent) => total + agent.calls * of(agent), 0);
       const [read, generated] = [sum(({ promptTokens }) => promptTokens), sum(({ responseTokens }) => responseTokens)];
       const trained = learnt * epochs * (read + generated);
       const all = episodes.training + episodes.evaluation;

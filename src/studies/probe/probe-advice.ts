@@ -149,8 +149,8 @@ function sameness({ agents }: Recipe, repeated: number, groupSize: number): stri
 
 function estimators({ advantage }: Recipe, { estimators }: ProbeFindings): Advice[] {
   const advice: Advice[] = [];
-  const own = Object.entries(estimators[advantage.type] ?? {});
-  const inflated = own.filter(([, { inflation }]) => inflation !== null && inflation > INFLATED);
+  const agents = Object.entries(estimators[advantage.type] ?? {});
+  const inflated = agents.filter(([, { inflation }]) => inflation !== null && inflation > INFLATED);
   if (inflates(openEstimator(advantage)) && inflated.length > 0) {
     const list = inflated.map(([agent, { inflation }]) => `${agent} ${inflation?.toFixed(1)}`).join(', ');
     advice.push({
@@ -160,7 +160,7 @@ function estimators({ advantage }: Recipe, { estimators }: ProbeFindings): Advic
       remedy: 'Compare it with drmas, which normalises every agent by itself: drmas ablate.',
     });
   }
-  const largest = Math.max(0, ...own.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));
+  const largest = Math.max(0, ...agents.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));
   if (largest > LARGE) {
     advice.push({
       code: 'large-advantages',

@@ -5,47 +5,49 @@ import { stepAdvantages } from '../../training/step/advantages.js';
 import { advise } from './probe-advice.js';
 import { probeFindings } from './probe-findings.js';
 
-interface Said {
+interface Sample {
   readonly reward: number;
   readonly invalid?: boolean;
   readonly cut?: boolean;
   readonly text?: string;
   readonly failed?: boolean;
-  readonly own?: number;
+  readonly agentReward?: number;
 }
 
 /** A group of one-turn episodes. */
-function group(task: number, said: readonly Said[]): EpisodeGroup {
+function group(task: number, samples: readonly Sample[]): EpisodeGroup {
   const data = { id: String(task), data: null };
-  const episodes = said.map(({ reward, invalid = false, cut = false, text, failed = false, own }, sample): Episode => {
-    const turn: Turn = {
-      agent: 'solver',
-      policy: 'solver',
-      policyVersion: 0,
-      turn: 0,
-      call: 0,
-      messages: [],
-      prompt: [1],
-      response: [1, 2],
-      logprobs: [-1, -1],
-      temperature: 1,
-      finishReason: cut ? 'length' : 'stop',
-      text: text ?? String(sample),
-      value: 1,
-      valid: !invalid,
-      penalty: invalid ? 0.1 : 0,
-    };
-    const score = { team: reward, agents: own === undefined ? {} : { solver: own }, parts: { right: reward } };
-    const failure = { reason: 'overlong', message: 'too long' } as const;
-    return { task: data, sample, turns: [turn], outcome: null, score, ...(failed ? { failure } : {}) };
-  });
+  const episodes = samples.map(
+    ({ reward, invalid = false, cut = false, text, failed = false, agentReward: own }, sample): Episode => {
+      const turn: Turn = {
+        agent: 'solver',
+        policy: 'solver',
+        policyVersion: 0,
+        turn: 0,
+        call: 0,
+        messages: [],
+        prompt: [1],
+        response: [1, 2],
+        logprobs: [-1, -1],
+        temperature: 1,
+        finishReason: cut ? 'length' : 'stop',
+        text: text ?? String(sample),
+        value: 1,
+        valid: !invalid,
+        penalty: invalid ? 0.1 : 0,
+      };
+      const score = { team: reward, agents: own === undefined ? {} : { solver: own }, parts: { right: reward } };
+      const failure = { reason: 'overlong', message: 'too long' } as const;
+      return { task: data, sample, turns: [turn], outcome: null, score, ...(failed ? { failure } : {}) };
+    },
+  );
   return { task: data, episodes };
 }
 
 const right = { reward: 1 };
 const wrong = { reward: 0 };
 let tasks = 0;
-const groups = (count: number, ...said: Said[]) => Array.from({ length: count }, () => group(tasks++, said));
+const groups = (count: number, ...said: Sample[]) => Array.from({ length: count }, () => group(tasks++, said));
 
 function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = []) {
   const recipe = tinyRecipe({}, overrides);
@@ -73,7 +75,7 @@ describe('probeFindings', () => {
 
   it('counts repeated episodes, failures and own rewards', () => {
     const same = { reward: 1, text: 'x' };
-    const { findings } = probed([group(0, [same, same, same, { reward: 0, failed: true, own: 0.5 }])]);
+    const { findings } = probed([group(0, [same, same, same, { reward: 0, failed: true, agentReward: 0.5 }])]);
     expect(findings.repeated).toBe(0.5);
     expect(findings.failures).toEqual({ overlong: 1 });
     expect(findings.ownRewards).toEqual({ solver: 0.5 });
@@ -101,11 +103,16 @@ describe('advise', () => {
       [],
       ['penalties-only stops', 'all-wrong hinders'],
     ],
-    ['own rewards where outcomes teach nothing', groups(10, { reward: 0, own: 1 }, wrong), [], ['all-wrong hinders']],
+    [
+      'own rewards where outcomes teach nothing',
+      groups(10, { reward: 0, agentReward: 1 }, wrong),
+      [],
+      ['all-wrong hinders'],
+    ],
     ['failures', groups(10, right, { reward: 0, failed: true }, wrong), [], ['failures hinders']],
     [
       'advantages without bound',
-      groups(10, { reward: 0, own: 1 }, { reward: 0, own: 1 }, { reward: 1, own: 1 }),
+      groups(10, { reward: 0, agentReward: 1 }, { reward: 0, agentReward: 1 }, { reward: 1, agentReward: 1 }),
       ['advantage.type=drmas-std', 'advantage.minimumSpread=0', 'advantage.episodeScore=outcome'],
       ['large-advantages hinders'],
     ],

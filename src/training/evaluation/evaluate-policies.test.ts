@@ -107,8 +107,8 @@ describe('an evaluation', () => {
       solver: { turns: 2, callsPerEpisode: 1, invalid: 0.5, responseTokens: 6, ...earned(1) },
       verifier: { turns: 1, callsPerEpisode: 0.5, invalid: 1, responseTokens: 1, ...earned(1) },
     });
-    const own = { ...first, turns, score: { ...first.score, agents: { verifier: 0.25 } } };
-    const apart = evaluationEvent([{ task: first.task, episodes: [own] }], request, 0).agents;
+    const episode = { ...first, turns, score: { ...first.score, agents: { verifier: 0.25 } } };
+    const apart = evaluationEvent([{ task: first.task, episodes: [episode] }], request, 0).agents;
     expect(apart).toMatchObject({ solver: earned(1), verifier: earned(0.25) });
   });
 });

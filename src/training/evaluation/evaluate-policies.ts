@@ -72,7 +72,7 @@ export function evaluationEvent(
   seconds: number,
 ): EvaluationEvent {
   const slices = by.map((field) => {
-    const parts = [...divided(groups, field)].map(([value, own]) => [value, scoresOf(own, level)] as const);
+    const parts = [...divided(groups, field)].map(([value, part]) => [value, scoresOf(part, level)] as const);
     return [field, Object.fromEntries(parts)] as const;
   });
   return {
@@ -93,15 +93,15 @@ function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Recor
   const agents = [...new Set(turns.map(({ agent }) => agent))].sort();
   return Object.fromEntries(
     agents.map((agent) => {
-      const own = turns.filter((turn) => turn.agent === agent);
+      const ofAgent = turns.filter((turn) => turn.agent === agent);
       const rewards = groups.map((group) => mean(group.episodes.map(({ score }) => score.agents[agent] ?? score.team)));
       return [
         agent,
         {
-          turns: own.length,
-          callsPerEpisode: own.length / Math.max(1, episodes.length),
-          invalid: mean(own.map(({ valid }) => (valid ? 0 : 1))),
-          responseTokens: mean(own.map(responseTokens)),
+          turns: ofAgent.length,
+          callsPerEpisode: ofAgent.length / Math.max(1, episodes.length),
+          invalid: mean(ofAgent.map(({ valid }) => (valid ? 0 : 1))),
+          responseTokens: mean(ofAgent.map(responseTokens)),
           reward: mean(rewards),
           rewardInterval: intervalOf(rewards, level),
         },

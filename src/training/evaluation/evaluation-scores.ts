@@ -11,8 +11,8 @@ const RESAMPLES = 2000;
 /** A failed episode counts as its score, 0: a team that breaks has not solved the task. */
 export function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
   const scores = groups.map(({ episodes }) => episodes.map(({ score }) => score.team));
-  const average = scores.map((own) => mean(own));
-  const best = scores.map((own) => Math.max(...own));
+  const average = scores.map((ofTask) => mean(ofTask));
+  const best = scores.map((ofTask) => Math.max(...ofTask));
   const majority = groups.map(({ episodes }) => majorityScore(episodes));
   return {
     tasks: groups.length,
@@ -34,10 +34,10 @@ export function intervalOf(perTask: readonly number[], level: number): Interval 
 
 /** pass@k of 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
 function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
-  const samples = Math.min(...scores.map((own) => own.length));
-  const found: Record<string, number> = {};
-  for (let k = 1; k <= samples; k *= 2) found[k] = mean(scores.map((own) => bestAtK(own, k)));
-  return found;
+  const samples = Math.min(...scores.map((ofTask) => ofTask.length));
+  const estimates: Record<string, number> = {};
+  for (let k = 1; k <= samples; k *= 2) estimates[k] = mean(scores.map((ofTask) => bestAtK(ofTask, k)));
+  return estimates;
 }
 
 /** The score of the most frequent answer; of equally frequent ones, the one seen first. An episode without one has no vote. */

@@ -12,7 +12,7 @@ interface Said {
   readonly advantage?: number | readonly number[];
 }
 
-function said({
+function playedTurn({
   task = 'a',
   text = 'x',
   valid = true,
@@ -25,7 +25,7 @@ function said({
   const score = { team: reward, agents: {}, parts: {} };
   return { episode: { task: { id: task }, score, turns: [turn] } as unknown as Episode, turn, advantage };
 }
-const health = (...turns: Said[]) => agentHealth(turns.map(said));
+const health = (...turns: Said[]) => agentHealth(turns.map(playedTurn));
 
 describe('the health of an agent', () => {
   it('counts turns that repeat a sibling word for word: of the same task and the same call', () => {
@@ -57,7 +57,7 @@ describe('the health of an agent', () => {
 it("a step's groups are sorted by the team's reward, with the penalties of all agents", () => {
   const episodes = (...turns: Said[]) => ({
     task: { id: 'a', data: {} },
-    episodes: turns.map((turn) => said(turn).episode),
+    episodes: turns.map((turn) => playedTurn(turn).episode),
   });
   const kinds = groupKinds([
     episodes({ reward: 1 }, { reward: 1 }),

@@ -24,11 +24,11 @@ const rule = (action: Rule['action']): Rule => ({ factor: 3, window: 5, action }
 const advantages = { solver: [0.5, -3, 1, [0.1, 0.2]], verifier: [0, 1, [1, -4], 2] };
 const advantagesOfStep = {
   turns: [0, 1, 2, 3].flatMap((sample) =>
-    Object.entries(advantages).map(([agent, own]) => ({
+    Object.entries(advantages).map(([agent, ofAgent]) => ({
       episode: { task: { id: 'sum', data: {} }, sample } as unknown as Episode,
       turn: { agent } as Turn,
       reward: 0,
-      advantage: own[sample] as number | number[],
+      advantage: ofAgent[sample] as number | number[],
     })),
   ),
   episodes: [],

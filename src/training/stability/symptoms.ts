@@ -82,10 +82,10 @@ export class Symptoms {
 
   /** A warning for each symptom that begins to show with this step. */
   judge(step: Pick<Step, 'step' | 'agents'>): Warning[] {
-    return Object.entries(step.agents).flatMap(([agent, own]) => {
-      if (own.frozen === true) return []; // no training has changed it
+    return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
+      if (ofAgent.frozen === true) return []; // no training has changed it
       const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
-      const reading = readingFrom((name) => READINGS[name](own));
+      const reading = readingFrom((name) => READINGS[name](ofAgent));
       if (before.first.length < STEPS) {
         this.#agents.set(agent, { ...before, first: [...before.first, reading] });
         return [];
@@ -109,4 +109,5 @@ export class Symptoms {
 
 const readingFrom = (of: (name: keyof typeof READINGS) => number) =>
   Object.fromEntries(NAMES.map((name) => [name, of(name)])) as Record<keyof typeof READINGS, number>;
-const averageOf = (readings: readonly Reading[]) => readingFrom((name) => mean(readings.map((own) => own[name])));
+const averageOf = (readings: readonly Reading[]) =>
+  readingFrom((name) => mean(readings.map((reading) => reading[name])));

@@ -45,7 +45,7 @@ describe('the advantages of a step', () => {
     expect(estimated.byEpisode.get(first)).toEqual(all.slice(5, 8));
     expect(estimated.byEpisode.get(second)).toEqual(all.slice(8));
     expect(estimated.turns.map((turn) => turn.episode)).toEqual(
-      groups.flatMap(({ episodes }) => episodes.flatMap((own) => own.turns.map(() => own))),
+      groups.flatMap(({ episodes }) => episodes.flatMap((parent) => parent.turns.map(() => parent))),
     );
   });
 
@@ -74,14 +74,22 @@ describe('the advantages of a step', () => {
     const judge: Partial<Turn> = { agent: 'judge', frozen: true, penalty: 7 };
     const spoken = groups.map(({ task, episodes }, t) => ({
       task,
-      episodes: episodes.map((own, e) => {
-        const turns = e === 0 ? [judge, ...own.turns, judge] : t === 0 ? [...own.turns, judge] : own.turns;
-        return episode(task.id, own.sample, own.score, turns);
+      episodes: episodes.map((spokenEpisode, e) => {
+        const turns =
+          e === 0
+            ? [judge, ...spokenEpisode.turns, judge]
+            : t === 0
+              ? [...spokenEpisode.turns, judge]
+              : spokenEpisode.turns;
+        return episode(task.id, spokenEpisode.sample, spokenEpisode.score, turns);
       }),
     }));
     const silent = spoken.map(({ task, episodes }) => ({
       task,
-      episodes: episodes.map((own) => ({ ...own, turns: own.turns.filter(({ agent }) => agent !== 'judge') })),
+      episodes: episodes.map((spokenEpisode) => ({
+        ...spokenEpisode,
+        turns: spokenEpisode.turns.filter(({ agent }) => agent !== 'judge'),
+      })),
     }));
     const [with_, without] = [advantagesOf(spoken, estimator), advantagesOf(silent, estimator)];
     expect(with_.turns.map(({ advantage }) => advantage)).toEqual(without.turns.map(({ advantage }) => advantage));
@@ -99,22 +107,25 @@ describe('the advantages of a step', () => {
   });
 
   it('a turn earns its own reward besides, and the outcome arrives with the last turn', () => {
-    const asked = [{ role: 'user', content: 'hm' }] as const;
+    const messages = [{ role: 'user', content: 'hm' }] as const;
     const turns = [
-      { ...solver, stepReward: 0.5, messages: asked },
-      { ...solver, penalty: 0.25, messages: asked },
-      { ...verifier, observation: 'hm', messages: asked },
+      { ...solver, stepReward: 0.5, messages: messages },
+      { ...solver, penalty: 0.25, messages: messages },
+      { ...verifier, observation: 'hm', messages: messages },
     ];
-    const said = [episode('a', 0, { team: 1 }, turns), episode('a', 1, { team: 0 }, [{ ...solver, messages: asked }])];
-    const records = [{ task: { id: 'a', data: {} }, episodes: said }];
+    const twoEpisodes = [
+      episode('a', 0, { team: 1 }, turns),
+      episode('a', 1, { team: 0 }, [{ ...solver, messages: messages }]),
+    ];
+    const records = [{ task: { id: 'a', data: {} }, episodes: twoEpisodes }];
     expect(advantagesOf(records, { type: 'drmas' }).turns.map(({ reward }) => reward)).toEqual([1.5, 0.75, 1, 0]);
     // Returns of the steps with gamma 1: 0.5 - 0.25 + 1, -0.25 + 1, 1; 0. Three solver turns read the same words.
     const advantages = advantagesOf(records, { type: 'gigpo', byAgent: true, gamma: 1 }).turns.map(
       ({ advantage }) => advantage,
     );
-    const own = (1.5 + 0.75) / 3;
+    const meanReturn = (1.5 + 0.75) / 3;
     const steps = (1.25 + 0.75) / 3;
-    const expected = [1.5 - own + 1.25 - steps, 0.75 - own + 0.75 - steps, 0, -own - steps];
+    const expected = [1.5 - meanReturn + 1.25 - steps, 0.75 - meanReturn + 0.75 - steps, 0, -meanReturn - steps];
     for (const [i, advantage] of advantages.entries()) expect(advantage).toBeCloseTo(expected[i] ?? Number.NaN, 12);
   });
 

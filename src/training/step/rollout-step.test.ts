@@ -41,12 +41,12 @@ const team = defineTeam({
 
 /** Siblings of even tasks say 0, 1, 0, 1 ...; those of odd tasks all say 1. Greedily, everybody says 3. */
 function script(): Script {
-  const asked = new Map<string, number>();
+  const requests = new Map<string, number>();
   return ({ prompt, request }) => {
     if (request.temperature === 0) return '3';
     const n = Number(/\d+/.exec(prompt)?.[0]);
-    const sibling = asked.get(prompt) ?? 0;
-    asked.set(prompt, sibling + 1);
+    const sibling = requests.get(prompt) ?? 0;
+    requests.set(prompt, sibling + 1);
     return n % 2 === 0 ? `${sibling % 2}` : '1';
   };
 }
@@ -133,8 +133,8 @@ describe('the episodes of a step', () => {
 
   it('what is compared is named: the outcome alone, or with penalties', async () => {
     // Zero and garbage earn nothing, garbage costs a penalty.
-    let said = 0;
-    const garbage = (): Script => () => (said++ % 2 === 0 ? '0' : '=');
+    let calls = 0;
+    const garbage = (): Script => () => (calls++ % 2 === 0 ? '0' : '=');
     const kept = async (score: string) =>
       (
         await rolloutStep(
