@@ -8,9 +8,9 @@ const PATIENCE_MS = 4500;
 export type Interruption = Pick<Host, 'signal' | 'protect'>;
 
 /**
- * Ctrl-C and termination. The first one fires the signal, so that the run stops and writes a checkpoint. A second one ends the
- * process; so does running out of patience, which waits for protected work, such as a checkpoint that is being written, and
- * then starts anew. A reader that goes away (`drmas train math | head`) counts as the first.
+ * Ctrl-C and termination. The first one fires the signal, so that the run stops and writes a checkpoint. A second one
+ * ends the process; so does running out of patience, which waits for protected work, such as a checkpoint that is being
+ * written, and then starts anew. A reader that goes away (`drmas train math | head`) counts as the first.
  */
 export function interruption(process: NodeJS.Process): Interruption {
   const controller = new AbortController();

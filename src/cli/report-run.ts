@@ -7,8 +7,8 @@ import { TerminalReporter } from './reporter/terminal-reporter.js';
 type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onStart' | 'signal' | 'protect'>;
 
 /**
- * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way to go on
- * at the end.
+ * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way
+ * to go on at the end.
  * @param requestOf what to type for the same recipe
  */
 export async function reportRun(
@@ -43,7 +43,10 @@ export async function reportRun(
   }
 }
 
-/** A recipe with its overrides as they are typed, less those that a similar request would not repeat: seed and estimator. */
+/**
+ * A recipe with its overrides as they are typed, less those that a similar request would not repeat: seed and
+ * estimator.
+ */
 export function typedRequest(source: string, overrides: readonly string[]): string {
   const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
   return [source, ...repeated.map((override) => `--set ${quoted(override)}`)].join(' ');

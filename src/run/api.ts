@@ -33,7 +33,10 @@ interface Execution {
   readonly onNotice?: (message: string) => void;
   /** Receives the request once it is known to be good, before the first event of the run. */
   readonly onStart?: (start: RunStart) => void;
-  /** Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply done. */
+  /**
+   * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply
+   * done.
+   */
   readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -62,8 +65,8 @@ export interface RunWork {
 export const runWork: RunWork = { prepareTasks, executeRun, evaluateCheckpoint };
 
 /**
- * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. The command line would
- * not know where to find the last kind again: `resume` goes on with such a run.
+ * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. The command line
+ * would not know where to find the last kind again: `resume` goes on with such a run.
  * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; TrainingError or
  *   BackendError when the run fails; the signal's reason when interrupted
  */
@@ -95,8 +98,8 @@ export interface ResumeOptions extends Execution {
 
 /**
  * Goes on with an interrupted run from its last checkpoint, as if it had never stopped. A run that was begun with what
- * `defineRecipe` returned needs that definition again; of other runs the recipe is found by what recipe.json names. Whether the
- * code of a definition has changed cannot be seen, only whether it resolves to other settings.
+ * `defineRecipe` returned needs that definition again; of other runs the recipe is found by what recipe.json names.
+ * Whether the code of a definition has changed cannot be seen, only whether it resolves to other settings.
  * @throws RunError when there is no such run, it is complete, or its recipe has changed; otherwise as `train`
  */
 export function resume(run: string, definition?: RecipeDefinition, options: ResumeOptions = {}): Promise<TrainResult> {

@@ -19,8 +19,8 @@ export interface ExecutionOptions {
 }
 
 /**
- * Trains to the recipe's last step. An interruption writes a checkpoint once reinforcement has begun, that is after the warm
- * start. Every ending writes `run.finished`.
+ * Trains to the recipe's last step. An interruption writes a checkpoint once reinforcement has begun, that is after the
+ * warm start. Every ending writes `run.finished`.
  * @throws the signal's reason when interrupted; TrainingError, BackendError and others when the run fails
  */
 export async function executeRun(

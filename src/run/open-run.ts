@@ -96,7 +96,10 @@ export function agentSettings({ agents, assign }: Recipe, { speakerOf }: Assignm
   );
 }
 
-/** The recipe with directories in place of hubs' names; what is missing is downloaded, as far as the backend reads it here. */
+/**
+ * The recipe with directories in place of hubs' names; what is missing is downloaded, as far as the backend reads it
+ * here.
+ */
 async function withModels(
   recipe: Recipe,
   { signal, notify }: Host,

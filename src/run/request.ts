@@ -1,4 +1,4 @@
-/** From what was asked for to a recipe that is known to be good: for a new run, for going on with one, for evaluating one. */
+/** Requests and what they resolve to: a new run, a run that goes on, the evaluation of one. */
 import { RunError } from '../core/errors.js';
 import type { MetricSink } from '../core/events.js';
 import type { RecipeDefinition } from '../recipe/define.js';
@@ -10,10 +10,10 @@ import { contentHash } from '../store/file-cache.js';
 import { RunDirectory } from '../store/run-directory.js';
 import type { RunRecord } from '../store/run-record.js';
 
-/** What recipe.json names as the source of a recipe that has no file. */
+/** The source that recipe.json names for a recipe that has no file. */
 const PROGRAM = 'a program';
 
-/** A recipe as it was asked for, and as it resolves. */
+/** A recipe as it was requested, and as it resolves. */
 export interface RecipeRequest {
   readonly loaded: LoadedRecipe;
   /** Overrides as on the command line, the seed among them. */
@@ -21,13 +21,13 @@ export interface RecipeRequest {
   readonly recipe: Recipe;
 }
 
-/** A recipe that ships (by name), a recipe file (by path), or one that a program made. @throws RecipeError */
+/** Loads a recipe that ships (by name), a recipe file (by path), or one that a program defines. @throws RecipeError */
 export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
   if (typeof recipe === 'string') return loadRecipe(recipe);
   return { definition: recipe, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
 }
 
-/** @throws RecipeError with the path of the value that is wrong */
+/** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
 export async function requestRecipe(
   recipe: string | RecipeDefinition,
   { set = [], seed }: { readonly set?: readonly string[] | undefined; readonly seed?: number | undefined } = {},
@@ -35,13 +35,13 @@ export async function requestRecipe(
   return resolved(await load(recipe), [...set, ...(seed === undefined ? [] : [`seed=${seed}`])]);
 }
 
-/** What recipe.json is to hold. */
+/** The content of a new run's recipe.json. */
 export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunRecord {
   const { source, codeHash } = loaded;
   return { version: 1, recipe: { source, overrides, codeHash }, resolved: recipeJson(recipe), acceptedChanges: [] };
 }
 
-/** The recipe of a run that exists, with more overrides; `definition` where the run was begun by a program. */
+/** The recipe of a run that is there, with more overrides; `definition` where a program began the run. */
 async function recipeOfRun(
   run: RunDirectory,
   definition: RecipeDefinition | undefined,
@@ -61,12 +61,12 @@ function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeReq
 
 export interface Continuation extends RecipeRequest {
   readonly path: string;
-  /** The recipe or its code is not what the run was begun with, and that was accepted. */
+  /** Whether the recipe or its code is not what the run was begun with, which was accepted. */
   readonly changed: boolean;
 }
 
 /**
- * Checks whether a run can go on. Nothing is touched yet.
+ * Checks whether a run can go on, and touches nothing.
  * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
  */
 export async function requestContinuation(
@@ -91,7 +91,7 @@ export async function requestContinuation(
   return { ...request, path, changed };
 }
 
-/** Takes the run back to its last checkpoint, from where it is to go on. */
+/** Takes a run back to its last checkpoint, from where it goes on. */
 export async function reopenRun(
   { path, changed, loaded, recipe }: Continuation,
   sinks: readonly MetricSink[],
@@ -113,7 +113,7 @@ export interface CheckpointRequest {
   readonly definition?: RecipeDefinition | undefined;
 }
 
-/** @throws RunError when there is no run, or no checkpoint in it yet */
+/** Finds what an evaluation plays with. @throws RunError when there is no run, or no checkpoint in it yet */
 export async function requestEvaluation(
   path: string,
   { tasks, samples, by, set = [], definition }: CheckpointRequest,
@@ -126,7 +126,7 @@ export async function requestEvaluation(
   return { run, recipe, checkpoint: await lastCheckpoint(run, 'evaluate') };
 }
 
-/** @throws RunError saying what there is nothing to do with */
+/** The last checkpoint of a run. @throws RunError when there is none */
 export async function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
   const checkpoint = await run.latestCheckpoint();
   if (checkpoint === undefined) throw new RunError(`${run.path} has no checkpoint to ${to}`);

@@ -30,7 +30,8 @@ export function temporaryRoot(): string {
   mkdirSync(native, { recursive: true });
   useCache(join(root, 'cache'), native);
   beforeAll(async () => {
-    const loaded = await loadNativeKernels({ threads: 1 }); // compiles them the first time, which no test should wait for
+    // the first time compiles them, which no test should wait for
+    const loaded = await loadNativeKernels({ threads: 1 });
     if ('kernels' in loaded) loaded.kernels.dispose();
   }, 120_000);
   afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -58,7 +59,7 @@ const agents = {
   }),
 };
 
-/** Earns what its digits are worth, so that even an untrained team has something to learn. */
+/** A team that earns what its digits are worth, so that it has something to learn even when it is untrained. */
 export const digitTeam = defineTeam({
   name: 'digits',
   task,
@@ -76,7 +77,7 @@ export const digitTeam = defineTeam({
   }),
 });
 
-/** Two drafts at once, each judged as soon as it is there. */
+/** A team that writes two drafts at once, each of which is judged as soon as it is there. */
 export const concurrentTeam = defineTeam({
   name: 'concurrent digits',
   task,
@@ -93,12 +94,12 @@ export const concurrentTeam = defineTeam({
   reward: ({ outcome: { text } }) => share(text, /[0-4]/g),
 });
 
-/** Four steps of two tasks by four episodes, evaluated in between, a checkpoint every second step. */
+/** A recipe of four steps of two tasks by four episodes, evaluated in between, with a checkpoint every second step. */
 export function tinyRecipe(changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []): Recipe {
   return resolveRecipe(tinyDefinition(changes), { overrides });
 }
 
-/** What its policies are made of. */
+/** The model of its policies. */
 export const tinyModel = tinyDecoder({
   ...tinySizes,
   context: 64,
@@ -111,7 +112,7 @@ export const tinyModel = tinyDecoder({
   },
 });
 
-/** The same, as a program would write it. */
+/** The definition of `tinyRecipe`, as a program would write it. */
 export function tinyDefinition(changes: Partial<RecipeInput> = {}): RecipeDefinition {
   return defineRecipe({
     name: 'tiny',
@@ -125,7 +126,7 @@ export function tinyDefinition(changes: Partial<RecipeInput> = {}): RecipeDefini
   } as RecipeInput);
 }
 
-/** A new run directory of its own below `root`. */
+/** Creates a new run directory below `root`. */
 export async function createRun(
   root: string,
   recipe: Recipe,
@@ -140,14 +141,16 @@ export async function createRun(
   return RunDirectory.create(join(await mkdtemp(join(root, 'run-')), 'run'), record, options);
 }
 
-/** Trains a recipe from the beginning to the end in a run directory of its own. */
+/** Trains a recipe from the beginning to the end in a new run directory. */
 export async function trainTiny(root: string, recipe: Recipe, options: HostOptions = {}): Promise<RunDirectory> {
   const run = await createRun(root, recipe);
   await executeRun(recipe, run, nodeHost({ threads: 1, ...options }));
   return run;
 }
 
-/** The same, interrupted when the checkpoint of `step` was written, and resumed at another number of threads. */
+/**
+ * Trains a recipe, interrupted when the checkpoint of `step` was written, and resumed with another number of threads.
+ */
 export async function resumedTiny(root: string, recipe: Recipe, step: number): Promise<RunDirectory> {
   const enough = new Error('enough');
   const controller = new AbortController();

@@ -1,4 +1,7 @@
-/** Comparing variants of a recipe fairly: the same warm starts, tasks and seeds in pairs, several pairs, intervals. */
+/**
+ * A fair comparison of variants of a recipe: runs in pairs with equal warm starts, tasks and seeds, and intervals over
+ * pairs.
+ */
 import { join } from 'node:path';
 import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
@@ -27,13 +30,16 @@ import {
   type VariantSummary,
 } from './ablation-summary.js';
 
-/** Small models leave most of a machine idle; more runs at once than this only crowd each other. */
+/** The most runs at once by default: small models leave most of a machine idle, but more runs only crowd each other. */
 const MOST_PARALLEL = 4;
 
 export interface AblateOptions {
-  /** What to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several make a grid. */
+  /**
+   * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several keys make a
+   * grid.
+   */
   readonly vary: Readonly<Record<string, readonly unknown[]>> | readonly string[];
-  /** Pairs, default 5; pair i has seed i and warm start i. */
+  /** Number of pairs, default 5; pair i has seed i and warm start i. */
   readonly seeds?: number;
   /** The same warm start for all pairs: the intervals then hold for that warm start alone. */
   readonly warmStartSeed?: number;
@@ -41,22 +47,25 @@ export interface AblateOptions {
   readonly baseline?: string;
   /** Overrides of every run, as on the command line: `training.steps=20`. */
   readonly set?: readonly string[];
-  /** The ablation's directory; by default a new one under `runs/`. One that exists is gone on with: finished runs are kept. */
+  /**
+   * The ablation's directory; by default a new one under `runs/`. An ablation that is there goes on: its finished runs
+   * are kept.
+   */
   readonly run?: string;
   /** Threads of all runs together; by default one a core. */
   readonly threads?: number;
   /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
   readonly parallel?: number;
   readonly signal?: AbortSignal;
-  /** Told what a person should know but the event logs need not keep. */
+  /** Receives what a person should know but the event logs need not keep. */
   readonly onNotice?: (message: string) => void;
-  /** Told once, when the request is known to be good. */
+  /** Receives the plan once, when the request is known to be good. */
   readonly onStart?: (plan: AblationPlan) => void;
-  /** Told of every run that begins or goes on. */
+  /** Receives every run that begins or goes on. */
   readonly onBegin?: (run: PlannedRun) => void;
   /** Receives every event of every run after it was logged. */
   readonly onEvent?: (run: PlannedRun, event: RunEvent) => void;
-  /** Told of every run that has ended, those that had ended before too. */
+  /** Receives every run that has ended, those that had ended before too. */
   readonly onEnd?: (run: RunSummary) => void;
 }
 
@@ -76,7 +85,7 @@ export interface AblationResult {
   readonly differences: readonly PairedDifference[];
 }
 
-/** What it asks of the rest. */
+/** The parts of the work that need tasks and models, which tests replace. */
 export interface AblateWork {
   readonly prepareTasks: typeof prepareTasks;
   readonly executeRun: typeof executeRun;
@@ -85,14 +94,14 @@ export interface AblateWork {
 /**
  * Trains every variant of a recipe with every seed and compares them pair by pair. A run that fails is left out of the
  * comparison and named in the result; the others go on. Interrupted, it can be called again with the same directory.
- * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; the signal's reason when
- *   interrupted
+ * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; the signal's reason
+ *   when interrupted
  */
 export function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
   return ablateWith({ prepareTasks, executeRun }, recipe, options);
 }
 
-/** `ablate` with the work in somebody else's hands. */
+/** `ablate`, with the given work in place of its own. */
 export async function ablateWith(
   work: AblateWork,
   recipe: string | RecipeDefinition,
@@ -160,7 +169,10 @@ interface Shared {
   readonly host: Host;
 }
 
-/** One run from wherever it stands to its end. Only an interruption is an error here. */
+/**
+ * Trains one run from wherever it stands to its end. A run that fails has a summary too; only an interruption is an
+ * error.
+ */
 async function perform(
   { work, loaded, directory, host }: Shared,
   planned: PlannedRun & { readonly recipe: Recipe },
@@ -175,7 +187,7 @@ async function perform(
     onEvent?.(planned, event);
   };
   const known = await nodeFiles.exists(join(path, 'recipe.json'));
-  if (!known) await nodeFiles.remove(path); // what is left of one that was killed while it was created
+  if (!known) await nodeFiles.remove(path); // the rest of a run that was killed while it was created
   const run = known
     ? await RunDirectory.open(path, { sinks: [{ write }] })
     : await RunDirectory.create(path, runRecord({ loaded, ...planned }), { sinks: [{ write }] });
@@ -196,7 +208,7 @@ async function perform(
   return summariseRun(planned, await run.events(), failure);
 }
 
-/** @throws RunError when the directory holds a run of something else */
+/** Requires that a directory holds no run or the same one. @throws RunError when it holds another */
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);

@@ -1,23 +1,23 @@
-/** What an ablation consists of: variants of a recipe, each with the same pairs of seeds. */
+/** The plan of an ablation: variants of a recipe, each with the same pairs of seeds. */
 import { RecipeError } from '../../core/errors.js';
 import { parseOverride } from '../../recipe/overrides.js';
 
-/** Values of one leaf of the recipe, as texts that an override takes. */
+/** The values of one leaf of the recipe, as an override writes them. */
 export interface Variation {
   readonly key: string;
   readonly values: readonly string[];
 }
 
-/** One value of every varied leaf. */
+/** A combination of values, one of every varied leaf. */
 export interface Variant {
-  /** Its values: `grpo`, or `grpo, 8` where two leaves vary. Tells it from the other variants. */
+  /** The values, `grpo`, or `grpo, 8` where two leaves vary, which tell it from the other variants. */
   readonly name: string;
   readonly overrides: readonly string[];
 }
 
-/** One variant with the seed of one pair. Runs of one pair differ in nothing but the variant. */
+/** A run of one variant with the seed of one pair. Runs of one pair differ in nothing but the variant. */
 export interface PlannedRun {
-  /** Of its directory. */
+  /** The name of its directory. */
   readonly name: string;
   readonly variant: string;
   readonly seed: number;
@@ -26,7 +26,7 @@ export interface PlannedRun {
 
 export interface PlanOptions {
   readonly vary: readonly Variation[];
-  /** Pairs; pair i has seed i, and warm start i unless `warmStartSeed` fixes it. */
+  /** Number of pairs; pair i has seed i, and warm start i unless `warmStartSeed` fixes it. */
   readonly seeds: number;
   readonly warmStartSeed?: number | undefined;
   /** Overrides of every run. */
@@ -35,7 +35,10 @@ export interface PlanOptions {
   readonly hasWarmStart: (overrides: readonly string[]) => boolean;
 }
 
-/** Reads `advantage.type=grpo,drmas`. Commas inside brackets, braces and quotes belong to a value. @throws RecipeError */
+/**
+ * Reads `advantage.type=grpo,drmas`. Commas inside brackets, braces and quotes belong to a value.
+ * @throws RecipeError
+ */
 export function parseVariation(text: string): Variation {
   const at = text.indexOf('=');
   const key = text.slice(0, Math.max(0, at)).trim();
@@ -45,7 +48,7 @@ export function parseVariation(text: string): Variation {
   return { key, values };
 }
 
-/** The text at its outermost commas. */
+/** Splits a text at its outermost commas. */
 function splitValues(text: string): string[] {
   const values: string[] = [];
   let [depth, quoted, value] = [0, false, ''];
@@ -114,7 +117,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   );
 }
 
-/** Names that a file system takes. Two variants that would get the same one are numbered. */
+/** The variants' names as a file system takes them. Two variants that would get the same one are numbered. */
 function directoryNames(variants: readonly Variant[]): string[] {
   const plain = variants.map(({ name }) => name.replaceAll(/[^A-Za-z0-9._+]+/g, '-').replaceAll(/^-+|-+$/g, ''));
   return plain.map((name, i) =>

@@ -1,4 +1,4 @@
-/** Work in order on several places at once, where some of it must wait until other work is far enough. */
+/** A queue of jobs, several of which run at once, while some wait until another is far enough. */
 
 export interface QueuedJob {
   /** Jobs with the same lane wait until the first of them has opened it: they share what it prepares. */
@@ -8,7 +8,9 @@ export interface QueuedJob {
 
 /**
  * Runs the jobs, `parallel` at a time, each the first of those that may begin. The lane of a job is open once it called
- * `openLane` or ended. After an error no further job begins; the error is thrown when those that run have ended.
+ * `openLane` or ended. After an error no further job begins; the error is thrown when the running ones have ended. One
+ * limiter a lane would not do: the runs of a pair must stay together, so that an ablation that is cut short has whole
+ * pairs.
  */
 export async function runQueue(jobs: readonly QueuedJob[], parallel: number): Promise<void> {
   const waiting = [...jobs];

@@ -1,4 +1,4 @@
-/** ablation.json: what an ablation was asked for, so that it can go on, and what came of it. */
+/** ablation.json: the request of an ablation, so that it can go on, and its result. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -21,7 +21,7 @@ const recordSchema = z.object({
   seeds: z.int().min(1),
   warmStartSeed: z.int().min(0).optional(),
   baseline: z.string(),
-  /** The summary, once all runs have ended. For people and programs; it is worked out anew from the runs each time. */
+  /** The summary, once all runs have ended, for people and programs. It is computed anew from the runs each time. */
   result: z.unknown().optional(),
 });
 
@@ -39,7 +39,7 @@ export async function readAblation(directory: string): Promise<AblationRecord | 
   }
 }
 
-/** @throws RunError when it cannot be written */
+/** Writes the record of an ablation's directory. @throws RunError when it cannot be written */
 export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
   try {
     await nodeFiles.makeDirectory(directory);
@@ -50,14 +50,14 @@ export async function writeAblation(directory: string, record: AblationRecord): 
 }
 
 /**
- * Whether an ablation may go on in a directory: a new one, an empty one, or that of the same comparison. Values and seeds may
- * have grown or shrunk, for every run stands for itself.
+ * Requires a directory in which an ablation may go on: a new one, an empty one, or that of the same comparison. Values
+ * and seeds may have grown or shrunk, for every run stands for itself.
  * @throws RunError saying what differs
  */
 export async function requireSameAblation(directory: string, record: AblationRecord): Promise<void> {
   const before = await readAblation(directory);
   if (before === undefined) {
-    const names = await nodeFiles.list(directory).catch(() => ['']); // a file of that name
+    const names = await nodeFiles.list(directory).catch(() => ['']); // it is a file
     if (names.length > 0)
       throw new RunError(`${directory} exists and is no ablation; choose another directory with --run`);
     return;

@@ -1,10 +1,10 @@
-/** What the runs of an ablation say, taken together: means of every variant, paired differences to one of them. */
+/** The summary of an ablation's runs: means of every variant, and paired differences to one of them. */
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../core/events.js';
 import { finite, mean, standardDeviation } from '../../core/statistics.js';
 import type { PlannedRun } from './ablation-plan.js';
 import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
-/** Means over a run's steps; `maxNorm` and `maxAbsAdvantage` are its largest. Norms are before clipping. */
+/** An agent's means over a run's steps; `maxNorm` and `maxAbsAdvantage` are the largest. Norms are before clipping. */
 export interface AgentSummary {
   readonly turns: number;
   readonly invalid: number;
@@ -17,21 +17,21 @@ export interface AgentSummary {
 
 export interface RunSummary extends Pick<PlannedRun, 'name' | 'variant' | 'seed'> {
   readonly status: 'completed' | 'failed';
-  /** Why it failed. */
+  /** The reason of its failure. */
   readonly message?: string;
   /** avg@k of the first and of the last evaluation, 0..1. */
   readonly start: number;
   readonly score: number;
   /** Mean of the training steps' rewards. */
   readonly reward: number;
-  /** Spikes and dropped updates, of all agents and policies. */
+  /** Number of spikes and dropped updates of all agents and policies. */
   readonly spikes: number;
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
 export interface VariantSummary {
   readonly variant: string;
-  /** Completed runs, which the means are over. */
+  /** Number of completed runs, over which the means are taken. */
   readonly runs: number;
   readonly failed: number;
   readonly start: number;
@@ -40,22 +40,22 @@ export interface VariantSummary {
   readonly scoreSpread: number;
   readonly reward: number;
   readonly spikes: number;
-  /** Means over the runs, maxima too. */
+  /** Means over the runs, of maxima too. */
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
-/** Of the final score, variant minus baseline, over the pairs that both completed. */
+/** The difference of the final score, variant minus baseline, over the pairs that both completed. */
 export interface PairedDifference extends PairedInterval {
   readonly variant: string;
   readonly baseline: string;
   readonly pairs: number;
-  /** Pairs in which the variant was better. */
+  /** Number of pairs in which the variant was better. */
   readonly better: number;
   /** `inside`: the interval holds 0, so no difference was shown. `unknown`: there are fewer than two pairs. */
   readonly verdict: 'higher' | 'lower' | 'inside' | 'unknown';
 }
 
-/** A run as its events tell it. */
+/** Summarises a run from its events. */
 export function summariseRun(
   { name, variant, seed }: Pick<PlannedRun, 'name' | 'variant' | 'seed'>,
   events: readonly RunEvent[],

@@ -1,15 +1,15 @@
-/** How sure a mean of paired differences is: Student's t over the pairs. */
+/** The interval of a mean of paired differences: Student's t over the pairs. */
 import { mean, standardDeviation } from '../../core/statistics.js';
 
 export interface PairedInterval {
   readonly mean: number;
-  /** Absent for fewer than two pairs, which say nothing about their spread. */
+  /** The interval; absent for fewer than two pairs, which say nothing about their spread. */
   readonly interval?: { readonly low: number; readonly high: number; readonly level: number };
 }
 
 /**
- * Mean of the differences, and the interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). Not a bootstrap: over as few
- * pairs as an ablation has, the percentile bootstrap is far too narrow.
+ * The mean of the differences, and the interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). Not a bootstrap:
+ * over as few pairs as an ablation has, the percentile bootstrap is far too narrow.
  */
 export function pairedInterval(differences: readonly number[], level = 0.95): PairedInterval {
   const centre = mean(differences);
@@ -19,7 +19,10 @@ export function pairedInterval(differences: readonly number[], level = 0.95): Pa
   return { mean: centre, interval: { low: centre - half, high: centre + half, level } };
 }
 
-/** The t with P(|T| <= t) = level, by bisection over the angle atan(t / sqrt(freedom)), in which the probability is smooth. */
+/**
+ * The t with P(|T| <= t) = level, by bisection over the angle atan(t / sqrt(freedom)), in which the probability is
+ * smooth.
+ */
 function quantile(level: number, freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
   for (let i = 0; i < 60; i++) {
@@ -30,7 +33,10 @@ function quantile(level: number, freedom: number): number {
   return Math.tan(low) * Math.sqrt(freedom);
 }
 
-/** P(|T| <= t) for whole degrees of freedom, t given as an angle (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
+/**
+ * The probability P(|T| <= t) for whole degrees of freedom, t given as an angle (Abramowitz and Stegun 1964, 26.7.3 and
+ * 26.7.4).
+ */
 function within(angle: number, freedom: number): number {
   const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
   const odd = freedom % 2 === 1;

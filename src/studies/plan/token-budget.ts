@@ -1,28 +1,28 @@
-/** What a run takes in episodes and tokens, from what an episode takes: rehearsed before the run, or played by a probe. */
+/** The episodes and tokens of a run, from what an episode takes: rehearsed before the run, or played by a probe. */
 import { needOf } from '../../advantage/estimators/index.js';
 import type { Episode } from '../../core/episode.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 
-/** What an agent says in an episode, on average. */
+/** An agent's calls and tokens in an episode, on average. */
 export interface AgentUse {
   readonly calls: number;
-  /** A call. */
+  /** Tokens of a prompt. */
   readonly promptTokens: number;
-  /** A call. */
+  /** Tokens of a response. */
   readonly responseTokens: number;
 }
 
 export interface Tokens {
-  /** Of prompts, before what they share with others is saved. */
+  /** Tokens of prompts, shared prefixes counted each time. */
   readonly read: number;
   readonly generated: number;
-  /** Prompt and response together through forward and backward pass, once an epoch; equal rows are merged on top of that. */
+  /** Tokens of prompts and responses through forward and backward pass, once an epoch, before equal rows are merged. */
   readonly trained: number;
 }
 
 export interface PolicyBudget {
-  /** Sequences that one step's update learns from. */
+  /** Number of sequences that one step's update learns from. */
   readonly samples: number;
   readonly step: Tokens;
   /** All steps and evaluations, without a warm start. */
@@ -35,14 +35,14 @@ export interface TokenBudget {
   readonly run: Tokens;
 }
 
-/** Episodes of all evaluations of a run. */
+/** Counts the episodes of all evaluations of a run. */
 export function evaluationEpisodes({ training: { steps }, evaluation }: Recipe): number {
   const { every, tasks, samples, samplesDuring = samples } = evaluation;
   const between = Math.max(0, Math.ceil(steps / every) - 1);
   return tasks * (samples * (steps > 0 ? 2 : 1) + samplesDuring * between);
 }
 
-/** By agent, over episodes that were played. An agent that was never asked is among them. */
+/** The use of each agent over episodes that were played; an agent that was never called is among them. */
 export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<string, AgentUse> {
   const turns = episodes.flatMap((episode) => episode.turns);
   return Object.fromEntries(
@@ -58,7 +58,7 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   );
 }
 
-/** Where a filter plays further tasks in place of those it drops, these are not counted. */
+/** The budget of a run. Tasks that a filter plays in place of those that it drops are not counted. */
 export function tokenBudget(recipe: Recipe, use: Readonly<Record<string, AgentUse>>): TokenBudget {
   const { steps, tasksPerStep, groupSize } = recipe.training;
   const learnt = tasksPerStep * groupSize;

@@ -1,4 +1,4 @@
-/** From what a probe found to what it means: whether reinforcement can help, and what would if it cannot. */
+/** Advice from a probe's findings: whether reinforcement can help, and what would help if it cannot. */
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { inflates } from '../../advantage/inflation.js';
 import { percent } from '../../core/format.js';
@@ -19,11 +19,11 @@ export interface Advice {
   /** `stops`: reinforcement will not help as things are; `hinders`: it will be slow or unstable. */
   readonly weight: 'stops' | 'hinders';
   readonly says: string;
-  /** What would help. */
+  /** The change that would help. */
   readonly remedy: string;
 }
 
-/** Shares of groups, turns and episodes above or below which something is said. */
+/** The shares of groups, turns and episodes above or below which a finding becomes advice. */
 const NEARLY_ALL = 0.95;
 const MOST = 0.5;
 const FEW = 0.3;
@@ -33,7 +33,7 @@ const INFLATED = 1.5;
 /** A turn among G siblings gets at most (G - 1) / sqrt(G) when its own group normalises it: 2.5 for 8, 7.7 for 61. */
 const LARGE = 10;
 
-/** Most important first; empty when nothing stands in the way. */
+/** The advice about a recipe, most important first; empty when nothing stands in the way. */
 export function advise(recipe: Recipe, findings: ProbeFindings): Advice[] {
   const advice = [
     ...failures(findings),

@@ -1,4 +1,4 @@
-/** What a few dozen groups of episodes say about a recipe: numbers only, from the episodes alone. */
+/** The findings of a probe: numbers about a recipe, from a few dozen groups of episodes alone. */
 import { type AdvantageSizes, advantageSizes, magnitude } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { usualEstimators } from '../../advantage/analysis/compared-estimators.js';
@@ -18,21 +18,21 @@ import type { Recipe } from '../../recipe/recipe.js';
 import { bootstrapInterval } from '../../tasks/metrics.js';
 import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 
-/** Those of the usual estimators whose advantages have one scale, whatever that of the rewards. */
+/** The usual estimators whose advantages have one scale, whatever that of the rewards. */
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
 
 /** An agent of the recipe, frozen or not. */
 export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
-  /** Shares of its turns: output that the parser refused; output that `maxTokens` cut short. */
+  /** Shares of its turns whose output the parser refused, and whose output `maxTokens` cut short. */
   readonly invalid: number;
   readonly cut: number;
-  /** A turn. */
+  /** Mean tokens of a response. */
   readonly responseTokens: number;
 }
 
-/** What an estimator makes of an agent's turns. */
+/** An agent's turns under one estimator. */
 export interface EstimatorFindings {
-  /** Lemma 4.2; null where no group has a spread to judge by. */
+  /** The predicted inflation (Lemma 4.2); null where no group has a spread to judge by. */
   readonly inflation: number | null;
   readonly maxAbsAdvantage: number;
   /** Share of turns with advantage 0. */
@@ -43,10 +43,15 @@ export interface ProbeFindings {
   readonly tasks: number;
   readonly groupSize: number;
   readonly episodes: number;
-  /** Mean reward of the team over tasks, with a bootstrap interval over tasks; `best` is the mean of each task's best. */
+  /**
+   * Mean reward of the team over tasks, with a bootstrap interval over tasks; `best` is the mean of each task's best.
+   */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;
-  /** By outcome; `signal`: a turn has an advantage under the recipe's estimator; `penaltiesOnly`: only penalties differ. */
+  /**
+   * Counts of groups by outcome; `signal`: a turn has an advantage under the recipe's estimator; `penaltiesOnly`: only
+   * penalties differ.
+   */
   readonly groups: {
     readonly count: number;
     readonly mixed: number;
@@ -58,16 +63,19 @@ export interface ProbeFindings {
   /** Share of episodes whose every word an earlier sibling had said. */
   readonly repeated: number;
   readonly agents: Readonly<Record<string, AgentFindings>>;
-  /** By estimator, then by agent; the recipe's own first. */
+  /** Findings by estimator, then by agent; the recipe's own estimator comes first. */
   readonly estimators: Readonly<Record<string, Readonly<Record<string, EstimatorFindings>>>>;
   /** Mean of each named part of the reward, and of each agent's own reward where it has one. */
   readonly parts: Readonly<Record<string, number>>;
   readonly ownRewards: Readonly<Record<string, number>>;
-  /** Failed episodes by reason. */
+  /** Counts of failed episodes by reason. */
   readonly failures: Readonly<Record<string, number>>;
 }
 
-/** @throws ArgumentError when the recipe's estimator needs what these episodes do not have */
+/**
+ * The findings of groups that were played.
+ * @throws ArgumentError when the estimator needs what these episodes do not have
+ */
 export function probeFindings(
   recipe: Recipe,
   groups: readonly EpisodeGroup[],
@@ -167,7 +175,7 @@ function repeated(groups: readonly EpisodeGroup[]): number {
   return groups.reduce((sum, { episodes }) => sum + episodes.length - new Set(episodes.map(words)).size, 0);
 }
 
-/** Mean of every key over the records that have it. */
+/** The mean of every key over the records that have it. */
 function means(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const keys = [...new Set(records.flatMap(Object.keys))].sort();
   return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => record[key] ?? []))]));

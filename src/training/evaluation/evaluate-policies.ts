@@ -12,7 +12,7 @@ export interface EvaluationRequest {
   readonly step: number;
   readonly tasks: number;
   readonly samples: number;
-  /** Confidence level of the intervals. */
+  /** The confidence level of the intervals. */
   readonly level: number;
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[] | undefined;

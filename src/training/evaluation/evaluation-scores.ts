@@ -1,14 +1,14 @@
-/** What episodes of held-out tasks say about a team: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks. */
+/** The scores of a team on held-out tasks: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks. */
 import type { Episode, EpisodeGroup } from '../../core/episode.js';
 import type { EvaluationScores, Interval } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import { jsonText } from '../../store/episode-files.js';
 import { bestAtK, bootstrapInterval } from '../../tasks/metrics.js';
 
-/** Resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
+/** Number of resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
 const RESAMPLES = 2000;
 
-/** A failed episode counts as its score, 0: a team that breaks has not solved the task. */
+/** The scores of groups. A failed episode counts as its score, 0: a team that breaks has not solved the task. */
 export function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
   const scores = groups.map(({ episodes }) => episodes.map(({ score }) => score.team));
   const average = scores.map((ofTask) => mean(ofTask));
@@ -26,13 +26,13 @@ export function scoresOf(groups: readonly EpisodeGroup[], level: number): Evalua
   };
 }
 
-/** Bootstrap interval of the mean over tasks. */
+/** The bootstrap interval of the mean over tasks. */
 export function intervalOf(perTask: readonly number[], level: number): Interval {
   const { low, high } = bootstrapInterval(perTask, { level, resamples: RESAMPLES, seed: 0 });
   return { low, high };
 }
 
-/** pass@k of 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
+/** Estimates pass@k for k = 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
 function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
   const samples = Math.min(...scores.map((ofTask) => ofTask.length));
   const estimates: Record<string, number> = {};
@@ -40,7 +40,10 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
   return estimates;
 }
 
-/** The score of the most frequent answer; of equally frequent ones, the one seen first. An episode without one has no vote. */
+/**
+ * The score of the most frequent answer; of equally frequent ones, the one seen first. An episode without one has no
+ * vote.
+ */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
   for (const { outcome, score } of episodes) {
@@ -55,7 +58,9 @@ function majorityScore(episodes: readonly Episode[]): number {
   return best.score;
 }
 
-/** The outcome's `answer` where it has that field (how it was found does not matter then), otherwise the whole outcome. */
+/**
+ * The outcome's `answer` where it has that field (the rest of it does not matter then), otherwise the whole outcome.
+ */
 function answerOf(outcome: unknown): string | undefined {
   const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
   return jsonText(answer);

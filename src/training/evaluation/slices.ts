@@ -1,10 +1,10 @@
-/** An evaluation divided by what its tasks are: benchmark, difficulty, or any other field. */
+/** The slices of an evaluation: its tasks divided by benchmark, difficulty, or any other field. */
 import type { EpisodeGroup } from '../../core/episode.js';
 import type { Task, TaskSet } from '../../core/task.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 
-/** The part of the tasks that lack the field which others have. */
+/** The slice of the tasks that lack the field which others have. */
 const WITHOUT = '(none)';
 
 /** The fields by which a recipe's evaluations are divided; several benchmarks always are. */
@@ -13,14 +13,14 @@ export function divisions({ evaluation }: Pick<Recipe, 'evaluation'>, test: Task
   return test.parts === undefined || by.includes(BENCHMARK) ? by : [BENCHMARK, ...by];
 }
 
-/** Groups by the text of a field of their tasks, in the order of numbers and letters. */
+/** Divides groups by the text of a field of their tasks, in the order of numbers and letters. */
 export function divided(groups: readonly EpisodeGroup[], field: string): ReadonlyMap<string, readonly EpisodeGroup[]> {
   const parts = new Map<string, EpisodeGroup[]>();
   for (const group of groups) {
     const name = fieldText(group.task, field) ?? WITHOUT;
     parts.set(name, [...(parts.get(name) ?? []), group]);
   }
-  if (field === BENCHMARK) return parts; // as the recipe has them
+  if (field === BENCHMARK) return parts; // in the recipe's order
   const byName = new Intl.Collator('en', { numeric: true }).compare;
   return new Map([...parts].sort(([a], [b]) => byName(a, b)));
 }

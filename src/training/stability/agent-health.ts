@@ -1,4 +1,4 @@
-/** What a step's turns say about the health of an agent, beside its rewards and norms. */
+/** The health of an agent, from a step's turns: what its rewards and norms do not show. */
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 import { agentReward, type Episode, type EpisodeGroup, type Turn, trainedTurns } from '../../core/episode.js';
 import type { AgentHealth, GroupKinds } from '../../core/events.js';
@@ -11,7 +11,7 @@ export interface PlayedTurn {
   readonly advantage: number | readonly number[];
 }
 
-/** @param turns Those of one agent, of all groups of a step */
+/** @param turns the turns of one agent, of all groups of a step */
 export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'groupSpread'> {
   const invalid = turns.filter(({ turn }) => !turn.valid);
   const groups = grouped(turns, ({ episode }) => episode.task.id);
@@ -29,7 +29,7 @@ export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'gr
 const best = (advantage: number | readonly number[]) =>
   typeof advantage === 'number' ? advantage : Math.max(...advantage);
 
-/** Share of turns that a sibling (same task, same call of the agent) answered in the very same words. */
+/** The share of turns that a sibling (same task, same call of the agent) answered in the very same words. */
 function duplicates(turns: readonly PlayedTurn[]): number {
   const siblings = grouped(turns, ({ episode, turn }) => JSON.stringify([episode.task.id, turn.call]));
   const repeated = siblings.map((group) => {

@@ -1,16 +1,16 @@
 /**
- * Slow illnesses, seen over several steps: an agent's first steps against its latest. Learning itself lowers entropy and
- * makes siblings agree, so those count only while the agent's reward has not risen for it.
+ * Slow declines that show over several steps: an agent's first steps against its latest. Learning itself lowers entropy
+ * and makes siblings agree, so those count only while the agent's reward has not risen for it.
  */
 import { z } from 'zod';
 import type { AgentStep, Step, Warning } from '../../core/events.js';
 import { percent, significant } from '../../core/format.js';
 import { mean } from '../../core/statistics.js';
 
-/** So many steps at the beginning, and so many at the end, are averaged. */
+/** Number of steps at the beginning, and at the end, that are averaged. */
 const STEPS = 5;
 
-/** What is followed. */
+/** The readings of an agent that are followed. */
 const READINGS = {
   reward: ({ rewardMean }) => rewardMean,
   rewardStd: ({ rewardStd }) => rewardStd,
@@ -30,7 +30,7 @@ interface Symptom {
   readonly message: (first: Reading, last: Reading) => string;
 }
 
-/** Reward has risen by a quarter of its first spread at least: what was given up for it was worth it. */
+/** Whether the reward has risen by a quarter of its first spread at least: then the loss was worth it. */
 const paidOff = (first: Reading, last: Reading) => last.reward > first.reward + 0.25 * first.rewardStd;
 
 const SYMPTOMS: readonly Symptom[] = [
@@ -64,7 +64,7 @@ const SYMPTOMS: readonly Symptom[] = [
 const NAMES = Object.keys(READINGS) as (keyof typeof READINGS)[];
 const readings = z.array(z.record(z.enum(NAMES), z.number()));
 
-/** What is remembered of each agent, for checkpoints: its first readings and its latest, and what was said and still holds. */
+/** The state of an agent in a checkpoint: its first readings and its latest, and the symptoms that still show. */
 export const symptomState = z.object({ first: readings, last: readings, shown: z.array(z.string()) });
 
 export type SymptomState = z.output<typeof symptomState>;
@@ -80,10 +80,10 @@ export class Symptoms {
     return Object.fromEntries(this.#agents);
   }
 
-  /** A warning for each symptom that begins to show with this step. */
+  /** Returns a warning for each symptom that begins to show with this step. */
   judge(step: Pick<Step, 'step' | 'agents'>): Warning[] {
     return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
-      if (ofAgent.frozen === true) return []; // no training has changed it
+      if (ofAgent.frozen === true) return []; // training does not change it
       const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
       const reading = readingFrom((name) => READINGS[name](ofAgent));
       if (before.first.length < STEPS) {

@@ -9,7 +9,7 @@ export interface TurnAdvantage {
   readonly episode: Episode;
   readonly turn: Turn;
   readonly reward: number;
-  /** One number for all of its tokens, or one a token. */
+  /** One number for all response tokens, or one for each [R]. */
   readonly advantage: number | readonly number[];
   /** What a critic is to predict at each token [R], where the estimator uses one. */
   readonly returns?: readonly number[];
@@ -25,7 +25,7 @@ export interface StepAdvantages {
   readonly byEpisode: ReadonlyMap<Episode, readonly (number | readonly number[] | undefined)[]>;
   /** The turns as the estimator saw them. */
   readonly records: readonly TurnRecord[];
-  /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
+  /** The predicted inflation (Lemma 4.2) by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
   /** What the estimator keeps for the next step. */
   readonly state: EstimatorState;
@@ -35,7 +35,7 @@ export interface StepAdvantages {
 export interface EstimatorInputs {
   /** The reward of the same agent in a greedy episode of the task. */
   readonly baselines?: ReadonlyMap<Turn, number>;
-  /** What each response token earns besides [R]: the KL penalty, where it is part of the reward. */
+  /** The reward that each response token earns besides [R]: the KL penalty, where it is part of the reward. */
   readonly tokenRewards?: ReadonlyMap<Turn, readonly number[]>;
   /** What the critic predicts at each response token [R]. */
   readonly values?: ReadonlyMap<Turn, Float32Array>;
@@ -48,9 +48,9 @@ export interface AdvantageSettings {
 }
 
 /**
- * Estimates the advantages of a step's turns. Turns of frozen agents take no part: they are not in the statistics of a task and
- * not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
- * @param before What the estimator kept from the step before
+ * Estimates the advantages of a step's turns. Turns of frozen agents take no part: they are not in the statistics of a
+ * task and not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
+ * @param before the state that the estimator kept from the step before
  */
 export function stepAdvantages(
   { advantage: estimator, agents }: AdvantageSettings,

@@ -3,8 +3,8 @@ import { mean } from '../../core/statistics.js';
 import type { StepRollout } from './rollout-step.js';
 
 /**
- * The baseline of each turn whose task was also played greedily: the mean reward of the same agent's turns in the greedy episode, or
- * what the agent would have earned there where it was not asked.
+ * The baseline of each turn whose task was also played greedily: the mean reward of the same agent's turns in the
+ * greedy episode, or what the agent would have earned there where it was not called.
  */
 export function greedyBaselines({ kept, greedy }: Pick<StepRollout, 'kept' | 'greedy'>): ReadonlyMap<Turn, number> {
   const ofTask = new Map(greedy.map((episode) => [episode.task.id, episode]));

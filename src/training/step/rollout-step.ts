@@ -10,21 +10,24 @@ import { applyFailureRule } from '../../rollout/score.js';
 import type { OpenRun } from '../run-state.js';
 import { furtherTasks, tasksOfStep } from './step-tasks.js';
 
-/** What a step played. */
+/** The episodes of a step. */
 export interface StepRollout {
   /** Every group, failed episodes among them. */
   readonly all: readonly EpisodeGroup[];
   /** Every group as the rule about failed episodes leaves it. */
   readonly scored: readonly EpisodeGroup[];
-  /** The groups that are learnt from: `scored` without those that the filter dropped. */
+  /** The groups that policies learn from: `scored` without those that the filter dropped. */
   readonly kept: readonly EpisodeGroup[];
-  /** A greedy episode of each task that is learnt from, where the estimator wants one. Nothing is learnt from them. */
+  /** A greedy episode of each task in `kept`, where the estimator wants one. Nothing is learnt from them. */
   readonly greedy: readonly Episode[];
-  /** What the filter did, where there is one. */
+  /** The filter's counts, where there is one. */
   readonly filter?: Step['filter'];
 }
 
-/** Plays the tasks of a step; with a filter that refills, further ones until enough groups are kept or the rounds are over. */
+/**
+ * Plays the tasks of a step; with a filter that refills, further ones until enough groups are kept or the rounds are
+ * over.
+ */
 export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollout> {
   const { recipe, tasks } = run;
   const { tasksPerStep, failedEpisodes, filter } = recipe.training;
@@ -44,7 +47,7 @@ export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollo
     rounds++;
     const missing = tasksPerStep - kept.length;
     if (rounds >= maxRounds || missing <= 0) break;
-    // As many as will probably do, judged by the share that was kept so far.
+    // The number that is probably needed, judged by the share that was kept so far.
     const share = kept.length / all.length;
     next = [...take(further, share > 0 ? Math.min(tasksPerStep, Math.ceil(missing / share)) : tasksPerStep)];
   }
@@ -61,14 +64,14 @@ export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollo
   return { all, scored, kept: learnt, greedy, ...(filter === undefined ? {} : { filter: counts }) };
 }
 
-/** A group of episodes for each of the tasks. */
+/** Plays a group of episodes of each of the tasks. */
 export function playTasks(run: OpenRun, step: number, tasks: readonly Task[]): Promise<EpisodeGroup[]> {
   const { recipe, executor } = run;
   const { groupSize } = recipe.training;
   return executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal: run.host.signal });
 }
 
-/** One greedy episode for each group's task, where the recipe's estimator measures against one. */
+/** Plays one greedy episode of each group's task, where the recipe's estimator measures against one. */
 export async function playGreedy(run: OpenRun, step: number, groups: readonly EpisodeGroup[]): Promise<Episode[]> {
   const { recipe, executor } = run;
   if (needOf(recipe.advantage) !== 'baseline') return [];
@@ -93,7 +96,7 @@ function withSignal(groups: readonly EpisodeGroup[], filter: Filter | undefined)
   return keptGroups(scores, filter).map((position) => groups[position] as EpisodeGroup);
 }
 
-/** One number an episode, named as the estimators' `episodeScore`. */
+/** The score of an episode, by the names of the estimators' `episodeScore`. */
 function filterScore(episode: Episode, score: Filter['score']): number {
   const { team } = episode.score;
   const turns = trainedTurns(episode);

@@ -1,12 +1,12 @@
 import { permutation, RandomStream } from '../../core/random.js';
 import type { Task, TaskSet } from '../../core/task.js';
 
-/** Generated families have no end; their tasks are drawn from this many indices. */
+/** Number of indices from which the tasks of generated families are drawn, which have no end. */
 const GENERATED_INDICES = 2 ** 48;
 
 /**
- * The tasks of a step (1, 2, ...), a pure function of the seed: a finite set is walked in a new order every epoch, an endless
- * one is drawn from.
+ * The tasks of a step (1, 2, ...), a pure function of the seed: a finite set is walked in a new order every epoch, an
+ * endless one is drawn from.
  */
 export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
   const first = (step - 1) * count;
@@ -26,8 +26,8 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
 }
 
 /**
- * Further tasks for a step that needs more than its own, none of `taken` among them; a pure function of the seed and the step, so
- * that a resumed run takes the same ones. A finite set ends when everything was taken.
+ * Further tasks for a step that needs more than its own, none of `taken` among them; a pure function of the seed and
+ * the step, so that a resumed run takes the same ones. A finite set ends when everything was taken.
  */
 export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken: readonly Task[]): Generator<Task> {
   const known = new Set(taken.map(({ id }) => id));

@@ -1,7 +1,10 @@
 import type { EpisodeGroup, Turn } from '../../core/episode.js';
 import type { Recipe } from '../../recipe/recipe.js';
 
-/** The turns of a step that each policy learns from, in the order of tasks, samples and calls; every policy has an entry. */
+/**
+ * The turns of a step that each policy learns from, in the order of tasks, samples and calls; every policy has an
+ * entry.
+ */
 export type TurnsByPolicy = ReadonlyMap<string, readonly Turn[]>;
 
 export function turnsByPolicy({ policies }: Recipe, groups: readonly EpisodeGroup[]): TurnsByPolicy {

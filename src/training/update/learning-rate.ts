@@ -40,9 +40,9 @@ export function decayAfterRise({ warmupSteps, schedule }: LearningRateSettings, 
 }
 
 /**
- * The decay of the warm start, from its first update on, so that it overlaps the rise and its end does not depend on where a
- * loss target stops: the recipes' learning rates were chosen for it. `finalFraction` would be reached by the update after the
- * last.
+ * The decay of the warm start, from its first update on, so that it overlaps the rise and its end does not depend on
+ * where a loss target stops: the recipes' learning rates were chosen for it. `finalFraction` would be reached by the
+ * update after the last.
  */
 export function decayFromStart(updates: number): Decay {
   return { from: 1, to: updates + 1 };
