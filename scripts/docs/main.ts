@@ -14,8 +14,12 @@ import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
 import { regions } from './regions/index.js';
 import { settingsPage, undescribed } from './settings-page.js';
 
-async function generated(): Promise<GeneratedFile[]> {
-  return [...inputTypes(), settingsPage(), await apiPage(), ...(await withRegions(regions))];
+/** The sources come first and one by one: they have to be written before a page that is made from compiled sources. */
+async function* generated(): AsyncGenerator<GeneratedFile> {
+  yield* inputTypes();
+  yield settingsPage();
+  yield await apiPage();
+  yield* await withRegions(regions);
 }
 
 function current(path: string): string | undefined {
@@ -27,7 +31,7 @@ function current(path: string): string | undefined {
 }
 
 async function generate(): Promise<void> {
-  for (const { path, text } of await generated()) {
+  for await (const { path, text } of generated()) {
     if (current(path) === text) continue;
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
@@ -36,7 +40,8 @@ async function generate(): Promise<void> {
 }
 
 async function check(): Promise<void> {
-  const files = await generated();
+  const files: GeneratedFile[] = [];
+  for await (const file of generated()) files.push(file);
   const { program, errors } = compiled();
   const problems = [
     ...undescribed().map((key) => `recipe key ${key}: it has no description; expected .describe('...') in its schema`),
