@@ -742,6 +742,14 @@ export type EstimatorInput =
        * @default `batch`
        */
       readonly whiten?: 'batch' | 'agent' | 'agent-residuals' | undefined;
+    }
+  | {
+      readonly type: 'ema';
+      /**
+       * The share of the running mean that a step keeps.
+       * @default `0.9`
+       */
+      readonly decay?: number | undefined;
     };
 
 /** The loss that makes a gradient of advantages. */

@@ -15,6 +15,7 @@ import { rloo } from './by-group/rloo.js';
 import { gae } from './by-token/gae.js';
 import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
 import { remax } from './by-token/remax.js';
+import { ema } from './ema.js';
 import { gigpo } from './gigpo.js';
 import { grpoPassK } from './grpo-passk.js';
 import { magrpo } from './magrpo.js';
@@ -39,6 +40,7 @@ const list = [
   reinforcePlusPlus,
   remax,
   gae,
+  ema,
 ] as const;
 
 type Declared = (typeof list)[number];

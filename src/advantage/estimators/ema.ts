@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { defineEstimator, type EstimatorState } from '../define-estimator.js';
+import { statisticsOf } from '../groups.js';
+import type { TurnBatch } from '../turn-batch.js';
+
+/**
+ * A running mean of each agent's rewards as its baseline: the role-conditioned advantage estimation of SPIRAL. A step is
+ * measured against the baseline from before it, as in prime-rl. There the baseline begins at 0 and moves with every episode;
+ * here it moves once a step, by the mean of the agent's turns, and begins with the mean of the agent's first step.
+ */
+export const ema = defineEstimator({
+  type: 'ema',
+  schema: {
+    decay: z.number().min(0).lt(1).default(0.9).describe('The share of the running mean that a step keeps.'),
+  },
+  source: 'SPIRAL, Liu et al. 2025, arXiv 2506.24119; prime-rl',
+  formula: "r - b, and after the step b = `decay` x b + (1 - `decay`) x the mean of the agent's r; b is the agent's",
+  use: 'self-play, or one episode a task: a baseline without groups and without a critic, carried from step to step',
+  laws: () => ({ shift: ['reward'], takesScaleOut: false }),
+  compute(batch, _choices, _settings, state) {
+    const { of } = batch.agents;
+    const baselines = baselinesOf(batch, state);
+    return batch.rewards.map((reward, i) => reward - (baselines[of[i] as number] as number));
+  },
+  advance(batch, { decay }, state) {
+    const { mean } = statisticsOf(batch.agents, batch.rewards);
+    const baselines = baselinesOf(batch, state);
+    const moved = batch.byAgent((k) => decay * (baselines[k] as number) + (1 - decay) * (mean[k] as number));
+    return { ...state, ...moved };
+  },
+});
+
+/** The baseline of each agent of the batch, in the order of its agents. */
+function baselinesOf(batch: TurnBatch, state: EstimatorState): number[] {
+  const { mean } = statisticsOf(batch.agents, batch.rewards);
+  return batch.agentNames.map((name, k) => state[name] ?? (mean[k] as number));
+}
