@@ -5,7 +5,7 @@ import { ArgumentError, RunError, TrainingError } from '../core/errors.js';
 import type { RunEvent } from '../core/events.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import { RunDirectory } from '../store/run-directory.js';
-import { evaluate, resume, train } from './api.js';
+import { evaluate, type RunStart, resume, train } from './api.js';
 import { requestContinuation, requestEvaluation } from './request.js';
 
 const root = temporaryRoot();
@@ -43,6 +43,34 @@ describe('a run that was begun by a program', () => {
     expect(averageAtK).toBeGreaterThanOrEqual(0);
     const by = { recipe: definition, by: ['operations'], tasks: 4, samples: 1, threads: 1 };
     expect(Object.keys((await evaluate(path, by)).slices?.operations ?? {})).toContain('1');
+  });
+
+  it('tells the request before its first event, and what the run has already when it goes on', async () => {
+    const run = join(root, 'told');
+    const order: unknown[] = [];
+    const controller = new AbortController();
+    const options = {
+      threads: 1,
+      onStart: ({ recipe, events, ...start }: RunStart) =>
+        order.push({ ...start, name: recipe.name, events: events.length }),
+      sinks: [{ write: ({ type }: RunEvent) => order.push(type) }],
+    };
+    const stop = { write: ({ type }: RunEvent) => type === 'step' && controller.abort(enough) };
+    const set = ['training.steps=2'];
+    const first = train(definition, {
+      ...options,
+      run,
+      set,
+      sinks: [...options.sinks, stop],
+      signal: controller.signal,
+    });
+    await expect(first).rejects.toBe(enough);
+    const start = { source: 'a program', overrides: set, run, name: 'tiny' };
+    expect(order.slice(0, 2)).toEqual([{ ...start, events: 0 }, 'run.started']);
+    order.length = 0;
+    await resume(run, definition, options);
+    expect(order[0]).toEqual({ ...start, events: expect.any(Number) });
+    expect((order[0] as { events: number }).events).toBeGreaterThan(2);
   });
 
   it('says what is missing without it, and what has changed', async () => {

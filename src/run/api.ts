@@ -31,7 +31,7 @@ interface Execution {
   readonly signal?: AbortSignal;
   /** Receives what a person should know but the event log need not keep. */
   readonly onNotice?: (message: string) => void;
-  /** Receives the request once it is known to be good, before the first event of the run. */
+  /** Receives the request once it is known to be good, before anything is played. */
   readonly onStart?: (start: RunStart) => void;
   /**
    * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply
