@@ -3,7 +3,7 @@ import { DrmasError, messageOf } from '../core/errors.js';
 import { packageVersion } from '../platform/package-version.js';
 import type { CommandContext } from './command-context.js';
 import { commands } from './commands/index.js';
-import { type Command, flagName } from './define-command.js';
+import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 
 /** Runs one command. Returns the exit code; everything that goes wrong is one message on stderr. */
@@ -47,7 +47,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
   const add = (parent: Program, command: Command) => {
     const { arguments: args, examples, subcommands = [] } = command;
     const child = parent.command(command.name).description(command.description);
-    for (const { name, several, description } of args) child.argument(`<${name}${several ? '...' : ''}>`, description);
+    for (const one of args) child.argument(argumentText(one), one.description);
     for (const [key, flag] of Object.entries(command.flags)) child.addOption(optionOf(key, flag));
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
     child.action(async (...words: (string | string[])[]) =>

@@ -2,23 +2,28 @@
 import type { CommandContext } from './command-context.js';
 import type { Flag, ValuesOfFlags } from './flags.js';
 
-/** A word after the name of a command, or one or more of them. */
-export interface Argument<Value extends string | readonly string[] = string | readonly string[]> {
+/** What a person types after the name of a command. */
+export interface Argument<Value = unknown> {
   readonly name: string;
   readonly description: string;
-  readonly several: Value extends string ? false : true;
+  /** How many words it is. */
+  readonly words: 'one' | 'none or one' | 'one or more';
+  /** The type of its value; never there. */
+  readonly value?: Value;
 }
 
-export const argument = (name: string, description: string): Argument<string> => ({
+export const argument = (name: string, description: string): Argument<string> => ({ name, description, words: 'one' });
+
+export const optionalArgument = (name: string, description: string): Argument<string | undefined> => ({
   name,
   description,
-  several: false,
+  words: 'none or one',
 });
 
 export const severalArguments = (name: string, description: string): Argument<readonly string[]> => ({
   name,
   description,
-  several: true,
+  words: 'one or more',
 });
 
 type ValuesOfArguments<Arguments extends readonly Argument[]> = {
@@ -54,12 +59,18 @@ export function defineCommand<
 /** A flag as it is typed: `--warm-start-seed`. */
 export const flagName = (key: string) => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
+/** An argument as help and documents write it: `<run>`, `[folder]`, `<run...>`. */
+export function argumentText({ name, words }: Argument): string {
+  if (words === 'none or one') return `[${name}]`;
+  return words === 'one' ? `<${name}>` : `<${name}...>`;
+}
+
 /** A command with its arguments and the flags that it cannot do without. */
 export function usageOf({ name, arguments: args, flags }: Command): string {
   const needed = Object.entries(flags).filter(([, { required }]) => required === true);
   return [
     `drmas ${name}`,
-    ...args.map((one) => `<${one.name}>${one.several ? '...' : ''}`),
+    ...args.map(argumentText),
     ...needed.map(([key, { value = '' }]) => `${flagName(key)} <${value}>`),
   ].join(' ');
 }

@@ -1,5 +1,5 @@
 import { commands } from '../../../src/cli/commands/index.js';
-import { type Command, flagName, usageOf } from '../../../src/cli/define-command.js';
+import { argumentText, type Command, flagName, usageOf } from '../../../src/cli/define-command.js';
 import { type Region, table } from '../pages.js';
 
 /** Every command in one line of a table. */
@@ -30,7 +30,7 @@ const below = ({ name }: Command, subcommand: Command): Command => ({
 function section(command: Command): string {
   const { details, arguments: args, flags, examples } = command;
   const words = [
-    ...args.map(({ name, description, several }) => [`\`<${name}>${several ? '...' : ''}\``, description]),
+    ...args.map((one) => [`\`${argumentText(one)}\``, one.description]),
     ...Object.entries(flags).map(([key, { value, description, choices, byDefault }]) => [
       `\`${flagName(key)}${value === undefined ? '' : ` <${value}>`}\``,
       [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
-import { type Command, flagName, usageOf } from '../define-command.js';
+import { argumentText, type Command, flagName, optionalArgument, usageOf } from '../define-command.js';
 import { commands } from './index.js';
 
 const named = (name: string) => commands.find((command) => command.name === name) as Command;
@@ -25,7 +25,8 @@ describe('commands', () => {
 
   it('are written with what they cannot do without', () => {
     expect(usageOf(named('export'))).toBe('drmas export <run> --agent <name> --to <directory>');
-    expect(usageOf(named('report'))).toBe('drmas report <run>...');
+    expect(usageOf(named('report'))).toBe('drmas report <run...>');
     expect(usageOf(named('doctor'))).toBe('drmas doctor');
+    expect(argumentText(optionalArgument('folder', 'where'))).toBe('[folder]');
   });
 });
