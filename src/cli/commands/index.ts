@@ -9,6 +9,7 @@ import { probe } from './probe-command.js';
 import { recipes } from './recipes-command.js';
 import { report } from './report-command.js';
 import { resume } from './resume-command.js';
+import { runs } from './runs-command.js';
 import { train } from './train-command.js';
 
 /** Every command, in the order of the help. A new one is a file and a row here. */
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   exportPolicy,
   recipes,
   inspectLog,
+  runs,
   report,
   doctor,
 ];

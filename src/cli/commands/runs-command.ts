@@ -1,0 +1,184 @@
+import type { Dirent } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, RunError } from '../../core/errors.js';
+import type { EvaluationEvent, RunEvent, RunFinished } from '../../core/events.js';
+import { isObject } from '../../core/validation/objects.js';
+import { codeOf, nodeFiles } from '../../platform/node-files.js';
+
+import { RunDirectory } from '../../store/run-directory.js';
+import { defineCommand, optionalArgument } from '../define-command.js';
+import { toggle } from '../flags.js';
+import { type Screen, screenOf, tone } from '../reporter/screen.js';
+import { nearPath, percent, visible, wrap } from '../reporter/text-layout.js';
+
+const FOLDER = 'runs';
+
+/** A score with its confidence interval, as fractions. */
+interface Score {
+  readonly step: number;
+  readonly averageAtK: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** A run as the list shows it; null where the run does not say. */
+interface ListedRun {
+  readonly path: string;
+  readonly recipe: string | null;
+  /** The time of its first event, ISO 8601. */
+  readonly started: string | null;
+  /** How the run ended; `unfinished` where it goes on still or was interrupted. */
+  readonly state: RunFinished['reason'] | 'unfinished';
+  /** Steps that were taken, and how many the recipe asks for. */
+  readonly steps: number;
+  readonly plannedSteps: number | null;
+  /** The first and the last evaluation. */
+  readonly first: Score | null;
+  readonly last: Score | null;
+  readonly estimator: string | null;
+  readonly seed: number | null;
+}
+
+/** A directory that holds no run, or one that is damaged. */
+interface UnreadableRun {
+  readonly path: string;
+  readonly state: 'unreadable';
+  readonly problem: string;
+}
+
+export const runs = defineCommand({
+  name: 'runs',
+  description: 'list the runs of a folder, newest first: how they ended and what they scored',
+  details:
+    'lists the runs in `runs/`, or in a given folder, newest first: recipe, state, steps, first and last score with its interval, estimator, seed. `--json`',
+  arguments: [optionalArgument('folder', `folder of runs (default: ${FOLDER})`)],
+  flags: { json: toggle('print them as JSON') },
+  examples: ['drmas runs', 'drmas runs experiments --json'],
+  async run(context, [folder], flags) {
+    const listed = await Promise.all((await runPaths(folder)).map(listedRun));
+    const newestFirst = listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.path.localeCompare(b.path));
+    if (flags.json === true) {
+      context.stdout.write(`${JSON.stringify({ type: 'runs', runs: newestFirst })}\n`);
+      return 0;
+    }
+    const screen = screenOf(context.stdout, context.environment);
+    const lines = newestFirst.flatMap((run) => runLines(run, screen));
+    if (lines.length === 0) lines.push(`no runs in ${folder ?? FOLDER}`);
+    for (const line of lines) context.stdout.write(`${line}\n`);
+    return 0;
+  },
+});
+
+/**
+ * The directories of a folder, those of an ablation one by one; the folder itself where it is a run.
+ * @throws RunError when the folder was named and cannot be read
+ */
+async function runPaths(folder: string | undefined): Promise<string[]> {
+  const path = folder ?? FOLDER;
+  if (await nodeFiles.exists(join(path, 'recipe.json'))) return [path];
+  try {
+    const below = await directoriesIn(path);
+    const nested = below.map(async (run) =>
+      (await nodeFiles.exists(join(run, 'ablation.json'))) ? directoriesIn(run) : [run],
+    );
+    return (await Promise.all(nested)).flat();
+  } catch (error) {
+    if (folder === undefined && codeOf(error) === 'ENOENT') return [];
+    throw new RunError(`${path} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+async function directoriesIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  const shown = (entry: Dirent) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.');
+  return entries.filter(shown).map(({ name }) => join(path, name));
+}
+
+async function listedRun(path: string): Promise<ListedRun | UnreadableRun> {
+  try {
+    const directory = await RunDirectory.open(path);
+    return summary(nearPath(path), directory.record.resolved, await directory.events());
+  } catch (error) {
+    return { path: nearPath(path), state: 'unreadable', problem: messageOf(error) };
+  }
+}
+
+function summary(path: string, recipe: Readonly<Record<string, unknown>>, events: readonly RunEvent[]): ListedRun {
+  const { name, seed, advantage, training } = recipe;
+  const steps = events.findLast((event) => event.type === 'step');
+  const evaluations = events.filter((event) => event.type === 'evaluation');
+  const finished = events.findLast((event) => event.type === 'run.finished');
+  return {
+    path,
+    recipe: textOr(name),
+    started: events[0]?.time ?? null,
+    state: finished?.reason ?? 'unfinished',
+    steps: steps?.step ?? 0,
+    plannedSteps: numberOr(isObject(training) ? training.steps : undefined),
+    first: scoreOf(evaluations[0]),
+    last: scoreOf(evaluations.at(-1)),
+    estimator: textOr(isObject(advantage) ? advantage.type : undefined),
+    seed: numberOr(seed),
+  };
+}
+
+const textOr = (value: unknown) => (typeof value === 'string' ? value : null);
+const numberOr = (value: unknown) => (typeof value === 'number' ? value : null);
+
+function scoreOf(event: EvaluationEvent | undefined): Score | null {
+  if (event === undefined) return null;
+  const { step, averageAtK, interval } = event;
+  return { step, averageAtK, low: interval.low, high: interval.high };
+}
+
+/** What runs are sorted by; those that never began come last. */
+const timeOf = (run: ListedRun | UnreadableRun) => ('started' in run ? (run.started ?? '') : '');
+
+const tones = {
+  completed: 'green',
+  stopped: 'yellow',
+  failed: 'red',
+  unfinished: 'yellow',
+  unreadable: 'red',
+} as const;
+
+/** The name of a run with its state, and what it is below, on as many lines as the width asks for. */
+function runLines(run: ListedRun | UnreadableRun, screen: Screen): string[] {
+  const { width } = screen;
+  const steps = 'steps' in run ? `, ${run.steps}${run.plannedSteps === null ? '' : `/${run.plannedSteps}`} steps` : '';
+  const path = visible(run.path);
+  const fits = path.length + 2 + run.state.length + steps.length <= width;
+  const state = tone(screen, tones[run.state], run.state) + steps;
+  const name = wrap(path, width).map((line) => tone(screen, 'bold', line));
+  const head = fits ? [`${name.join('')}  ${state}`] : [...name, `  ${state}`];
+  const below = wrap(visible(run.state === 'unreadable' ? run.problem : factsText(run)), width - 2);
+  return [...head, ...below.map((line) => `  ${line}`)];
+}
+
+function factsText({ recipe, started, first, last, estimator, seed }: ListedRun): string {
+  const facts = [
+    recipe,
+    estimator,
+    seed === null ? null : `seed ${seed}`,
+    started === null ? null : localTime(started),
+  ];
+  const text = facts.filter((fact) => fact !== null).join(', ');
+  return `${scoreText(first, last)}; ${text}`;
+}
+
+function scoreText(first: Score | null, last: Score | null): string {
+  if (first === null || last === null) return 'no score yet';
+  const points = (fraction: number) => (100 * fraction).toFixed(1);
+  const end = `${percent(last.averageAtK)} [${points(last.low)}, ${points(last.high)}]`;
+  return first.step === last.step ? end : `${percent(first.averageAtK)} -> ${end}`;
+}
+
+/** An ISO time as `2026-01-31 09:45` of the local clock. */
+function localTime(iso: string): string {
+  const time = new Date(iso);
+  if (Number.isNaN(time.getTime())) return iso;
+  const pad = (value: number) => String(value).padStart(2, '0');
+  const date = `${time.getFullYear()}-${pad(time.getMonth() + 1)}-${pad(time.getDate())}`;
+  return `${date} ${pad(time.getHours())}:${pad(time.getMinutes())}`;
+}
