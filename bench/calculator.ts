@@ -12,7 +12,7 @@ export const TASKS_PER_STEP = 16;
 export const GROUP_SIZE = 8;
 export const MAX_TOKENS = 48;
 export const LEARNING_RATE = 2e-4;
-/** The model's special symbols, which the peers need too. */
+/** The model's special symbols, which the Python peers need too. */
 export const symbols = { all: arithmeticSymbols, agent: '<solver>', endOfUser: '<ask>', stop: '<end>' } as const;
 
 export const calculatorTasks = arithmetic({
@@ -24,7 +24,7 @@ export const calculatorTasks = arithmetic({
 const team = defineTeam({
   name: 'calculator',
   task: z.object({ question: z.string(), answer: z.string() }),
-  // The peers know no price of a wrong format.
+  // The peers have no penalty for a wrong format.
   agents: { solver: agent({ system: symbols.agent, parse: boxed, invalidPenalty: 0 }) },
   async play({ task, agents: { solver } }) {
     const { value } = await solver(task.question);
@@ -33,7 +33,10 @@ const team = defineTeam({
   reward: ({ outcome, task }) => (gradeMath(outcome.answer, task.answer) ? 1 : 0),
 });
 
-/** Sixteen tasks by eight episodes; evaluated as little as possible. `steps` of them, the last one a checkpoint. */
+/**
+ * The training of sixteen tasks by eight episodes for `steps` steps, with one checkpoint at the end and the fewest
+ * evaluations.
+ */
 export function calculatorRecipe(steps: number, warmStartSteps: number) {
   return defineRecipe({
     name: 'bench-calculator',

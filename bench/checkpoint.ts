@@ -1,4 +1,4 @@
-/** A checkpoint such as a hub has: its tensors in bfloat16, with random numbers. */
+/** A checkpoint like those on a hub: tensors in bfloat16, with random numbers. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecoderConfig } from '../src/contract/architecture.js';
@@ -9,10 +9,10 @@ import { expectedTensors } from '../src/model/formats/tensor-names.js';
 import { nodeFiles } from '../src/platform/node-files.js';
 import { bfloat16Header } from '../test/support/bfloat16-checkpoint.js';
 
-/** So many random numbers are drawn, and repeated: drawing all would take a minute for half a billion. */
+/** The count of different random numbers, which repeat: drawing half a billion would take a minute. */
 const DRAWN = 2 ** 20 + 3; // no multiple of a row
 
-/** Writes it into an existing directory. */
+/** Writes the checkpoint into an existing directory. */
 export async function writeCheckpoint(directory: string, config: DecoderConfig, tokenizer: Tokenizer): Promise<void> {
   await writeModelDirectory(nodeFiles, directory, { config, tokenizer, tensors: [] });
   const tensors = expectedTensors(config);
@@ -23,7 +23,7 @@ export async function writeCheckpoint(directory: string, config: DecoderConfig, 
     await file.write(bfloat16Header(tensors).header);
     for (const { shape } of tensors) {
       const [rows = 1, inputs] = shape;
-      // Norms are 1; matrices keep the size of what goes through them.
+      // Norms are 1; matrices preserve the size of their inputs.
       const numbers = inputs === undefined ? new Float32Array(rows).fill(1) : drawn.map((x) => x * inputs ** -0.5);
       const halves = Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16);
       for (let left = rows * (inputs ?? 1); left > 0; left -= halves.length)

@@ -1,4 +1,4 @@
-/** What every part of the benchmark gets: what was asked for, where results go, and peers where they are wanted. */
+/** The context of every part of the benchmark: its options, the results so far, and the peers. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,20 +14,20 @@ export interface Options {
   readonly repetitions: number;
   readonly shapes: readonly Shape[];
   readonly peers: boolean;
-  /** A checkout of the paper's code, for the estimators. */
+  /** The path of a checkout of the paper's code, for the estimators. */
   readonly drmas: string | undefined;
 }
 
 export interface Context {
   readonly options: Options;
   readonly results: Results;
-  /** Progress, for people. */
+  /** Prints progress. */
   readonly say: (message: string) => void;
 }
 
 /**
- * What is asked for, of one shape. A large one is measured alone and on the largest number of threads: two engines would not
- * fit the memory that it has to do with. What is left out is noted.
+ * The context for one shape. A large shape is measured alone and on the largest number of threads, since two engines
+ * would not fit its memory limit; the measurements that are left out are noted.
  */
 export function forShape(context: Context, part: string, shape: Shape): Context {
   if (!largeShapes.includes(shape)) return context;
@@ -40,7 +40,7 @@ export function forShape(context: Context, part: string, shape: Shape): Context 
   return { ...context, options: { ...options, threads: [most], peers: false } };
 }
 
-/** Takes down what a part found out about a shape; of a large one, with the memory that it took. */
+/** Records the results of a part for a shape; for a large shape together with the peak memory. */
 export function noteRows({ results }: Context, shape: Shape, rows: readonly Row[]): void {
   if (!largeShapes.includes(shape)) return void results.rows.push(...rows);
   const bytes = 1024 * process.resourceUsage().maxRSS; // which is in KiB
@@ -49,7 +49,7 @@ export function noteRows({ results }: Context, shape: Shape, rows: readonly Row[
   results.ratios.push(...measured.ratios);
 }
 
-/** Repetitions as asked for, announced one by one. */
+/** The schedule of repetitions from the options, which announces them one by one. */
 export function schedule({ options, say }: Context, what: string, budgetSeconds: number): Schedule {
   return {
     repetitions: options.repetitions,
@@ -65,7 +65,7 @@ export function noteSkipped({ results }: Context, part: string, shape: string, s
   results.skipped.push(...skippedOf(part, shape, series));
 }
 
-/** Starts peers one after the other, since getting ready takes all cores; whoever fails is noted and left out. */
+/** Starts peers one after the other, since starting takes all cores; a peer that fails is noted and left out. */
 export async function startPeers(context: Context, what: string, peers: readonly PeerCommand[]): Promise<Peer[]> {
   const started: Peer[] = [];
   for (const peer of peers) {
@@ -81,7 +81,7 @@ export async function startPeers(context: Context, what: string, peers: readonly
   return started;
 }
 
-/** What `make` gives, or undefined, with a note, when it fails. */
+/** The result of `make`; undefined, with a note, when it fails. */
 export async function attempt<T>(context: Context, what: string, make: () => Promise<T>): Promise<T | undefined> {
   try {
     return await make();
@@ -92,7 +92,7 @@ export async function attempt<T>(context: Context, what: string, make: () => Pro
   }
 }
 
-/** Calls `use` with a temporary directory that is gone afterwards. */
+/** Calls `use` with a temporary directory, which is removed afterwards. */
 export async function withDirectory<T>(use: (directory: string) => Promise<T>): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'drmas-bench-'));
   try {

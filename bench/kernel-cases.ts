@@ -1,6 +1,6 @@
 /**
- * Each kernel as the decoder calls it on a shape, with the arithmetic and the memory traffic that it cannot do
- * without.
+ * Each kernel with the arguments of the decoder's calls on a shape, and with the least arithmetic and memory traffic of
+ * a call.
  */
 import type { Heads, WeightArray } from '../src/tensor/kernel-arguments.js';
 import type { Kernels } from '../src/tensor/kernels.js';
@@ -8,23 +8,23 @@ import type { Shape } from './workload.js';
 
 export interface KernelCase {
   readonly name: string;
-  /** For people. */
+  /** The sizes of the call, for the table. */
   readonly sizes: string;
-  /** Floating-point operations; a multiply-add is two. */
+  /** The floating-point operations of a call; a multiply-add is two. */
   readonly flops: number;
-  /** Every input read once, every output written once. */
+  /** The bytes of a call, with every input read once and every output written once. */
   readonly bytes: number;
   run(): void;
 }
 
-/** Rows of a training batch, and requests that decode together at the position in the middle of their lives. */
+/** The rows of a training batch, and the requests that decode together, at the middle position of a request. */
 const ROWS = 1024;
 const DECODING = 256;
-/** So few that reading the weights is what takes the time. */
+/** A number of rows so small that reading the weights dominates the time. */
 const FEW = 4;
 const POSITION = 120;
 const CAPACITY = 320;
-/** What an exponential costs: range reduction, a polynomial, scaling. */
+/** The operations of an exponential: range reduction, a polynomial, scaling. */
 const EXP = 20;
 
 export function kernelCases(kernels: Kernels, shape: Shape): KernelCase[] {
@@ -51,7 +51,7 @@ function parametersOf({ vocabSize, width, layers, feedForward }: Shape, qkvWidth
   return vocabSize * width + layers * (width * qkvWidth + width * width + 3 * width * feedForward + 2 * width) + width;
 }
 
-/** Small numbers of either sign: neither denormal nor growing from call to call. */
+/** Random small numbers of either sign, neither denormal nor growing from call to call. */
 function filled(kernels: Kernels, length: number, scale = 1): Float32Array {
   const buffer = kernels.allocate(length);
   for (let i = 0; i < length; i++) buffer[i] = scale * (((i * 2654435761) % 1000) / 1000 - 0.5);
@@ -244,7 +244,7 @@ function headCases(kernels: Kernels, { vocabSize }: Shape): KernelCase[] {
   const rows = Math.min(DECODING, Math.max(16, Math.floor(2 ** 18 / vocabSize)));
   const size = rows * vocabSize;
   const logits = filled(kernels, size, 4);
-  // Becomes its own gradient over and over, which changes nothing about the work.
+  // Each call overwrites this buffer with gradients, which does not change the amount of work.
   const gradient = filled(kernels, size, 4);
   const buffers = () => kernels.allocate(rows);
   const [logprobs, lse, entropy] = [buffers(), buffers(), buffers()];

@@ -1,7 +1,10 @@
-/** Results as text for people. */
+/** The text form of results. */
 import type { KernelRow, Ratio, Results, Row } from './results.js';
 
-/** Columns as wide as their widest cell; the first `left` ones begin at the left, the others end at the right. */
+/**
+ * A table with columns as wide as their widest cell; the first `left` columns are left-aligned, the others
+ * right-aligned.
+ */
 export function table(header: readonly string[], rows: readonly (readonly string[])[], left: number): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
@@ -14,7 +17,7 @@ export function table(header: readonly string[], rows: readonly (readonly string
   return [line(header), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
-/** Three significant digits with a unit's prefix: 49.9k, 1.21M. */
+/** A number with three significant digits and a prefix: 49.9k, 1.21M. */
 export function amount(value: number): string {
   const scales: readonly [number, string][] = [
     [1e12, 'T'],
@@ -32,7 +35,7 @@ const cleanText = (clean: boolean | undefined): string =>
   clean === true ? 'yes' : clean === false ? 'NO' : 'not known';
 
 function rowCells(row: Row): string[] {
-  const { part, shape, engine, threads, unit, median, low, high, used, made, clean, peakShare } = row;
+  const { part, shape, engine, threads, unit, median, low, high, used, total, clean, peakShare } = row;
   const spread = `${amount(low)} - ${amount(high)}`;
   const share = peakShare === undefined ? '' : percent(peakShare);
   return [
@@ -43,7 +46,7 @@ function rowCells(row: Row): string[] {
     `${amount(median)} ${unit}/s`,
     spread,
     share,
-    `${used}/${made}`,
+    `${used}/${total}`,
     cleanText(clean),
   ];
 }
@@ -72,7 +75,7 @@ function kernelCells({
   return [shape, kernel, sizes, `${threads}`, micros, ...rates, percent(limitSeconds / seconds), cleanText(clean)];
 }
 
-/** Everything, as the benchmark prints it at the end. */
+/** The text that the benchmark prints at its end. */
 export function reportText({ kernels, rows, ratios, skipped }: Results): string {
   const sections: string[] = [];
   if (kernels.length > 0) {

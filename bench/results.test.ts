@@ -53,9 +53,9 @@ describe('results', () => {
   });
 
   it("say how much memory was taken, on our own engine's rows alone", () => {
-    const taken = peakMemory(rows.slice(1, 3), 10, 8);
-    expect(taken.rows.map(({ peakResidentBytes }) => peakResidentBytes)).toEqual([10, undefined]);
-    expect(taken.ratios).toMatchObject([{ shape: 'tiny', value: 0.8, target: 1 }]);
+    const measured = peakMemory(rows.slice(1, 3), 10, 8);
+    expect(measured.rows.map(({ peakResidentBytes }) => peakResidentBytes)).toEqual([10, undefined]);
+    expect(measured.ratios).toMatchObject([{ shape: 'tiny', value: 0.8, target: 1 }]);
   });
 });
 

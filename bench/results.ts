@@ -1,24 +1,24 @@
-/** What the benchmarks found, as plain data: the tables are made from it, and `--json` prints it. */
+/** The results of the benchmarks as plain data: the tables show them, and `--json` prints them. */
 import { type Series, type Summary, summarise } from './measure/interleave.js';
 import { PEAK } from './measure/peak.js';
 
-/** One engine on one piece of work. */
+/** The result of one engine on one piece of work. */
 export interface Row extends Summary {
   readonly part: string;
   readonly shape: string;
   readonly engine: string;
   readonly threads: number;
-  /** What median, low and high count, a second. */
+  /** The unit that median, low and high count a second. */
   readonly unit: string;
-  /** Useful arithmetic over the multiply-add peak of as many threads, where both are known. */
+  /** Useful arithmetic as a share of the multiply-add peak of as many threads, where both were measured. */
   readonly peakShare?: number;
-  /** The most memory that the process had held, from its start, when this was measured. */
+  /** The peak resident memory of the process from its start up to this measurement. */
   readonly peakResidentBytes?: number;
-  /** Medians of further numbers. */
+  /** The medians of further numbers. */
   readonly details: Readonly<Record<string, number>>;
 }
 
-/** A ratio that somebody promised. */
+/** A ratio between two results, with its target where there is one. */
 export interface Ratio {
   readonly part: string;
   readonly shape: string;
@@ -29,23 +29,23 @@ export interface Ratio {
   readonly clean: boolean | undefined;
 }
 
-/** Something that was not measured, and why. */
+/** A measurement that was left out, with the reason. */
 export interface Skipped {
   readonly what: string;
   readonly reason: string;
 }
 
-/** One kernel on one shape against what the machine allows. */
+/** The result of one kernel on one shape against the machine's limit. */
 export interface KernelRow {
   readonly shape: string;
   readonly kernel: string;
   readonly sizes: string;
   readonly threads: number;
-  /** Median of one call. */
+  /** The median time of one call. */
   readonly seconds: number;
   readonly limitSeconds: number;
   readonly bound: 'arithmetic' | 'memory';
-  /** Operations or bytes of one call, and how many a second the machine does at most. */
+  /** The operations or bytes of one call; `limitRate` is the most that the machine does in a second. */
   readonly work: number;
   readonly limitRate: number;
   readonly clean: boolean | undefined;
@@ -58,9 +58,9 @@ export interface Results {
   readonly skipped: Skipped[];
 }
 
-export const OWN = 'drmas';
+export const DRMAS = 'drmas';
 
-/** Rows of a piece of work. `flops`: useful operations of one unit, for the share of the peak that was measured beside it. */
+/** The rows of a piece of work. `flops` are the useful operations of one unit, for the share of the measured peak. */
 export function rowsOf(part: string, shape: string, series: readonly Series[], flops?: number): Row[] {
   const peaks = new Map(
     series.filter(({ name }) => name === PEAK).map((peak) => [peak.threads, summarise(peak)?.high] as const),
@@ -93,18 +93,18 @@ function detailsOf({ repetitions }: Series): Record<string, number> {
   );
 }
 
-/** What a process held at most while it measured `rows`, and whether that is within `limit`; both in bytes. */
+/** Adds a process's peak memory to `rows`, and its ratio to `limit`; both in bytes. */
 export function peakMemory(rows: readonly Row[], bytes: number, limit: number): { rows: Row[]; ratios: Ratio[] } {
   const what = 'allowed / peak resident memory';
-  const own = rows.filter(({ engine }) => engine === OWN);
+  const ours = rows.filter(({ engine }) => engine === DRMAS);
   return {
-    rows: rows.map((row) => (row.engine === OWN ? { ...row, peakResidentBytes: bytes } : row)),
-    // Whatever else runs on the machine takes none of this process's memory.
-    ratios: own.map(({ part, shape }) => ({ part, shape, what, value: limit / bytes, target: 1, clean: true })),
+    rows: rows.map((row) => (row.engine === DRMAS ? { ...row, peakResidentBytes: bytes } : row)),
+    // Other processes on the machine do not affect this process's memory.
+    ratios: ours.map(({ part, shape }) => ({ part, shape, what, value: limit / bytes, target: 1, clean: true })),
   };
 }
 
-/** Contestants that fell out. */
+/** The contestants that failed. */
 export function skippedOf(part: string, shape: string, series: readonly Series[]): Skipped[] {
   return series.flatMap(({ name, threads, problem }) =>
     problem === undefined ? [] : [{ what: `${part} ${shape}: ${name}, ${threadsText(threads)}`, reason: problem }],
@@ -120,28 +120,28 @@ const both = (a: Row, b: Row): boolean | undefined =>
   a.clean === false || b.clean === false ? false : a.clean === undefined || b.clean === undefined ? undefined : true;
 
 /**
- * Ours over each kind of peer, either at its best number of threads. `targets`: by a peer's name up to its first comma;
- * undefined for one that is compared without a target.
+ * The ratio of this engine to each kind of peer, both at their best number of threads. `targets` are by a peer's name
+ * up to its first comma; undefined for a peer that is compared without a target.
  */
 export function peerRatios(rows: readonly Row[], targets: Readonly<Record<string, number | undefined>>): Ratio[] {
-  const own = fastest(rows.filter(({ engine }) => engine === OWN));
-  if (own === undefined) return [];
+  const fastestOfOurs = fastest(rows.filter(({ engine }) => engine === DRMAS));
+  if (fastestOfOurs === undefined) return [];
   return Object.entries(targets).flatMap(([kind, target]) => {
     const peer = fastest(rows.filter(({ engine }) => engine.split(',')[0] === kind));
     if (peer === undefined) return [];
-    const what = `${OWN} / ${peer.engine}, ${threadsText(peer.threads)} (best of ${kind})`;
-    const { part, shape } = own;
-    const value = own.median / peer.median;
-    return { part, shape, what, value, ...(target === undefined ? {} : { target }), clean: both(own, peer) };
+    const what = `${DRMAS} / ${peer.engine}, ${threadsText(peer.threads)} (best of ${kind})`;
+    const { part, shape } = fastestOfOurs;
+    const value = fastestOfOurs.median / peer.median;
+    return { part, shape, what, value, ...(target === undefined ? {} : { target }), clean: both(fastestOfOurs, peer) };
   });
 }
 
-/** What more threads bring: each number of threads over one. */
+/** The speed-up of each number of threads over one thread. */
 export function threadRatios(rows: readonly Row[], target?: number): Ratio[] {
-  const own = rows.filter(({ engine }) => engine === OWN);
-  const one = own.find(({ threads }) => threads === 1);
+  const ours = rows.filter(({ engine }) => engine === DRMAS);
+  const one = ours.find(({ threads }) => threads === 1);
   if (one === undefined) return [];
-  return own
+  return ours
     .filter(({ threads }) => threads > 1)
     .map((row) => ({
       part: row.part,

@@ -1,4 +1,4 @@
-/** The work that every engine is given: the model shapes, the training batch and the decoding requests of the targets. */
+/** The work of every engine: the model shapes, the training batch and the decoding requests. */
 import type { DecoderConfig } from '../src/contract/architecture.js';
 import { RandomStream } from '../src/core/random.js';
 import { parameterCount } from '../src/model/decoder/weights/decoder-tensors.js';
@@ -11,15 +11,17 @@ export interface Shape {
   readonly heads: number;
   readonly kvHeads: number;
   readonly feedForward: number;
-  /** Tokens of a training sequence. */
+  /** The tokens of a training sequence. */
   readonly sequence: number;
-  /** Tokens of a training step: forward, backward, clipping and AdamW. */
+  /** The tokens of a training step: forward, backward, clipping and AdamW. */
   readonly stepTokens: number;
-  /** Decoded without peers: few enough that contributors need not wait. */
+  /** The requests that are decoded without peers, few enough that contributors need not wait. */
   readonly requests: number;
-  /** Trained and played is a LoRA adapter of this rank on all projections, of a random checkpoint in bfloat16; else all weights. */
+  /**
+   * The rank of a LoRA adapter on all projections of a random bfloat16 checkpoint; without it all weights are trained.
+   */
   readonly adapterRank?: number;
-  /** The layers' inner values are computed again in the backward pass, which costs time and saves memory. */
+  /** True computes the layers' inner values again in the backward pass, which costs time and saves memory. */
   readonly recompute?: true;
 }
 
@@ -62,7 +64,7 @@ export const shapes: readonly Shape[] = [
   },
 ];
 
-/** Measured where they are asked for by name: alone, one engine at a time, with the memory that they take. */
+/** The shapes that are measured only by name: alone, one engine at a time, with their peak memory. */
 export const largeShapes: readonly Shape[] = [
   // The sizes of Qwen2.5-0.5B, without its biases.
   {
@@ -81,7 +83,7 @@ export const largeShapes: readonly Shape[] = [
   },
 ];
 
-/** Bytes that a process may hold that trains and plays a large shape. */
+/** The memory limit in bytes of a process that trains and samples a large shape. */
 export const LARGE_MEMORY = 8e9;
 
 export function decoderConfig(shape: Shape, context: number): DecoderConfig {
@@ -90,16 +92,18 @@ export function decoderConfig(shape: Shape, context: number): DecoderConfig {
   return { ...sizes, headDim: width / heads, context, ropeBase: 10_000, normEpsilon: 1e-6 };
 }
 
-/** What the training of a shape is called in tables: its name, and how it differs from training all weights in one go. */
+/**
+ * The name of a shape's training in tables: the shape's name, and the differences from training all weights at once.
+ */
 export function trainingName({ name, adapterRank, recompute }: Shape): string {
   const adapter = adapterRank === undefined ? [] : [`LoRA rank ${adapterRank}`];
   return [name, ...adapter, ...(recompute ? ['recomputing'] : [])].join(', ');
 }
 
 /**
- * Useful arithmetic of a trained token: two operations a parameter forward, four backward, of frozen ones two; neither
- * attention nor what is computed again is counted.
- * @param trained Parameters that are trained: all, or an adapter's
+ * The useful arithmetic of a trained token: two operations a parameter forward, and backward four, or two for a frozen
+ * parameter; attention and recomputation are not counted.
+ * @param trained The number of trained parameters: all, or an adapter's
  */
 export function trainingFlops(shape: Shape, trained: number): number {
   const frozen = shape.adapterRank === undefined ? 0 : parameterCount(decoderConfig(shape, shape.sequence));
@@ -108,17 +112,17 @@ export function trainingFlops(shape: Shape, trained: number): number {
 
 export interface DecodeRequest {
   readonly prompt: readonly number[]; // [64..128]
-  /** Tokens to be sampled, whatever they are. */
+  /** The number of tokens to sample. */
   readonly length: number;
 }
 
 const PROMPT = { least: 64, most: 128 };
 const RESPONSE = { mean: 48, most: 192 };
 
-/** Context that every request fits. */
+/** A context that every request fits into. */
 export const DECODE_CONTEXT = PROMPT.most + RESPONSE.most;
 
-/** Prompts of 64 to 128 random tokens; response lengths geometric with mean 48, at most 192. */
+/** Random requests: prompts of 64 to 128 tokens; response lengths geometric with mean 48, at most 192. */
 export function decodeRequests(shape: Shape, count: number): DecodeRequest[] {
   const random = new RandomStream('bench decode', shape.name);
   return Array.from({ length: count }, () => {
@@ -130,6 +134,6 @@ export function decodeRequests(shape: Shape, count: number): DecodeRequest[] {
   });
 }
 
-/** Tokens that somebody asked for. */
+/** The tokens that the requests ask for. */
 export const usefulTokens = (requests: readonly DecodeRequest[]): number =>
   requests.reduce((sum, { length }) => sum + length, 0);

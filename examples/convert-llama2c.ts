@@ -1,6 +1,6 @@
 /**
- * Converts a model of karpathy/llama2.c (its first format, such as stories260K.bin with tok512.bin) into a directory in the
- * Hugging Face layout, which drmas and transformers load, and lets it tell a story.
+ * Converts a model of karpathy/llama2.c (its first format, such as stories260K.bin with tok512.bin) into a directory in
+ * the Hugging Face layout, which drmas and transformers load, and lets it tell a story.
  *
  *   node --import tsx examples/convert-llama2c.ts MODEL.bin TOKENIZER.bin DIRECTORY
  */
@@ -16,10 +16,13 @@ const size = (i: number) => model.readInt32LE(4 * i);
 const [width, feedForward, layers, heads, kvHeads] = [size(0), size(1), size(2), size(3), size(4)];
 const [signedVocabulary, context] = [size(5), size(6)];
 const vocabSize = Math.abs(signedVocabulary);
-const tied = signedVocabulary > 0; // the sign is how the format says it
+const tied = signedVocabulary > 0; // the sign encodes this in the format
 const headDim = width / heads;
 
-/** llama2.c turns neighbouring pairs of a head, Hugging Face element i with element i + headDim / 2: rows of Wq and Wk move. */
+/**
+ * Reorders the rows of Wq and Wk: llama2.c rotates neighbouring pairs of a head, Hugging Face elements i and i +
+ * headDim / 2.
+ */
 function splitHalves(weight: Float32Array): Float32Array {
   const turned = new Float32Array(weight.length);
   for (let row = 0; row < weight.length / width; row++) {
@@ -30,7 +33,7 @@ function splitHalves(weight: Float32Array): Float32Array {
   return turned;
 }
 
-/** The numbers follow one another without names. */
+/** Reads the next tensor of the file, in which the numbers follow one another without names. */
 const tensors = new Map<string, { shape: number[]; data: Float32Array }>();
 let offset = 28;
 function take(name: string, ...shape: number[]): Float32Array {

@@ -1,6 +1,6 @@
 /**
- * A team of your own: the solver drafts twice at once, and only when the drafts disagree is the verifier asked whether the
- * first is right. The team earns what its answer is worth; the verifier, when asked, what its verdict is worth.
+ * A custom team: the solver writes two drafts at once, and only when they disagree does the verifier judge whether the
+ * first is right. The team's reward is for its answer; the verifier's, when it is called, is for its verdict.
  */
 import { agent, arithmetic, assistant, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';

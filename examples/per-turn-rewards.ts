@@ -1,6 +1,7 @@
 /**
- * Rewards of single turns, and an estimator that compares turns in the same situation. Every verdict earns for being true of the
- * draft that it judged, and a second draft for mending a wrong first one; all turns share the reward of the episode besides.
+ * A team with rewards for single turns, and an estimator that compares turns in the same situation. A verdict is
+ * rewarded for being true of its draft, and a second draft for correcting a wrong first one; all turns also share the
+ * episode's reward.
  */
 import { agent, arithmetic, assistant, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';
@@ -14,11 +15,11 @@ const team = defineTeam({
   },
   async play({ task, agents: { solver, verifier } }) {
     const first = await solver(task.question);
-    const asked = [user(task.question), assistant(first.text)];
+    const conversation = [user(task.question), assistant(first.text)];
     // Drafts that differ in their words but not in their answer are one situation.
-    const verdict = await verifier(asked, { observation: `judges ${first.value}` });
+    const verdict = await verifier(conversation, { observation: `judges ${first.value}` });
     if (verdict.value !== '<reject>') return { answer: first.value, first, verdict };
-    const second = await solver([...asked, user('<reject>')], { observation: `mends ${first.value}` });
+    const second = await solver([...conversation, user('<reject>')], { observation: `mends ${first.value}` });
     return { answer: second.value, first, verdict, second };
   },
   reward({ outcome: { answer, first, verdict, second }, task }) {

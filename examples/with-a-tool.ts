@@ -1,7 +1,7 @@
 /**
- * A tool is plain code between two calls of agents. A buyer says which price to look up, a cashier writes what is to be paid, a
- * calculator works it out. The tasks are written here too, and what the agents are shown before they learn on their own: half of
- * the demonstrated buyers ask for anything, and reinforcement finds out that it pays to ask for what is wanted.
+ * A team with a tool, which is plain code between two calls of agents. A buyer names the price to look up, a cashier writes
+ * the sum to be paid, a calculator computes it. In the warm start half of the buyers ask for a random price; reinforcement
+ * teaches them to ask for the right one. The tasks are defined here too.
  */
 import { agent, calculate, defineRecipe, defineTeam, tagged, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ const orders = [...prices].flatMap(([fruit, price]) =>
 );
 const ordersOf = (split: 'train' | 'test') => orders.filter((_, i) => (i % 5 === 0) === (split === 'test'));
 
-/** The tool; it might as well ask a server. */
+/** The tool; it could also call a server. */
 async function lookUp(fruit: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted();
   return String(prices.get(fruit) ?? 'not for sale');
@@ -39,9 +39,9 @@ export default defineRecipe({
   tasks: {
     name: 'shop',
     load: async (split) => {
-      const own = ordersOf(split);
-      const at = (index: number) => ({ id: own[index]?.question ?? '', data: own[index] });
-      return { name: `shop ${split}`, size: own.length, at };
+      const splitOrders = ordersOf(split);
+      const at = (index: number) => ({ id: splitOrders[index]?.question ?? '', data: splitOrders[index] });
+      return { name: `shop ${split}`, size: splitOrders.length, at };
     },
     trace(random, split) {
       const order = random.pick(ordersOf(split) as [(typeof orders)[number]]);

@@ -1,8 +1,8 @@
 /**
- * A solver and a verifier on grade-school word problems (GSM8K, Cobbe et al. 2021) from a file of your own, with a small
- * byte-level model trained from scratch. It shows that the path from a file to updated weights works: a model of this size
- * solves none of the problems. So that there is something to learn from the first step on, each agent earns up to 0.1 for
- * writing readable characters; the team's reward, which evaluations report, is for right answers alone.
+ * A solver and a verifier on grade-school word problems (GSM8K, Cobbe et al. 2021) from a file of your own, with a
+ * small byte-level model trained from scratch. It shows that the path from a file to updated weights works: a model of
+ * this size solves none of the problems. So that there is something to learn from the first step on, each agent earns
+ * up to 0.1 for writing readable characters; the team's reward, which evaluations report, is for right answers alone.
  *
  *     drmas train gsm8k --set tasks.train.file=train.jsonl
  *
@@ -14,7 +14,7 @@ import { defineRecipe, defineTeam, file, gradeMath, RecipeError, solverVerifier,
 
 const problems = file('train.jsonl', { test: 0.1 });
 
-/** Share of the characters that are letters, digits, punctuation or spaces. */
+/** The share of characters that are letters, digits, punctuation or spaces. */
 function readable(texts: readonly string[]): number {
   const text = texts.join('');
   return text.replaceAll(/[^ -~\n]/g, '').length / Math.max(1, text.length);

@@ -1,6 +1,6 @@
 /**
  * Two small models, a solver and a verifier, on pocket-calculator chains. The warm start teaches both to calculate from
- * correct demonstrations whose authors disagree about showing their work; reinforcement finds out that showing it pays.
+ * correct demonstrations, only some of which show their work; reinforcement teaches the solver to show it.
  */
 import { arithmetic, arithmeticSymbols, defineRecipe, solverVerifier, tinyDecoder } from 'drmas';
 

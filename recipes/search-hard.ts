@@ -1,6 +1,6 @@
 /**
- * `search` with two and three hops only: many groups fail as a whole at first, and what then tells their episodes apart are
- * penalties alone. That is where estimators differ, so compare them here:
+ * The recipe `search` with two and three hops only: many groups fail as a whole at first, and their episodes differ by
+ * penalties alone. Estimators treat such groups differently, so this recipe serves to compare them:
  *
  *     drmas train search-hard --set advantage.type=grpo
  */

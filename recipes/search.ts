@@ -1,8 +1,8 @@
 /**
  * Three small models, a verifier, a searcher and an answerer, on questions of one to three hops over a generated
- * encyclopedia. The warm start teaches them to read; its demonstrators do not know how the encyclopedia words things, so most
- * of their searches miss. Reinforcement finds the words that hit, when to stop, and to copy names exactly. Held-out questions
- * are about an encyclopedia of which not one name was ever seen.
+ * encyclopedia. The warm start teaches them to read; its demonstrators do not know the encyclopedia's wording, so most
+ * of their searches miss. Reinforcement teaches the words that hit, when to stop, and to copy names exactly. Held-out
+ * questions are about another encyclopedia, with no name in common.
  */
 import { defineRecipe, encyclopedia, encyclopediaSearch, encyclopediaSymbols, searchTeam, tinyDecoder } from 'drmas';
 
@@ -31,12 +31,13 @@ export default defineRecipe({
     answerer: { sampling: { maxTokens: 5 } },
   },
   policies: {
-    // One word decides for a whole episode: at the others' rate the verifier may fall into never saying yes, and not come back.
+    // One word decides a whole episode: at the others' learning rate the verifier may collapse to never saying yes.
     verifier: { optimizer: { learningRate: 3e-4, beta2: 0.98 } },
     searcher: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
     answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
   },
-  // A model that copies no names yet has nothing to explore with: the loss says when it does, sooner or later by the seed.
+  // A model that cannot copy names yet has nothing to explore with; the loss shows when it can, which depends on the
+  // seed.
   warmStart: { steps: 1500, batch: 128, learningRate: 5e-3, finalLearningRate: 1, beta2: 0.98, lossTarget: 0.25 },
   training: { steps: 200, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 40, tasks: 256, samples: 4, samplesDuring: 1 },

@@ -1,26 +1,29 @@
-/** Repetitions of several engines, taken in turns: a machine's speed drifts, so numbers of different times do not compare. */
+/**
+ * Repetitions of several engines in turns, since a machine's speed drifts and numbers of different times do not
+ * compare.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from '../../src/core/statistics.js';
 import { processorTime, type Usage, usageBetween } from './processor-time.js';
 
 export interface Work {
-  /** In the series' unit. */
+  /** The rate in the series' unit a second. */
   readonly amount: number;
   readonly seconds: number;
-  /** Further numbers worth keeping, such as seconds by phase. */
+  /** Further numbers, such as seconds by phase. */
   readonly details?: Readonly<Record<string, number>>;
 }
 
 export interface Contestant {
   readonly name: string;
   readonly threads: number;
-  /** What `amount` counts; rates are this a second. */
+  /** The unit of `amount`; rates are in this unit a second. */
   readonly unit: string;
   /** The process that does the work, where it is not this one. */
   readonly pid?: number;
   /** Does the work once. */
   repeat(): Promise<Work>;
-  /** Ends work that is going on, and with it the contestant. Who cannot is waited for. */
+  /** Ends running work, and with it the contestant. A contestant without this method is awaited. */
   abandon?(): void;
 }
 
@@ -31,26 +34,29 @@ export interface Series {
   readonly threads: number;
   readonly unit: string;
   readonly repetitions: readonly Repetition[];
-  /** Why a contestant fell out. */
+  /** The reason of a contestant's failure. */
   readonly problem?: string;
 }
 
 export interface Schedule {
-  /** Clean repetitions wanted of each. */
+  /** The number of clean repetitions of each contestant. */
   readonly repetitions: number;
-  /** No further round starts after this many seconds; one repetition of each is made in any case. */
+  /** The seconds after which no further round starts; each contestant has at least one repetition. */
   readonly budgetSeconds: number;
-  /** Nobody is given up sooner. */
+  /** The seconds before which no contestant is abandoned. */
   readonly patienceSeconds?: number;
   readonly onRepetition?: (contestant: Contestant, repetition: Repetition) => void;
 }
 
-/** Unclean repetitions are made up for, until every contestant has had this many times as many as were asked for. */
+/** The most repetitions of a contestant, clean or not, as a multiple of the requested number. */
 const MOST_ATTEMPTS = 3;
-/** Only an engine's best variant counts: one that takes this many times as long as the quickest, and longer than this, is given up. */
+/**
+ * An engine's variant that takes this many times as long as the quickest, and longer than the patience, is abandoned,
+ * since only the best variant counts.
+ */
 const GIVEN_UP_FACTOR = 4;
 const PATIENCE_SECONDS = 10;
-/** Lets the threads of the one before fall asleep: some spin for a while when they have nothing to do. */
+/** The pause in which threads of the contestant before fall asleep; some spin for a while when they are idle. */
 const SETTLE_MS = 50;
 
 export async function interleave(contestants: readonly Contestant[], schedule: Schedule): Promise<Series[]> {
@@ -62,29 +68,29 @@ export async function interleave(contestants: readonly Contestant[], schedule: S
     problem: undefined as string | undefined,
   }));
   const wants = (i: number) => {
-    const own = series[i];
-    if (own === undefined || own.problem !== undefined) return false;
-    const clean = own.repetitions.filter((repetition) => repetition.clean !== false).length;
-    return clean < schedule.repetitions && own.repetitions.length < MOST_ATTEMPTS * schedule.repetitions;
+    const entry = series[i];
+    if (entry === undefined || entry.problem !== undefined) return false;
+    const clean = entry.repetitions.filter((repetition) => repetition.clean !== false).length;
+    return clean < schedule.repetitions && entry.repetitions.length < MOST_ATTEMPTS * schedule.repetitions;
   };
   const started = performance.now();
   for (let round = 0; contestants.some((_, i) => wants(i)); round++) {
     if (round > 0 && (performance.now() - started) / 1e3 > schedule.budgetSeconds) break;
     for (let k = 0; k < contestants.length; k++) {
-      const i = (round + k) % contestants.length; // nobody always follows the same one
+      const i = (round + k) % contestants.length; // each contestant follows different ones
       const contestant = contestants[i];
-      const own = series[i];
-      if (contestant === undefined || own === undefined || !wants(i)) continue;
+      const entry = series[i];
+      if (contestant === undefined || entry === undefined || !wants(i)) continue;
       await sleep(SETTLE_MS);
       try {
         const repetition = await measure(
           contestant,
           limitFor(contestant, series, schedule.patienceSeconds ?? PATIENCE_SECONDS),
         );
-        own.repetitions.push(repetition);
+        entry.repetitions.push(repetition);
         schedule.onRepetition?.(contestant, repetition);
       } catch (error) {
-        own.problem = error instanceof Error ? error.message : String(error);
+        entry.problem = error instanceof Error ? error.message : String(error);
       }
     }
   }
@@ -94,7 +100,10 @@ export async function interleave(contestants: readonly Contestant[], schedule: S
 /** Variants of one engine are named `engine, variant`. */
 const engineOf = (name: string) => name.split(',')[0];
 
-/** Seconds after which a contestant is given up for another variant of its engine; undefined where none is measured yet. */
+/**
+ * The seconds after which a contestant is abandoned for another variant of its engine; undefined where none is measured
+ * yet.
+ */
 function limitFor(
   { name, abandon }: Contestant,
   series: readonly Pick<Series, 'name' | 'repetitions'>[],
@@ -129,14 +138,17 @@ export interface Summary {
   readonly median: number;
   readonly low: number;
   readonly high: number;
-  /** Repetitions behind these numbers. */
+  /** The repetitions behind these numbers. */
   readonly used: number;
-  readonly made: number;
-  /** False: no repetition was alone on the machine, so that the numbers do not count. Undefined: it cannot be known. */
+  readonly total: number;
+  /**
+   * False when no repetition was alone on the machine, so that the numbers do not count; undefined when that is
+   * unknown.
+   */
   readonly clean: boolean | undefined;
 }
 
-/** Of the clean repetitions where there is one, else of all. Undefined when there is none. */
+/** The summary of the clean repetitions, or of all where none is clean. Undefined when there is no repetition. */
 export function summarise({ repetitions }: Series): Summary | undefined {
   if (repetitions.length === 0) return undefined;
   const clean = repetitions.filter((repetition) => repetition.clean !== false);
@@ -147,7 +159,7 @@ export function summarise({ repetitions }: Series): Summary | undefined {
     low: Math.min(...rates),
     high: Math.max(...rates),
     used: used.length,
-    made: repetitions.length,
+    total: repetitions.length,
     clean: clean.length === 0 ? false : used.some((repetition) => repetition.clean === undefined) ? undefined : true,
   };
 }

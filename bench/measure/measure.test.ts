@@ -76,7 +76,7 @@ describe('summarise', () => {
 
   it('uses clean repetitions only, where there are any', () => {
     const summary = summarise(series(repetition(10, true), repetition(1, false), repetition(14, true)));
-    expect(summary).toEqual({ median: 12, low: 10, high: 14, used: 2, made: 3, clean: true });
+    expect(summary).toEqual({ median: 12, low: 10, high: 14, used: 2, total: 3, clean: true });
   });
 
   it('says when none was clean and when nobody knows', () => {
@@ -97,7 +97,7 @@ describe('processor time', () => {
   });
 
   it('calls a measurement clean when others had next to nothing', () => {
-    const at = (busy: number | undefined, own: number, wall: number) => ({ busy, own, wall });
+    const at = (busy: number | undefined, measured: number, wall: number) => ({ busy, measured, wall });
     expect(usageBetween(at(100, 5, 50), at(104.1, 9, 52))).toMatchObject({ ownCores: 2, clean: true });
     expect(usageBetween(at(100, 5, 50), at(105, 9, 52))).toMatchObject({ otherCores: 0.5, clean: false });
     expect(usageBetween(at(undefined, 5, 50), at(undefined, 9, 52))).toMatchObject({ clean: undefined });

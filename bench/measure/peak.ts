@@ -1,19 +1,19 @@
-/** The limits that the machine itself sets: multiply-adds a second, and bytes a second by the size of what is touched. */
+/** The limits of the machine: multiply-adds a second, and bytes a second by the size of the working set. */
 import { loadNativeKernels, type NativeKernels } from '../../src/tensor/native/load-kernels.js';
 import type { Contestant } from './interleave.js';
 
-/** How long one measurement of the peak takes, about. */
+/** The approximate duration of one measurement of the peak. */
 const PEAK_SECONDS = 0.15;
 const FLOATS_PER_MIB = 2 ** 18;
 
-/** The native kernels with these threads. @throws when there are none: without them there is nothing to measure against */
+/** The native kernels with these threads. @throws when there are none, since the peak is measured with them */
 export async function nativeKernels(threads: number): Promise<NativeKernels> {
   const loaded = await loadNativeKernels({ threads });
   if ('reason' in loaded) throw new Error(`benchmarks need the native kernels: ${loaded.reason}`);
   return loaded.kernels;
 }
 
-/** Floating-point operations a second with nothing but registers. */
+/** The floating-point operations a second on registers alone. */
 export function peakContestant(kernels: NativeKernels): Contestant {
   return {
     name: PEAK,
@@ -36,24 +36,24 @@ function timed(work: () => number): { amount: number; seconds: number } {
 }
 
 /**
- * Bytes a second that streaming through memory of this size reaches: the best of adding two buffers and of summing up
- * squares, repeated, so that what fits a cache is served by it.
+ * The bytes a second that streaming through memory of this size reaches: the best of adding two buffers and of summing
+ * squares, repeated, so that a working set that fits a cache is served by it.
  */
 export class Bandwidth {
   readonly #kernels: NativeKernels;
-  readonly #known = new Map<number, number>();
+  readonly #rates = new Map<number, number>();
 
   constructor(kernels: NativeKernels) {
     this.#kernels = kernels;
   }
 
-  /** For a working set of `bytes`, rounded up to a power of two of at least 64 KiB and at most 256 MiB. */
+  /** The bandwidth for a working set of `bytes`, rounded up to a power of two from 64 KiB to 256 MiB. */
   at(bytes: number): number {
     const size = 2 ** Math.min(28, Math.max(16, Math.ceil(Math.log2(bytes))));
-    const known = this.#known.get(size);
-    if (known !== undefined) return known;
+    const earlier = this.#rates.get(size);
+    if (earlier !== undefined) return earlier;
     const measured = this.#measure(size);
-    this.#known.set(size, measured);
+    this.#rates.set(size, measured);
     return measured;
   }
 

@@ -1,42 +1,42 @@
-/** Whose processor time it was: a measurement counts only when its own process had the machine to itself. Linux only. */
+/** Processor time by process: a measurement counts only when its process had the machine to itself. Linux only. */
 import { readFileSync } from 'node:fs';
 
 /** The kernel's clock tick in these files, on every Linux architecture. */
 const TICKS_PER_SECOND = 100;
-/** Cores that others may keep busy before a measurement is not clean. */
+/** The most cores that other processes may keep busy during a clean measurement. */
 const TOLERATED_CORES = 0.1;
 
 export interface ProcessorTime {
-  /** Seconds that all cores together were busy since the machine started; undefined where that cannot be known. */
+  /** The seconds that all cores together were busy since the machine started; undefined where that is unknown. */
   readonly busy: number | undefined;
-  /** Seconds of them that belong to the measured processes. */
-  readonly own: number;
+  /** The seconds of these that belong to the measured processes. */
+  readonly measured: number;
   readonly wall: number;
 }
 
-/** Cores kept busy while something was measured. */
+/** The cores kept busy during a measurement. */
 export interface Usage {
   readonly ownCores: number;
   readonly otherCores: number | undefined;
-  /** Undefined where it cannot be known. */
+  /** The cores that other processes kept busy; undefined where that is unknown. */
   readonly clean: boolean | undefined;
 }
 
-/** Now, for this process and the given others. */
+/** Reads the processor time of this process and the given others. */
 export function processorTime(pids: readonly number[] = []): ProcessorTime {
   const { user, system } = process.cpuUsage();
   const others = pids.reduce((sum, pid) => sum + secondsOf(pid), 0);
-  return { busy: busySeconds(), own: (user + system) / 1e6 + others, wall: performance.now() / 1e3 };
+  return { busy: busySeconds(), measured: (user + system) / 1e6 + others, wall: performance.now() / 1e3 };
 }
 
 export function usageBetween(before: ProcessorTime, after: ProcessorTime): Usage {
   const wall = after.wall - before.wall;
-  const own = after.own - before.own;
+  const measured = after.measured - before.measured;
   if (before.busy === undefined || after.busy === undefined)
-    return { ownCores: own / wall, otherCores: undefined, clean: undefined };
-  // Ticks are counted when they are full, so that short intervals may seem to use less than nothing.
-  const otherCores = Math.max(0, (after.busy - before.busy - own) / wall);
-  return { ownCores: own / wall, otherCores, clean: otherCores <= TOLERATED_CORES };
+    return { ownCores: measured / wall, otherCores: undefined, clean: undefined };
+  // Only full ticks are counted, so that short intervals may seem to use a negative time.
+  const otherCores = Math.max(0, (after.busy - before.busy - measured) / wall);
+  return { ownCores: measured / wall, otherCores, clean: otherCores <= TOLERATED_CORES };
 }
 
 /** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, in ticks of all cores. */

@@ -15,18 +15,18 @@ import {
   startPeers,
   withDirectory,
 } from '../context.js';
+import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
-import { OwnEngine, warmUp } from '../own-engine.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import { ggufOf } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
-import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 import { DECODE_CONTEXT, type DecodeRequest, decodeRequests, type Shape, usefulTokens } from '../workload.js';
 
 const PART = 'decode';
-/** Beside peers; without them a shape says how many. */
+/** The number of requests beside peers; without peers the shape gives it. */
 const PEER_REQUESTS = 256;
-/** For all engines of one shape together. */
+/** The seconds for all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 3, peers: 900 };
 const STATIC_BATCHES = [64, 256];
 const PARALLEL_SEQUENCES = [32, 128];
@@ -35,7 +35,10 @@ const TARGETS: Readonly<Record<string, Readonly<Record<string, number | undefine
   small: { transformers: 15, 'llama.cpp': 1.5 },
   base: { transformers: undefined, 'llama.cpp': 1.5 },
 };
-/** Tokens after the first prompt that llama.cpp must choose as we do, to show that it computes the same model. */
+/**
+ * The number of greedy tokens after the first prompt that llama.cpp must share with this engine, as a check of the
+ * model.
+ */
 const CHECKED_TOKENS = 24;
 
 export async function benchDecode(context: Context): Promise<void> {
@@ -55,7 +58,9 @@ interface Places {
 async function benchShape(context: Context, shape: Shape, places: Places): Promise<void> {
   const { options, results } = context;
   const requests = decodeRequests(shape, options.peers ? PEER_REQUESTS : shape.requests);
-  const engines = await Promise.all(options.threads.map((threads) => OwnEngine.start(shape, threads, DECODE_CONTEXT)));
+  const engines = await Promise.all(
+    options.threads.map((threads) => DrmasEngine.start(shape, threads, DECODE_CONTEXT)),
+  );
   const peers: Peer[] = [];
   try {
     const some = requests.slice(0, Math.ceil(requests.length / 4));
@@ -66,9 +71,9 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
     const [first] = engines;
     if (options.peers && places.llama !== undefined && first !== undefined)
       peers.push(...(await llamaPeers(context, first, requests, places.llama, places.directory)));
-    const own = engines.map((engine, i) => decodeContestant(engine, options.threads[i] as number, requests));
+    const ours = engines.map((engine, i) => decodeContestant(engine, options.threads[i] as number, requests));
     const series = await interleave(
-      [...own, ...peers],
+      [...ours, ...peers],
       schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]),
     );
     noteSkipped(context, PART, shape.name, series);
@@ -81,9 +86,9 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
   }
 }
 
-function decodeContestant(engine: OwnEngine, threads: number, requests: readonly DecodeRequest[]): Contestant {
+function decodeContestant(engine: DrmasEngine, threads: number, requests: readonly DecodeRequest[]): Contestant {
   return {
-    name: OWN,
+    name: DRMAS,
     threads,
     unit: 'tok',
     async repeat() {
@@ -113,10 +118,10 @@ function generatePeers(
   );
 }
 
-/** llama.cpp on the very weights of our engine. One that continues a prompt otherwise than we do is left out. */
+/** Starts llama.cpp on the weights of this engine. It is left out when it continues a prompt differently. */
 async function llamaPeers(
   context: Context,
-  engine: OwnEngine,
+  engine: DrmasEngine,
   requests: readonly DecodeRequest[],
   llama: string,
   directory: string,

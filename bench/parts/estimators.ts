@@ -1,17 +1,20 @@
-/** Advantages of a million turns: how the time grows, and beside the paper's own code where a checkout of it is given. */
+/**
+ * Advantages of a million turns: the growth of the time, and a comparison with the paper's code where a checkout is
+ * given.
+ */
 import { estimateAdvantages } from '../../src/advantage/estimate.js';
 import type { TurnRecord } from '../../src/core/advantage.js';
 import { RandomStream } from '../../src/core/random.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { ARRAYS, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
-import { OWN, peerRatios, rowsOf } from '../results.js';
+import { DRMAS, peerRatios, rowsOf } from '../results.js';
 
 const PART = 'estimators';
 const SIZES = [250_000, 500_000, 1_000_000];
 const EPISODES = 8;
 const AGENTS = ['planner', 'executor', 'critic'] as const;
-/** Response tokens that the paper's code carries along for each turn; ours needs none. */
+/** The response tokens that the paper's code carries along for each turn; this package needs none. */
 const RESPONSE_TOKENS = 1;
 const BUDGET_SECONDS = { alone: 20, peers: 600 };
 const estimators = ['drmas', 'grpo'] as const;
@@ -26,14 +29,14 @@ export async function benchEstimators(context: Context): Promise<void> {
       const last = count === SIZES.at(-1);
       const peers = last ? await paperPeers(context, type, turns) : [];
       try {
-        const contestants = [ownContestant(type, turns), ...peers];
+        const contestants = [drmasContestant(type, turns), ...peers];
         const shape = `${type}, ${count / 1000}k turns`;
         const series = await interleave(contestants, schedule(context, `${PART} ${shape}`, budget));
         noteSkipped(context, PART, shape, series);
         const rows = rowsOf(PART, shape, series);
         results.rows.push(...rows);
-        const own = rows.find(({ engine }) => engine === OWN);
-        if (own !== undefined) perTurn.push({ turns: count, rate: own.median, clean: own.clean });
+        const row = rows.find(({ engine }) => engine === DRMAS);
+        if (row !== undefined) perTurn.push({ turns: count, rate: row.median, clean: row.clean });
         results.ratios.push(...peerRatios(rows, { "the paper's code": undefined }));
       } finally {
         for (const peer of peers) await peer.stop();
@@ -74,9 +77,9 @@ function turnsOf(count: number): TurnRecord[] {
   return turns;
 }
 
-function ownContestant(type: (typeof estimators)[number], turns: readonly TurnRecord[]): Contestant {
+function drmasContestant(type: (typeof estimators)[number], turns: readonly TurnRecord[]): Contestant {
   return {
-    name: OWN,
+    name: DRMAS,
     threads: 1,
     unit: 'turn',
     async repeat() {
@@ -106,7 +109,7 @@ async function paperPeers(
       args: [script('drmas_estimator.py')],
       settings: {
         checkout: drmas,
-        // Whom the paper's code compares: the turns of a task's agent, or the task's episodes.
+        // The paper's code compares the turns of a task's agent, or the task's episodes.
         groups: turns.map(({ task, agent }) => (type === 'drmas' ? `${task} ${agent}` : task)),
         episodes: turns.map(({ task, episode }) => `${task} ${episode}`),
         rewards: turns.map(({ reward }) => reward),

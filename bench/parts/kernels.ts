@@ -1,6 +1,6 @@
 /**
- * One line for each kernel and shape: its time against the least that the machine allows. The limit is the larger of its
- * arithmetic over the multiply-add peak and its memory traffic over the bandwidth of a working set of that size.
+ * One line for each kernel and shape: its time against the least that the machine allows. The limit is the larger of
+ * its arithmetic over the multiply-add peak and its memory traffic over the bandwidth of a working set of that size.
  */
 import { median } from '../../src/core/statistics.js';
 import type { Context } from '../context.js';
@@ -8,9 +8,9 @@ import { type KernelCase, kernelCases } from '../kernel-cases.js';
 import { Bandwidth, nativeKernels, peakContestant } from '../measure/peak.js';
 import { processorTime, usageBetween } from '../measure/processor-time.js';
 
-/** Each repetition calls the kernel as often as fits into this. */
+/** The duration of a repetition, which calls the kernel as often as fits. */
 const SECONDS = 0.02;
-/** A limit is the best that was seen. */
+/** The number of measurements of a limit, of which the best counts. */
 const PEAK_REPETITIONS = 5;
 
 export async function benchKernels({ options, results, say }: Context): Promise<void> {
@@ -27,7 +27,7 @@ export async function benchKernels({ options, results, say }: Context): Promise<
       for (const one of kernelCases(kernels, shape)) {
         const traffic = bandwidth.at(one.bytes);
         const before = processorTime();
-        const taken = Array.from({ length: Math.max(3, options.repetitions) }, () => secondsOf(one));
+        const times = Array.from({ length: Math.max(3, options.repetitions) }, () => secondsOf(one));
         const { clean } = usageBetween(before, processorTime());
         const bound = one.flops / peak >= one.bytes / traffic ? 'arithmetic' : 'memory';
         results.kernels.push({
@@ -35,7 +35,7 @@ export async function benchKernels({ options, results, say }: Context): Promise<
           kernel: one.name,
           sizes: one.sizes,
           threads,
-          seconds: median(taken),
+          seconds: median(times),
           limitSeconds: Math.max(one.flops / peak, one.bytes / traffic),
           bound,
           ...(bound === 'arithmetic' ? { work: one.flops, limitRate: peak } : { work: one.bytes, limitRate: traffic }),
@@ -47,15 +47,15 @@ export async function benchKernels({ options, results, say }: Context): Promise<
   }
 }
 
-/** Of one call, over as many as fill a repetition. */
+/** The seconds of one call, averaged over the calls of a repetition. */
 function secondsOf({ run }: KernelCase): number {
   const started = performance.now();
   let calls = 0;
-  let taken = 0;
-  while (taken < SECONDS) {
+  let elapsed = 0;
+  while (elapsed < SECONDS) {
     run();
     calls++;
-    taken = (performance.now() - started) / 1e3;
+    elapsed = (performance.now() - started) / 1e3;
   }
-  return taken / calls;
+  return elapsed / calls;
 }

@@ -17,16 +17,19 @@ import { attempt, type Context, noteSkipped, schedule, startPeers, withDirectory
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
-import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 
 const PART = 'step';
 const SHAPE = 'calculator';
-/** Steps before the measured ones: buffers grow, moments are fresh. */
+/** The steps before the measured ones, in which buffers grow and moments are fresh. */
 const WARM = 3;
-/** Measured steps of a repetition. */
+/** The measured steps of a repetition. */
 const STEPS = { alone: 10, peers: 20 };
 const BUDGET_SECONDS = { alone: 8, peers: 900 };
-/** Kept in the cache after the first time. Beside peers long enough that as many answers are right as in the recipe. */
+/**
+ * The steps of the warm start, which is cached; beside peers long enough that as many answers are right as in the
+ * recipe.
+ */
 const WARM_START_STEPS = { alone: 600, peers: 1400 };
 const TARGETS = { TRL: 5, 'plain PyTorch': 3 };
 
@@ -37,7 +40,7 @@ export async function benchStep(context: Context): Promise<void> {
   const mode = options.peers ? 'peers' : 'alone';
   await withDirectory(async (directory) => {
     say(`${PART}: warm start (kept in the cache, not counted)`);
-    // One step is as good as none: its learning rate is a fifth of the whole one.
+    // One step changes little, since its learning rate is a fifth of the full one.
     const first = join(directory, 'first');
     await train(calculatorRecipe(1, WARM_START_STEPS[mode]), { run: first, threads: Math.max(...options.threads) });
     const weights = join(first, 'checkpoints', 'step-000001', 'solver');
@@ -45,8 +48,8 @@ export async function benchStep(context: Context): Promise<void> {
     const commands = python === undefined ? [] : await stepPeers(options.threads, python, weights);
     const peers = await startPeers(context, PART, commands);
     try {
-      const own = options.threads.map((threads) => ownContestant(threads, mode, directory));
-      const series = await interleave([...own, ...peers], schedule(context, PART, BUDGET_SECONDS[mode]));
+      const ours = options.threads.map((threads) => drmasContestant(threads, mode, directory));
+      const series = await interleave([...ours, ...peers], schedule(context, PART, BUDGET_SECONDS[mode]));
       noteSkipped(context, PART, SHAPE, series);
       const rows = rowsOf(PART, SHAPE, series);
       results.rows.push(...rows);
@@ -57,10 +60,10 @@ export async function benchStep(context: Context): Promise<void> {
   });
 }
 
-function ownContestant(threads: number, mode: 'alone' | 'peers', directory: string): Contestant {
+function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: string): Contestant {
   let repetition = 0;
   return {
-    name: OWN,
+    name: DRMAS,
     threads,
     unit: 'step',
     async repeat() {

@@ -1,4 +1,7 @@
-/** Two policies updated on a protocol fake that answers after 100 ms: together, as training does it, and one request at a time. */
+/**
+ * Updates of two policies on a fake server that answers after 100 ms: concurrently, as in training, and one request at
+ * a time.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

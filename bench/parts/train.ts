@@ -1,19 +1,19 @@
 /** Training: tokens a second of whole steps on each shape, and their share of the machine's multiply-add peak. */
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, startPeers } from '../context.js';
+import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { nativeKernels, peakContestant } from '../measure/peak.js';
-import { OwnEngine, warmUp } from '../own-engine.js';
 import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
-import { OWN, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 import { type Shape, trainingFlops, trainingName } from '../workload.js';
 
 const PART = 'train';
-/** A repetition is as many steps as fill this, at least one. */
+/** The seconds of a repetition, which has as many steps as fit, at least one. */
 const SECONDS = { alone: 0.4, peers: 2 };
-/** For all engines of one shape together. */
+/** The seconds for all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 5, peers: 600 };
-/** Of the best number of threads of PyTorch, eager or compiled. */
+/** The targets: the ratio to PyTorch at its best number of threads, eager or compiled. */
 const PEER_TARGETS: Readonly<Record<string, number>> = { tiny: 2, small: 2.3, base: 2.3 };
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
 const THREADS_TARGET = 1.8;
@@ -27,22 +27,26 @@ export async function benchTrain(context: Context): Promise<void> {
 async function benchShape(context: Context, shape: Shape, python: string | undefined): Promise<void> {
   const { options, results } = context;
   const mode = options.peers ? 'peers' : 'alone';
-  const engines = await Promise.all(options.threads.map((threads) => OwnEngine.start(shape, threads, shape.sequence)));
+  const engines = await Promise.all(
+    options.threads.map((threads) => DrmasEngine.start(shape, threads, shape.sequence)),
+  );
   const peakKernels = await Promise.all(options.threads.map((threads) => nativeKernels(threads)));
   const commands = options.peers && python !== undefined ? torchPeers(shape, options.threads, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
     const some = Math.max(shape.sequence, shape.stepTokens / 4);
     for (const engine of engines) await warmUp(mode, () => engine.trainStep(some));
-    const own = engines.map((engine, i) => trainContestant(engine, shape, options.threads[i] as number, SECONDS[mode]));
-    const contestants = [...own, ...peakKernels.map(peakContestant), ...peers];
+    const ours = engines.map((engine, i) =>
+      trainContestant(engine, shape, options.threads[i] as number, SECONDS[mode]),
+    );
+    const contestants = [...ours, ...peakKernels.map(peakContestant), ...peers];
     const series = await interleave(contestants, schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]));
     noteSkipped(context, PART, shape.name, series);
     const rows = rowsOf(PART, trainingName(shape), series, trainingFlops(shape, engines[0]?.parameters ?? 0));
     noteRows(context, shape, rows);
     results.ratios.push(...threadRatios(rows, THREADS_TARGET));
     results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] }));
-    const best = rows.filter(({ engine }) => engine === OWN).at(-1);
+    const best = rows.filter(({ engine }) => engine === DRMAS).at(-1);
     const target = PEAK_TARGETS[shape.name];
     if (target !== undefined && best?.peakShare !== undefined) {
       const what = `share of the multiply-add peak, ${best.threads} threads`;
@@ -55,26 +59,26 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   }
 }
 
-function trainContestant(engine: OwnEngine, shape: Shape, threads: number, seconds: number): Contestant {
+function trainContestant(engine: DrmasEngine, shape: Shape, threads: number, seconds: number): Contestant {
   return {
-    name: OWN,
+    name: DRMAS,
     threads,
     unit: 'tok',
     async repeat() {
       const started = performance.now();
       let steps = 0;
-      let taken = 0;
-      while (taken < seconds) {
+      let elapsed = 0;
+      while (elapsed < seconds) {
         await engine.trainStep();
         steps++;
-        taken = (performance.now() - started) / 1e3;
+        elapsed = (performance.now() - started) / 1e3;
       }
-      return { amount: steps * shape.stepTokens, seconds: taken };
+      return { amount: steps * shape.stepTokens, seconds: elapsed };
     },
   };
 }
 
-/** A process for each number of threads: compiled code has its number built in. */
+/** Starts one process for each number of threads, since compiled code has its number built in. */
 function torchPeers(shape: Shape, threads: readonly number[], python: string): PeerCommand[] {
   return [false, true].flatMap((compile) =>
     threads.map((count) => ({

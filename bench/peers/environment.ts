@@ -1,6 +1,6 @@
 /**
- * Throw-away places for the peers, below the cache directory: a Python environment and an npm directory, made once for each
- * list of requirements and deleted by deleting the directory. Nothing of this package depends on them.
+ * Disposable installations of the peers below the cache directory: a Python environment and an npm directory, created
+ * once for each list of requirements and removed by deleting the directory. No part of this package depends on them.
  */
 import { spawn } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
@@ -9,15 +9,15 @@ import { fileURLToPath } from 'node:url';
 import { contentHash } from '../../src/store/file-cache.js';
 import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
-/** The versions that the targets were set against. */
+/** The versions for which the targets were set. */
 const TORCH = '2.13.0';
 const PYTHON_PACKAGES = ['transformers==5.23.0', 'trl==1.16.0', 'datasets==5.2.0', 'accelerate==1.15.0'];
-/** All that the paper's estimator needs beside PyTorch. */
+/** The packages that the paper's estimator needs beside PyTorch. */
 export const ARRAYS = ['numpy==2.4.6'];
 const LLAMA = '3.22.1';
 const CPU_WHEELS = 'https://download.pytorch.org/whl/cpu';
 
-/** The package with llama.cpp prebuilt for this machine, so that the builds for graphics cards stay away. */
+/** The package with llama.cpp prebuilt for this machine's processor, without the builds for graphics cards. */
 const LLAMA_BUILD: Readonly<Record<string, string>> = {
   'linux x64': 'linux-x64',
   'linux arm64': 'linux-arm64',
@@ -30,7 +30,7 @@ export const peersDirectory = (): string => join(cacheDirectory(), 'bench-peers'
 /** The directory of the peers' scripts. */
 export const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-/** What the Python peers need to keep to their threads and to this machine. */
+/** The environment variables that keep the Python peers to their threads and off the network. */
 export const pythonVariables = (threads: number): Readonly<Record<string, string>> => ({
   OMP_NUM_THREADS: `${threads}`,
   PYTHONDONTWRITEBYTECODE: '1',
@@ -39,7 +39,10 @@ export const pythonVariables = (threads: number): Readonly<Record<string, string
   TRANSFORMERS_VERBOSITY: 'error',
 });
 
-/** The interpreter of an environment with PyTorch and, by default, transformers and TRL. @throws with the installer's last words */
+/**
+ * The interpreter of an environment with PyTorch and, by default, transformers and TRL. @throws with the installer's
+ * last words
+ */
 export async function pythonEnvironment(
   say: (message: string) => void,
   packages: readonly string[] = PYTHON_PACKAGES,
@@ -50,7 +53,7 @@ export async function pythonEnvironment(
     await run('python3', ['-m', 'venv', place]);
     const pip = (...args: string[]) =>
       run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args]);
-    // The wheels without CUDA where they can be had, else whatever the registry offers.
+    // The wheels without CUDA where they are available, else those of the default registry.
     await pip(`torch==${TORCH}+cpu`, '--extra-index-url', CPU_WHEELS, '--retries', '0', '--timeout', '15').catch(() =>
       pip(`torch==${TORCH}`),
     );
@@ -74,7 +77,7 @@ export async function llamaPackage(say: (message: string) => void): Promise<stri
   return join(directory, 'node_modules', 'node-llama-cpp');
 }
 
-/** Makes a directory that is known to be complete by a file written last. */
+/** Creates a directory whose last written file marks it as complete. */
 async function once(kind: string, what: unknown, make: (directory: string) => Promise<void>): Promise<string> {
   const directory = join(peersDirectory(), `${kind}-${contentHash(what).slice(0, 12)}`);
   const complete = join(directory, '.complete');

@@ -1,6 +1,7 @@
 /**
- * Writes a decoder as a GGUF file of float32 tensors for llama.cpp (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md):
- * a header of typed key/value pairs, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
+ * Writes a decoder as a GGUF file of float32 tensors for llama.cpp
+ * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed key/value pairs, the tensors' names,
+ * sizes and offsets, then their data, each aligned to 32 bytes.
  */
 import type { DecoderConfig } from '../../src/contract/architecture.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
@@ -17,7 +18,7 @@ type Value =
   | { readonly type: 'strings'; readonly value: readonly string[] }
   | { readonly type: 'int32s' | 'float32s'; readonly value: readonly number[] };
 
-/** Little-endian bytes, growing. */
+/** A growing buffer of little-endian values. */
 class Writer {
   #bytes = new Uint8Array(1 << 16);
   #length = 0;
@@ -118,7 +119,10 @@ export function encodeGguf(metadata: Readonly<Record<string, Value>>, tensors: r
   return writer.bytes;
 }
 
-/** The same weights under llama.cpp's names. Its Qwen2 rotates as we do and adds biases, which are zero here. */
+/**
+ * The weights under llama.cpp's names. Its Qwen2 rotates halves as this engine does and adds biases, which are zero
+ * here.
+ */
 export function ggufOf(config: DecoderConfig, tensors: readonly NamedTensor[]): Uint8Array {
   const { width, heads, kvHeads, headDim, layers, feedForward, context, vocabSize, normEpsilon, ropeBase } = config;
   const renamed: NamedTensor[] = [];
@@ -142,7 +146,7 @@ export function ggufOf(config: DecoderConfig, tensors: readonly NamedTensor[]): 
     'qwen2.attention.layer_norm_rms_epsilon': { type: 'float32', value: normEpsilon },
     'qwen2.rope.freq_base': { type: 'float32', value: ropeBase },
     'qwen2.vocab_size': count(vocabSize),
-    // Token ids go in and out; what they would say is of no interest, but there has to be something.
+    // The benchmark exchanges token ids; their texts have no meaning, but the format requires some.
     'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
     'tokenizer.ggml.pre': { type: 'string', value: 'qwen2' },
     'tokenizer.ggml.tokens': { type: 'strings', value: Array.from({ length: vocabSize }, (_, id) => `<${id}>`) },

@@ -1,9 +1,14 @@
-/** A peer in a process of its own: it gets ready, then repeats its work whenever asked, a line of JSON each. */
+/**
+ * A peer in a separate process: it gets ready, then repeats its work at each request, with one line of JSON for each.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Contestant, Work } from '../measure/interleave.js';
 
-/** Getting ready includes compiling and downloads of nothing; torch.compile takes minutes on a small machine. */
+/**
+ * The longest time to get ready, which includes compilation but no download; torch.compile takes minutes on a small
+ * machine.
+ */
 const READY_MS = 15 * 60_000;
 const KEPT_STDERR = 4000;
 
@@ -13,7 +18,7 @@ export interface PeerCommand {
   readonly unit: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Handed over as the first line on stdin. */
+  /** The request that the peer reads as the first line on stdin. */
   readonly settings: unknown;
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -23,7 +28,7 @@ export class Peer implements Contestant {
   readonly threads: number;
   readonly unit: string;
   readonly pid: number;
-  /** What the peer said of itself when it was ready, such as its versions. */
+  /** The peer's description of itself, such as its versions. */
   readonly about: Readonly<Record<string, unknown>>;
   readonly #process: ChildProcess;
   readonly #next: () => Promise<Record<string, unknown>>;
@@ -66,7 +71,7 @@ export class Peer implements Contestant {
     child.on('close', (code, signal) => end(`it ended with ${signal ?? `code ${code}`}`));
     child.stdin.on('error', () => {}); // its end is reported by `close`
     createInterface({ input: child.stdout }).on('line', (line) => {
-      if (!line.startsWith('{')) return; // libraries greet on stdout too
+      if (!line.startsWith('{')) return; // some libraries print greetings on stdout
       const answer = JSON.parse(line) as Record<string, unknown>;
       const first = waiting.shift();
       if (first === undefined) answers.push(answer);

@@ -1,6 +1,7 @@
 /**
- * A solver and a verifier, each a LoRA adapter on Qwen3-0.6B, on grade-school word problems (GSM8K, Cobbe et al. 2021), on a
- * server that speaks the Tinker protocol. docs/real-models.md says how to have one, and where the two files come from.
+ * A solver and a verifier, each a LoRA adapter on Qwen3-0.6B, on grade-school word problems (GSM8K, Cobbe et al. 2021),
+ * on a server that speaks the Tinker protocol. docs/real-models.md says how to have one, and where the two files come
+ * from.
  *
  *     drmas train examples/real-model/recipe.ts --dry-run
  *     drmas train examples/real-model/recipe.ts --set backend.url=http://127.0.0.1:8000

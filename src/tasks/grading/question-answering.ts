@@ -16,8 +16,8 @@ export function exactMatch(prediction: string | null | undefined, references: st
 }
 
 /**
- * The harmonic mean of precision and recall over the words of the normalised texts, in [0, 1], for the best reference. Two
- * texts without words score 1, one text without words scores 0. A missing prediction scores 0.
+ * The harmonic mean of precision and recall over the words of the normalised texts, in [0, 1], for the best reference.
+ * Two texts without words score 1, one text without words scores 0. A missing prediction scores 0.
  */
 export function tokenF1(prediction: string | null | undefined, references: string | readonly string[]): number {
   if (typeof prediction !== 'string') return 0;

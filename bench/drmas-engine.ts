@@ -1,4 +1,4 @@
-/** This package's engine as a program of one's own would use it: through the backend's contract, in its own thread. */
+/** This package's engine as a user's program uses it: through the backend's contract, in a separate thread. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,12 +15,12 @@ import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './w
 
 const POLICY = 'bench';
 
-export class OwnEngine {
-  /** Trained ones. */
+export class DrmasEngine {
+  /** The number of trained parameters. */
   readonly parameters: number;
   readonly #backend: EmbeddedBackend;
   readonly #shape: Shape;
-  readonly #batch: readonly TrainingSample[]; // drawn once: drawing is not what is measured
+  readonly #batch: readonly TrainingSample[]; // drawn once, since the draws are not measured
   #decodings = 0;
 
   private constructor(backend: EmbeddedBackend, shape: Shape, parameters: number) {
@@ -30,7 +30,7 @@ export class OwnEngine {
     this.parameters = parameters;
   }
 
-  static async start(shape: Shape, threads: number, context: number): Promise<OwnEngine> {
+  static async start(shape: Shape, threads: number, context: number): Promise<DrmasEngine> {
     const backend = await EmbeddedBackend.start({ threads, files: nodeFiles, recompute: shape.recompute });
     const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
     const tokenizer = createTokenizer({
@@ -51,7 +51,7 @@ export class OwnEngine {
           });
     await backend.publish(POLICY);
     await backend.sync(POLICY);
-    return new OwnEngine(backend, shape, parameters);
+    return new DrmasEngine(backend, shape, parameters);
   }
 
   get kernels(): string {
@@ -59,7 +59,10 @@ export class OwnEngine {
     return `${kernels} (${isa})`;
   }
 
-  /** Forward, backward, clipping, AdamW. Sequences have one token more than rows, so that `tokens` rows are computed. */
+  /**
+   * Runs forward and backward pass, clipping and AdamW. A sequence has one token more than its rows, so `tokens` rows
+   * are computed.
+   */
   async trainStep(tokens = this.#shape.stepTokens): Promise<void> {
     const batch = tokens === this.#shape.stepTokens ? this.#batch : trainingBatch(this.#shape, tokens);
     const done = this.#backend.forwardBackward(POLICY, batch, {
@@ -93,7 +96,7 @@ export class OwnEngine {
     const tokens = sampled.map((generation) => generation.tokens);
     const count = tokens.reduce((sum, response) => sum + response.length, 0);
     if (count !== usefulTokens(requests)) throw new Error(`sampled ${count} tokens of ${usefulTokens(requests)}`);
-    // Keys and values of this round's prompts would save the next round their prefill.
+    // Cached keys and values of this round's prompts would save the next round its prefill.
     await this.#backend.sync(POLICY);
     return tokens;
   }
@@ -109,7 +112,7 @@ export class OwnEngine {
   }
 }
 
-/** With a base as a hub has it, in a directory that is removed at the end. */
+/** Creates an engine with a base like those on a hub, in a directory that is removed at the end. */
 async function onCheckpoint<T>(config: DecoderConfig, tokenizer: Tokenizer, use: (base: BaseSpec) => Promise<T>) {
   const directory = await mkdtemp(join(tmpdir(), 'drmas-bench-'));
   try {
@@ -120,17 +123,17 @@ async function onCheckpoint<T>(config: DecoderConfig, tokenizer: Tokenizer, use:
   }
 }
 
-/** Of warming up. Beside peers, whose code is compiled ahead, until nothing is left to be compiled while it runs. */
+/** The seconds of warm-up: beside peers, whose code is compiled ahead, long enough that V8 has compiled everything. */
 const WARM_SECONDS = { alone: 0.3, peers: 2.5 };
 
-/** Runs some of the work until every buffer is there and what is compiled while it runs has been. */
+/** Runs some of the work until all buffers are allocated and V8 has compiled the code. */
 export async function warmUp(besides: keyof typeof WARM_SECONDS, run: () => Promise<unknown>): Promise<void> {
   const started = performance.now();
   do await run();
   while ((performance.now() - started) / 1e3 < WARM_SECONDS[besides]);
 }
 
-/** Random tokens, all but the first of each sequence to be predicted. */
+/** Random sequences, in which all tokens but the first are predicted. */
 function trainingBatch({ vocabSize, sequence }: Shape, tokens: number): TrainingSample[] {
   const random = new RandomStream('bench train', vocabSize);
   const length = sequence + 1;
