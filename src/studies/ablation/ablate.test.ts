@@ -74,6 +74,19 @@ describe('ablate', () => {
     }
   });
 
+  it('lets a pair wait for its warm start, whatever the first run warns of before it', async () => {
+    const order: string[] = [];
+    const executeRun: AblateWork['executeRun'] = async (recipe, log, ...rest) => {
+      order.push(`${recipe.advantage.type} begins`);
+      log.emit({ type: 'warning', code: 'tasks', message: 'half of the answers are missing' });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      order.push(`${recipe.advantage.type} is warm`);
+      await quickWork.executeRun(recipe, log, ...rest);
+    };
+    await ablateWith({ ...quickWork, executeRun }, recipe, { ...settings, seeds: 1, run: directory(), parallel: 2 });
+    expect(order).toEqual(['grpo begins', 'grpo is warm', 'drmas begins', 'drmas is warm']);
+  });
+
   it('gives all pairs the same warm start when one is asked for', async () => {
     const run = directory();
     const { runs } = await quickly({ run, warmStartSeed: 5 });

@@ -33,6 +33,9 @@ import {
 /** The most runs at once by default: small models leave most of a machine idle, but more runs only crowd each other. */
 const MOST_PARALLEL = 4;
 
+/** The events that may come before a run's warm start has ended. */
+const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['run.started', 'warning', 'warmup'];
+
 export interface AblateOptions {
   /**
    * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several keys make a
@@ -107,9 +110,46 @@ export async function ablateWith(
   recipe: string | RecipeDefinition,
   options: AblateOptions,
 ): Promise<AblationResult> {
+  const { onNotice: notify } = options;
+  const machine = nodeHost({ threads: options.threads, signal: options.signal, notify });
   const loaded = await load(recipe);
-  const { set = [], seeds = 5, warmStartSeed, signal, onNotice: notify } = options;
-  const machine = nodeHost({ threads: options.threads, signal, notify });
+  const plan = comparisonOf(loaded, options);
+  for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await work.prepareTasks(recipe);
+
+  const directory = options.run ?? (await defaultRunPath(`${loaded.name}-ablation`));
+  await requireSameAblation(directory, plan.record);
+  for (const run of plan.runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
+  await writeAblation(directory, plan.record);
+
+  const { parallel = parallelFor(plan.runs[0]?.recipe, machine.threads) } = options;
+  const together = Math.min(parallel, plan.runs.length);
+  const host = { ...machine, threads: Math.max(1, Math.floor(machine.threads / together)) };
+  options.onStart?.({ directory, runs: plan.runs.map(({ recipe: _, ...run }) => run), parallel: together });
+  const runs = await performAll({ work, loaded, directory, host }, plan.runs, together, options);
+
+  const { variants } = plan;
+  const { baseline } = plan.record;
+  const result = {
+    baseline,
+    runs,
+    variants: summariseVariants(runs, variants),
+    differences: pairedDifferences(runs, variants, baseline),
+  };
+  await writeAblation(directory, { ...plan.record, result });
+  return { directory, ...result };
+}
+
+type ResolvedRun = PlannedRun & { readonly recipe: Recipe };
+
+interface Comparison {
+  readonly variants: readonly string[];
+  readonly runs: readonly ResolvedRun[];
+  readonly record: AblationRecord;
+}
+
+/** The runs that the options ask for, each with its recipe. @throws RecipeError */
+function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
+  const { set = [], seeds = 5, warmStartSeed } = options;
   const resolve = (overrides: readonly string[]) => resolveRecipe(loaded.definition, { overrides, name: loaded.name });
   const vary = variations(options.vary);
   const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
@@ -118,10 +158,6 @@ export async function ablateWith(
   const { baseline = variants[0] ?? '' } = options;
   if (!variants.includes(baseline))
     throw new RecipeError(`there is no variant '${baseline}'${suggestion(baseline, variants)}`, 'baseline');
-  const runs = planned.map((run) => ({ ...run, recipe: resolve(run.overrides) }));
-  for (const { recipe } of runs.slice(0, variants.length)) await work.prepareTasks(recipe);
-
-  const directory = options.run ?? (await defaultRunPath(`${loaded.name}-ablation`));
   const record: AblationRecord = {
     version: 1,
     recipe: { source: loaded.source, codeHash: loaded.codeHash, overrides: set },
@@ -130,16 +166,16 @@ export async function ablateWith(
     ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
     baseline,
   };
-  await requireSameAblation(directory, record);
-  for (const run of runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
-  await writeAblation(directory, record);
+  return { variants, runs: planned.map((run) => ({ ...run, recipe: resolve(run.overrides) })), record };
+}
 
-  const { threads } = machine;
-  const { parallel = parallelFor(runs[0]?.recipe, threads) } = options;
-  const together = Math.min(parallel, runs.length);
-  const host = { ...machine, threads: Math.max(1, Math.floor(threads / together)) };
-  const shared = { work, loaded, directory, host };
-  options.onStart?.({ directory, runs: planned, parallel: together });
+/** Trains the runs, `together` at once. Runs with one warm start wait until the first of them has put it into the cache. */
+async function performAll(
+  shared: Shared,
+  runs: readonly ResolvedRun[],
+  together: number,
+  options: AblateOptions,
+): Promise<RunSummary[]> {
   const summaries = new Map<string, RunSummary>();
   const jobs = runs.map((run) => ({
     lane: `warm start ${run.recipe.warmStart === undefined ? run.name : run.recipe.warmStart.seed}`,
@@ -150,16 +186,7 @@ export async function ablateWith(
     },
   }));
   await runQueue(jobs, together);
-
-  const ended = runs.flatMap(({ name }) => summaries.get(name) ?? []);
-  const result = {
-    baseline,
-    runs: ended,
-    variants: summariseVariants(ended, variants),
-    differences: pairedDifferences(ended, variants, baseline),
-  };
-  await writeAblation(directory, { ...record, result });
-  return { directory, ...result };
+  return runs.flatMap(({ name }) => summaries.get(name) ?? []);
 }
 
 interface Shared {
@@ -175,7 +202,7 @@ interface Shared {
  */
 async function perform(
   { work, loaded, directory, host }: Shared,
-  planned: PlannedRun & { readonly recipe: Recipe },
+  planned: ResolvedRun,
   { onBegin, onEvent }: AblateOptions,
   openLane: () => void,
 ): Promise<RunSummary> {
@@ -183,12 +210,12 @@ async function perform(
   signal.throwIfAborted();
   const path = join(directory, planned.name);
   const write = (event: RunEvent) => {
-    if (event.type !== 'run.started' && event.type !== 'warmup') openLane(); // the pair's warm start is in the cache now
+    if (!BEFORE_REINFORCEMENT.includes(event.type)) openLane(); // the pair's warm start is in the cache now
     onEvent?.(planned, event);
   };
-  const known = await nodeFiles.exists(join(path, 'recipe.json'));
-  if (!known) await nodeFiles.remove(path); // the rest of a run that was killed while it was created
-  const run = known
+  const begun = await nodeFiles.exists(join(path, 'recipe.json'));
+  if (!begun) await nodeFiles.remove(path); // the rest of a run that was killed while it was created
+  const run = begun
     ? await RunDirectory.open(path, { sinks: [{ write }] })
     : await RunDirectory.create(path, runRecord({ loaded, ...planned }), { sinks: [{ write }] });
   const before = await run.events();
@@ -198,7 +225,7 @@ async function perform(
   let failure: string | undefined;
   try {
     const checkpoint = await run.latestCheckpoint();
-    if (known) await run.rewind(checkpoint);
+    if (begun) await run.rewind(checkpoint);
     await work.executeRun(planned.recipe, run, host, { checkpoint });
   } catch (error) {
     if (signal.aborted) throw error;
