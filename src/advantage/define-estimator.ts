@@ -1,4 +1,7 @@
-/** What an estimator declares: its file says everything that recipes, checks, laws, studies and documents know about it. */
+/**
+ * The declaration of an estimator: everything that recipes, checks, laws, studies and documents know about it stands in its
+ * file.
+ */
 import { z } from 'zod';
 import { parseSpec } from '../core/validation/parse-spec.js';
 import { type Settings, settingsSchema } from './named-choices.js';
@@ -8,7 +11,7 @@ import type { TurnBatch } from './turn-batch.js';
 /** One entry a turn: a number for all of its tokens, or one number a token. */
 export type Advantages = ArrayLike<number | number[]>;
 
-/** What somebody has to find out before turns can be compared, because playing them does not tell. */
+/** Something that has to be computed before turns can be compared, because playing them does not tell it. */
 export type Need = 'baseline' | 'values';
 
 /** Numbers of a turn that a law moves. */
@@ -24,17 +27,18 @@ export interface Laws {
   readonly scaleError?: number;
 }
 
-/** What others ask of an estimator instead of knowing its name. */
+/** The properties by which others treat an estimator, instead of knowing its name. */
 export interface Traits {
-  /** What it needs of turns that playing them does not tell. */
+  /** The field of a turn that it needs and that playing does not tell. */
   readonly needs?: Need;
   /** The smallest group of episodes that it can compare, and why, for an error message. */
   readonly groupSize?: { readonly least: number; readonly why: string };
   /**
-   * It needs nothing but rewards and names, so that studies can compute it for anybody's log: `usually`, or `on request`.
+   * Whether studies compare it `usually` or `on request`. Then it needs nothing but rewards and names, so that it can be
+   * computed for anybody's log.
    */
   readonly compared?: 'usually' | 'on request';
-  /** The estimator that a run with it is to be compared with first; the default one where nothing is said. */
+  /** The estimator that a run with it is to be compared with first; the default one if none is given. */
   readonly rival?: string;
   /** Its advantages are weights of demonstrations, 0 or above, as the loss `cross-entropy` needs them. */
   readonly weighsDemonstrations?: boolean;
@@ -50,10 +54,9 @@ export type EstimatorState = Readonly<Record<string, number>>;
 type Computation<Choices> =
   | {
       readonly rule: (choices: Choices) => Rule;
-      /** What becomes of the advantages afterwards; the laws of the rule no longer say enough then. */
+      /** A plain rule has nothing to do afterwards, so that its laws follow from it. */
       readonly after?: undefined;
-      /** Where nothing is said, those of the rule. */
-      readonly laws?: (choices: Choices) => Laws;
+      readonly laws?: undefined;
     }
   | {
       readonly rule: (choices: Choices) => Rule;
@@ -62,9 +65,9 @@ type Computation<Choices> =
     }
   | {
       readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings, state: EstimatorState) => Advantages;
-      /** What the next step begins with, for an estimator that keeps something. */
+      /** The state that the next step begins with, for an estimator that keeps something. */
       readonly advance?: (batch: TurnBatch, choices: Choices, state: EstimatorState) => EstimatorState;
-      /** Those of a first step. */
+      /** The laws of a first step. */
       readonly laws: (choices: Choices) => Laws;
     };
 
@@ -80,14 +83,14 @@ type Declaration<Type extends string, Shape extends z.ZodRawShape> = {
   readonly type: Type;
   /** Its choices beside `type`, with their ranges, defaults and descriptions. */
   readonly schema: Shape;
-  /** The paper, or whose code. */
+  /** The paper or the code that it is from. */
   readonly source: string;
   /** The advantage in the symbols of docs/estimators.md. */
   readonly formula: string;
-  /** When to use it. */
+  /** The situation to use it in. */
   readonly use: string;
   readonly traits?: Traits;
-  /** What a critic learns to predict at every token, for an estimator that needs its values. */
+  /** The targets of a critic, one a token, for an estimator that needs its values. */
   readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
 } & Computation<ChoicesOf<Type, Shape>>;
 
@@ -104,7 +107,7 @@ export interface OpenEstimator {
   compute(batch: TurnBatch, state?: EstimatorState): Advantages;
   /** The state that the step after this one begins with. */
   advance(batch: TurnBatch, state: EstimatorState): EstimatorState;
-  /** What a critic is to predict at every token; undefined without one. @throws ArgumentError as `compute` */
+  /** The targets of a critic, one a token; undefined without one. @throws ArgumentError as `compute` */
   returns(batch: TurnBatch): number[][] | undefined;
 }
 
@@ -157,7 +160,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
   };
 }
 
-/** A difference from a mean does not move with a constant, and a division by a spread takes the scale out. */
+/** The laws of a rule: a constant moves the mean along, and a division by a spread takes the scale out. */
 function lawsOf(rule: Rule | undefined): Laws {
   return { shift: ['reward'], takesScaleOut: rule?.spread !== 'none' };
 }

@@ -18,20 +18,20 @@ export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Esti
   return list;
 }
 
-/** What an estimator makes of a step of a run. */
+/** The advantages of a step of a run, with what else a trainer needs of the estimator. */
 export interface StepEstimate {
   readonly advantages: Advantages;
-  /** What a critic is to predict at every token of every turn, for an estimator that uses one. */
+  /** The targets of a critic, one a token of every turn, for an estimator that uses one. */
   readonly returns: number[][] | undefined;
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
-  /** What the estimator keeps for the next step. */
+  /** The state that the next step begins with. */
   readonly state: EstimatorState;
 }
 
 /**
- * The advantages of a step and what else a trainer needs of the estimator.
- * @param state What the estimator kept from the step before
+ * Estimates the advantages of a step that begins with `state`.
+ * @param state The state that the step before ended with; empty before the first step
  * @throws ArgumentError as `estimateAdvantages`
  */
 export function estimateStep(

@@ -23,7 +23,7 @@ export function groupBy(size: number, key: (member: number) => string | number):
   return { of, count: ids.size };
 }
 
-/** Members that are together in both. Linear in the number of members. */
+/** The groups of members that are together in both. Linear in the number of members. */
 export function within(outer: Groups, inner: Groups): Groups {
   const of = new Int32Array(outer.of.length);
   const cells = outer.count * inner.count;
@@ -43,7 +43,7 @@ export function within(outer: Groups, inner: Groups): Groups {
   return { of, count };
 }
 
-/** For each group, the `outer` group that its first member belongs to. */
+/** The `outer` group that the first member of each group belongs to. */
 export function parentsOf(groups: Groups, outer: Groups): Groups {
   const of = new Int32Array(groups.count);
   for (let i = groups.of.length - 1; i >= 0; i--) of[groups.of[i] as number] = outer.of[i] as number;

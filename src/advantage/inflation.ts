@@ -61,13 +61,13 @@ function statisticsFor(batch: TurnBatch, { settings, rule }: OpenEstimator) {
 
 const isShared = (pool: Pool | 'none'): pool is SharedPool => pool === 'episodes' || pool === 'turns';
 
-/** What the statistics are over that all agents share, or would. */
+/** The pool whose statistics all agents share, or would share. */
 function sharedPool(rule: Rule | undefined): SharedPool {
   if (rule === undefined) return 'episodes';
   return rule.shared ?? (isShared(rule.mean) ? rule.mean : 'episodes');
 }
 
-/** Whether all agents of a task are normalised by one mean and one spread, so that the predicted inflation is what happens. */
+/** Tells whether all agents of a task share one mean and one spread, so that the predicted inflation is what happens. */
 export function inflates({ rule }: OpenEstimator): boolean {
   return rule !== undefined && isShared(rule.mean) && isShared(rule.spread);
 }

@@ -16,15 +16,15 @@ export type SharedPool = Extract<Pool, 'episodes' | 'turns'>;
 
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
-  /** What is normalised: the episode's score, the same for all of its turns, or the turn's own reward. */
+  /** The number that is normalised: the episode's score, the same for all of its turns, or the turn's own reward. */
   readonly score: 'episode' | 'turn';
   readonly mean: Pool;
   readonly spread: Pool | 'none';
   /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
   readonly leaveOneOut?: boolean;
   /**
-   * What the statistics that all agents would share are over, for the predicted inflation. Where it is not given: what the
-   * mean is over if all agents share it, else the task's episodes.
+   * The pool whose statistics all agents would share, for the predicted inflation. Where it is not given: the pool of the
+   * mean if all agents share that, else the task's episodes.
    */
   readonly shared?: SharedPool;
 }

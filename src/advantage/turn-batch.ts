@@ -3,10 +3,10 @@ import { ArgumentError } from '../core/errors.js';
 import { type Groups, groupBy, parentsOf, statisticsOf, within } from './groups.js';
 import type { EpisodeScore } from './named-choices.js';
 
-/** The turns of one step with their groups, each worked out once and only when asked for. */
+/** The turns of one step with their groups, each computed once and only when it is needed. */
 export class TurnBatch {
   readonly turns: readonly TurnRecord[];
-  /** What each turn earned, its tokens' rewards included. */
+  /** The reward of each turn, its tokens' rewards included. */
   readonly rewards: Float64Array; // [turns]
   readonly #groups = new Map<string, Groups>();
 
@@ -30,7 +30,7 @@ export class TurnBatch {
     return values;
   }
 
-  /** For error messages. */
+  /** The turn's name in error messages. */
   nameOf(index: number): string {
     const { task, episode, agent, turn } = this.turns[index] as TurnRecord;
     return `turns[${index}] (task ${task}, episode ${episode}, agent ${agent}, turn ${turn})`;
@@ -53,7 +53,7 @@ export class TurnBatch {
   get taskAgents(): Groups {
     return this.#grouped('taskAgents', (turn) => turn.agent, this.tasks);
   }
-  /** Turns of (task, step); a turn is a step of its own unless `envStep` says otherwise. */
+  /** Turns of (task, step); every turn is another step unless `envStep` says otherwise. */
   get taskSteps(): Groups {
     return this.#grouped('taskSteps', (turn) => turn.envStep ?? turn.turn, this.tasks);
   }

@@ -15,7 +15,7 @@ export interface ShownTurn {
   readonly tokens: number;
   readonly valid: boolean;
   readonly penalty: number;
-  /** What the team gave this turn besides the episode's reward. */
+  /** The reward that the team gave this turn besides the episode's. */
   readonly stepReward: number;
   readonly reward: number;
   /** Mean over the tokens where the estimator gives one a token; null in evaluations. */
@@ -62,7 +62,7 @@ const LONGEST_TEXT = 6000;
 export async function sampleEpisodes(run: string, spikes: readonly Spike[], bytes: number): Promise<EpisodeSample> {
   const directory = join(run, 'episodes');
   const names = (await nodeFiles.list(directory)).filter((name) => name.endsWith('.jsonl'));
-  const found = await Promise.all(
+  const available = await Promise.all(
     names.map(async (name) => ({
       ...described(name),
       file: join(directory, name),
@@ -72,10 +72,10 @@ export async function sampleEpisodes(run: string, spikes: readonly Spike[], byte
   const texts = new Texts();
   const files: (ShownFile & Described)[] = [];
   let kept = 0;
-  for (const [index, { file, ...about }] of found.sort((a, b) => a.size - b.size).entries()) {
+  for (const [index, { file, ...about }] of available.sort((a, b) => a.size - b.size).entries()) {
     const groups = await readGroups(file);
     const blamed = about.kind === 'step' ? spikes.filter(({ step }) => step === about.number) : [];
-    const limit = texts.bytes + (bytes - texts.bytes) / (found.length - index);
+    const limit = texts.bytes + (bytes - texts.bytes) / (available.length - index);
     const chosen = new Map<number, ShownGroup>();
     for (const position of inOrderOfInterest(groups, blamed)) {
       const group = groups[position];
@@ -85,7 +85,7 @@ export async function sampleEpisodes(run: string, spikes: readonly Spike[], byte
     kept += countOf(groups);
     files.push({ ...about, groups: [...chosen].sort(([a], [b]) => a - b).map(([, group]) => group) });
   }
-  // As they came about: the evaluation after a step follows it.
+  // In the order of the run: the evaluation after a step follows it.
   files.sort((a, b) => a.number - b.number || (a.kind < b.kind ? 1 : -1));
   return {
     files: files.map(({ name, groups }) => ({ name, groups })),
@@ -137,7 +137,7 @@ function checked(row: Row, place: Place): StoredEpisode {
   } as unknown as StoredEpisode;
 }
 
-/** Positions of the groups: blamed ones first, then spread evenly however many are taken (a golden-ratio sequence). */
+/** Positions of the groups: those behind a spike first, then spread evenly, however many fit (a golden-ratio sequence). */
 function inOrderOfInterest(groups: readonly Group[], spikes: readonly Spike[]): number[] {
   const blamed = new Set(spikes.flatMap(({ episodes }) => episodes.map((name) => name.replace(/\/[^/]*$/, ''))));
   const rank = (position: number) =>
@@ -183,14 +183,14 @@ function describe(data: unknown): string {
     .join('\n');
 }
 
-/** What a turn takes in the page beside its texts, about. */
+/** The bytes that a turn takes in the page beside its texts, about. */
 const TURN_BYTES = 120;
 
 /** Texts, each once. */
 class Texts {
   readonly all: string[] = [];
   readonly #positions = new Map<string, number>();
-  /** What the page will take for texts and turns so far, about. */
+  /** The bytes that the page will take for texts and turns so far, about. */
   bytes = 0;
 
   add(text: string): number {
@@ -199,8 +199,8 @@ class Texts {
       text.length <= LONGEST_TEXT
         ? text
         : `${text.slice(0, LONGEST_TEXT)}\n… (${text.length - LONGEST_TEXT} more characters in the episode file)`;
-    const known = this.#positions.get(cut);
-    if (known !== undefined) return known;
+    const earlier = this.#positions.get(cut);
+    if (earlier !== undefined) return earlier;
     this.#positions.set(cut, this.all.length);
     this.bytes += cut.length;
     return this.all.push(cut) - 1;

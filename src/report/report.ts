@@ -4,7 +4,7 @@ import { codeOf } from '../platform/node-files.js';
 import { PAGE_START, renderPage } from './page/page.js';
 import { readRun } from './run-data.js';
 
-/** About how much of a page is episodes, when nobody says otherwise. */
+/** The bytes of a page that are episodes by default, about. */
 export const DEFAULT_EPISODE_BYTES = 8e6;
 
 /**

@@ -1,7 +1,7 @@
 import { statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** What an estimator makes of an agent's turns. The size of a turn's advantage is that of its largest token. */
+/** The advantages that an estimator gives an agent's turns. The size of a turn's advantage is that of its largest token. */
 export interface AdvantageSizes {
   readonly meanAbs: number;
   readonly maxAbs: number;
@@ -11,7 +11,7 @@ export interface AdvantageSizes {
   readonly secondMoment: number;
 }
 
-/** How large the advantages of every agent of a batch are. */
+/** The sizes of the advantages of every agent of a batch. */
 export function advantageSizes(
   batch: TurnBatch,
   advantages: ArrayLike<number | readonly number[]>,

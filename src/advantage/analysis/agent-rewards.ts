@@ -1,7 +1,7 @@
 import { parentsOf, statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** How often an agent is called, and what its turns earn. */
+/** The number of an agent's calls, and the rewards of its turns. */
 export interface AgentRewards {
   readonly turns: number;
   readonly callsPerEpisode: number;
@@ -14,7 +14,7 @@ export interface AgentRewards {
 
 /**
  * The rewards of every agent of a batch.
- * @param episodes How many were played, where there are some without a turn
+ * @param episodes The number of episodes that were played, where some have no turn
  */
 export function agentRewards(batch: TurnBatch, episodes = batch.episodes.count): Record<string, AgentRewards> {
   const { agents, taskAgents, rewards } = batch;

@@ -9,7 +9,7 @@ export interface Column {
 }
 
 /**
- * What differs within a group: the outcomes; else what agents earned beside them; else only what turns paid as penalties; or
+ * The first thing that differs within a group: the outcomes; else what agents earned beside them; else only what turns paid as penalties; or
  * nothing at all.
  */
 export type GroupKind = 'mixed' | 'ownRewardsOnly' | 'penaltiesOnly' | 'nothing';
@@ -20,7 +20,7 @@ export interface GroupOutcome {
   readonly right: boolean;
 }
 
-/** How many groups there are of each kind. `allRight` and `allWrong` divide those whose outcomes are equal. */
+/** The number of groups of each kind. `allRight` and `allWrong` divide those whose outcomes are equal. */
 export interface KindCounts {
   readonly allRight: number;
   readonly allWrong: number;
@@ -31,10 +31,10 @@ export interface KindCounts {
 }
 
 /**
- * What differs in each of `count` groups. Numbers that differ by rounding only count as equal.
- * @param columns.outcome What the episodes achieved
- * @param columns.earned The same with what agents and turns earned beside it, before penalties; as the outcome where not given
- * @param columns.reward What is left of it after penalties
+ * Finds what differs in each of `count` groups. Numbers that differ by rounding only count as equal.
+ * @param columns.outcome The success of the episodes
+ * @param columns.earned The same plus the rewards of single agents and turns, before penalties; the outcome if not given
+ * @param columns.reward The rest after penalties
  */
 export function groupOutcomes(
   count: number,

@@ -21,7 +21,7 @@ import { grpoPassK } from './grpo-passk.js';
 import { magrpo } from './magrpo.js';
 import { rejection } from './rejection.js';
 
-/** In the order in which messages and tables list them. */
+/** The list of all estimators, in the order of messages and tables. */
 const list = [
   grpo,
   drGrpo,
@@ -45,7 +45,7 @@ const list = [
 
 type Declared = (typeof list)[number];
 
-/** What `estimateAdvantages` can be asked for: a union by `type`; choices that are left out get their defaults. */
+/** An estimator by its `type` with its choices; those that are left out get their defaults. */
 export type Estimator = z.input<Declared['schema']>;
 
 /** Every declared estimator. */
@@ -78,7 +78,7 @@ export function rivalOf(estimator: Pick<Estimator, 'type'>): string {
   return declarationOf(estimator).traits.rival ?? DEFAULT_ESTIMATOR;
 }
 
-/** What the estimator needs of turns that playing them does not tell. @throws ArgumentError for an unknown type */
+/** The field of turns that the estimator needs and that playing does not tell. @throws ArgumentError for an unknown type */
 export function needOf(estimator: Pick<Estimator, 'type'>): Need | undefined {
   return declarationOf(estimator).traits.needs;
 }

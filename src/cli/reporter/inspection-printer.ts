@@ -75,13 +75,13 @@ function groupLines(groups: GroupFindings): string[] {
 
 function estimatorLines({ estimators }: Inspection): string[] {
   const rows = Object.entries(estimators).flatMap(([type, agents]) =>
-    Object.entries(agents).map(([name, made], index) => [
+    Object.entries(agents).map(([name, sizes], index) => [
       index === 0 ? type : '',
       name,
-      significant(made.meanAbs),
-      significant(made.maxAbs),
-      (100 * made.zero).toFixed(1),
-      significant(made.secondMoment),
+      significant(sizes.meanAbs),
+      significant(sizes.maxAbs),
+      (100 * sizes.zero).toFixed(1),
+      significant(sizes.secondMoment),
     ]),
   );
   const widest = Math.max(...rows.map((row) => row[1]?.length ?? 0));
@@ -91,43 +91,48 @@ function estimatorLines({ estimators }: Inspection): string[] {
 
 /** The table in sentences: who is inflated, what teaches nothing, what to try. */
 function findings({ agents, groups, estimators }: Inspection): string[] {
-  const said: string[] = [];
+  const sentences: string[] = [];
   const names = Object.keys(agents);
   const inflations = names.flatMap((name) => agents[name]?.inflation.byEpisodes ?? []);
   for (const [name, { inflation }] of Object.entries(agents)) {
     const times = inflation.byEpisodes;
     if (times === null || (times < NOTABLE && times > 1 / NOTABLE)) continue;
     const what = times > 1 ? 'inflates' : 'damps';
-    said.push(`GRPO ${what} ${name}: its second moment is ${significant(times)} times what its own statistics give.`);
+    sentences.push(
+      `GRPO ${what} ${name}: its second moment is ${significant(times)} times what its own statistics give.`,
+    );
   }
-  if (said.length === 0 && inflations.length > 0) {
-    said.push(
+  if (sentences.length === 0 && inflations.length > 0) {
+    sentences.push(
       `No agent is inflated by much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS give their gradients about the same size.`,
     );
   }
-  if (inflations.length === 0) said.push('No group has scores that differ: there is nothing to judge inflation by.');
+  if (inflations.length === 0)
+    sentences.push('No group has scores that differ: there is nothing to judge inflation by.');
   if (names.length === 1)
-    said.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
+    sentences.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
   const share = (count: number) =>
     `${grouped(count)} of ${grouped(groups.count)} groups (${percent(count / groups.count)})`;
-  if (groups.nothing > 0) said.push(`${share(groups.nothing)} teach nothing: every reward in them is the same.`);
+  if (groups.nothing > 0) sentences.push(`${share(groups.nothing)} teach nothing: every reward in them is the same.`);
   if (groups.penaltiesOnly > 0) {
-    said.push(
+    sentences.push(
       `${share(groups.penaltiesOnly)} differ by penalties only. GRPO scales these small differences to full size and gives them to every turn of the episode; try dropping such groups (DAPO's filter) or drmas.`,
     );
   }
   if (groups.singleEpisode > groups.count / 2) {
-    said.push(
+    sentences.push(
       `${share(groups.singleEpisode)} have one episode: nothing to compare. Is --task the field that names the problem?`,
     );
   }
-  const largest = Object.entries(estimators).map(([type, made]) => ({
+  const largest = Object.entries(estimators).map(([type, byAgent]) => ({
     type,
-    max: Math.max(...Object.values(made).map(({ maxAbs }) => maxAbs)),
+    max: Math.max(...Object.values(byAgent).map(({ maxAbs }) => maxAbs)),
   }));
   const wild = largest.filter(({ max }) => max > 20);
   if (wild.length > 0) {
-    said.push(`Very large advantages: ${wild.map(({ type, max }) => `${type} up to ${significant(max)}`).join(', ')}.`);
+    sentences.push(
+      `Very large advantages: ${wild.map(({ type, max }) => `${type} up to ${significant(max)}`).join(', ')}.`,
+    );
   }
-  return said;
+  return sentences;
 }

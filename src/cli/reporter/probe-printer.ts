@@ -71,12 +71,12 @@ function agentLines({ agents }: ProbeReport, width: number): string[] {
 
 function estimatorLines({ estimators, agents }: ProbeReport, width: number): string[] {
   const names = Object.keys(agents);
-  const rows = Object.entries(estimators).map(([type, made]) => [
+  const rows = Object.entries(estimators).map(([type, byAgent]) => [
     type,
     ...names.flatMap((name) => {
-      const found = made[name];
-      const inflation = found?.inflation ?? null;
-      return [inflation === null ? '-' : significant(inflation), significant(found?.maxAbsAdvantage ?? 0)];
+      const findings = byAgent[name];
+      const inflation = findings?.inflation ?? null;
+      return [inflation === null ? '-' : significant(inflation), significant(findings?.maxAbsAdvantage ?? 0)];
     }),
   ]);
   const head = ['estimator', ...names.flatMap((name) => [name, 'max|A|'])];
@@ -106,7 +106,7 @@ function projectionRows({ projection }: ProbeReport): string[][] {
 
 /** Every turn of an episode with what the agent was told and had not been told before. */
 function wholeEpisode(episode: StoredEpisode, width: number): string[] {
-  const told = new Set<string>();
+  const shown = new Set<string>();
   const lines = [
     ...wrap(`task: ${visible(describeTask(episode))}`, width),
     `reward ${significant(episode.score.team)}${episode.failure ? `, failed: ${episode.failure.message}` : ''}`,
@@ -114,11 +114,11 @@ function wholeEpisode(episode: StoredEpisode, width: number): string[] {
   for (const turn of episode.turns) {
     for (const { role, content } of turn.messages) {
       const key = JSON.stringify([turn.agent, role, content]);
-      if (told.has(key)) continue;
-      told.add(key);
+      if (shown.has(key)) continue;
+      shown.add(key);
       lines.push(...block(`${turn.agent} <- ${role}: `, visible(content), width));
     }
-    told.add(JSON.stringify([turn.agent, 'assistant', turn.text]));
+    shown.add(JSON.stringify([turn.agent, 'assistant', turn.text]));
     const { advantage } = turn;
     const worth = typeof advantage === 'number' ? `, advantage ${significant(advantage)}` : '';
     const text = visible(turn.text) || '(nothing)';

@@ -11,7 +11,7 @@ export interface Log {
   readonly rows: number;
   readonly notices: readonly string[];
   readonly batch: TurnBatch;
-  /** What each turn paid for itself; its record's reward is net of it. */
+  /** The penalties that each turn paid; its record's reward is net of them. */
   readonly penalties: Float64Array; // [turns]
   /** The advantages of the trainer that wrote the log; undefined where any turn lacks one. */
   readonly logged: Float64Array | undefined; // [turns]
@@ -21,7 +21,7 @@ export interface Log {
  * Reads logs in one pass. Names are kept once each and texts not at all, so a million turns take a few hundred megabytes.
  * @param files All of one layout, in the order in which they are read
  * @param given Fields that the user named; they win over what is recognised
- * @throws LogError naming file and line of a row that cannot be understood, or what must be said about a strange log
+ * @throws LogError naming file and line of a row that cannot be understood, or which fields of an unknown layout have to be named
  */
 export async function collectLog(files: readonly string[], given: Partial<Fields> = {}): Promise<Log> {
   const turns: TurnRecord[] = [];
@@ -72,16 +72,16 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
 
 /** The same text as one object, so that comparing and looking it up is cheap. */
 function interned(): (text: string) => string {
-  const known = new Map<string, string>();
+  const names = new Map<string, string>();
   return (text) => {
-    const first = known.get(text);
+    const first = names.get(text);
     if (first !== undefined) return first;
-    known.set(text, text);
+    names.set(text, text);
     return text;
   };
 }
 
-/** How many turns of the episode came before. */
+/** The number of turns of the episode that came before. */
 function positionOf(positions: Map<string, Map<string, number>>, task: string, episode: string): number {
   let ofTask = positions.get(task);
   if (ofTask === undefined) {
@@ -98,17 +98,17 @@ function layoutOf(row: Row, place: Place, given: Partial<Fields>): Layout {
   const { task, reward } = given;
   if (task !== undefined && reward !== undefined)
     return checked({ ...given, task, reward }, 'rows by the given fields', []);
-  const known = recognise(row);
-  if (known === undefined) {
+  const layout = recognise(row);
+  if (layout === undefined) {
     const fields = Object.keys(row).slice(0, 12).join(', ');
     throw new LogError(
       `unknown layout: say which field is what with --task and --reward (and --episode, --agent); the row has ${fields}`,
       place,
     );
   }
-  if ('fields' in known) return checked({ ...known.fields, ...given }, known.name, known.notices);
-  if (named.length === 0) return known;
-  throw new LogError(`${known.name} need no field names; to read them another way give --task and --reward`, place);
+  if ('fields' in layout) return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
+  if (named.length === 0) return layout;
+  throw new LogError(`${layout.name} need no field names; to read them another way give --task and --reward`, place);
 }
 
 function checked(fields: Fields, name: string, notices: readonly string[]): Layout {

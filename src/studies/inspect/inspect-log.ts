@@ -1,4 +1,4 @@
-/** What the rewards of a log say about estimators, without any model: the numbers behind `drmas inspect`. */
+/** The findings of `drmas inspect`: what the rewards of a log say about estimators, without any model. */
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { comparableEstimators, usualEstimators } from '../../advantage/analysis/compared-estimators.js';
@@ -34,7 +34,7 @@ export interface Inspection {
   readonly episodes: number;
   readonly groups: GroupFindings;
   readonly agents: Readonly<Record<string, AgentFindings>>;
-  /** By estimator, then by agent; `logged` is what the log's own trainer computed. */
+  /** Sizes by estimator, then by agent; `logged` are those that the trainer of the log computed. */
   readonly estimators: Readonly<Record<string, Readonly<Record<string, AdvantageSizes>>>>;
   readonly notices: readonly string[];
 }

@@ -16,16 +16,16 @@ export interface LoggedTurn {
   readonly penalty: number;
   /** The team's reward, where the log has it beside the agents'. */
   readonly outcome: number | undefined;
-  /** What the trainer that wrote the log made of it. */
+  /** The advantage that the trainer of the log computed. */
   readonly advantage: number | undefined;
 }
 
 /** How the rows of one kind of log are read. */
 export interface Layout {
   readonly name: string;
-  /** Every file is a step of its own. */
+  /** Whether every file is another step. */
   readonly fileIsStep: boolean;
-  /** What a person should know about how the log is understood. */
+  /** Notes for a person on how the log is understood. */
   readonly notices: readonly string[];
   /** @throws LogError naming the field that is missing or wrong */
   read(row: Row, place: Place, take: (turn: LoggedTurn) => void): void;
@@ -36,7 +36,7 @@ export interface Fields {
   readonly task: string;
   /** Several are summed, as TRL logs one column for each reward function. */
   readonly reward: string | readonly string[];
-  /** Every row is an episode of its own where not given. */
+  /** Every row is another episode if this is not given. */
   readonly episode?: string;
   readonly agent?: string;
   readonly turn?: string;
@@ -53,9 +53,9 @@ export type Recognised =
 /** The agent of logs that know only one. */
 const ONLY_AGENT = 'agent';
 
-/** What the first row of a log looks like; undefined for a stranger. */
+/** The layout that the first row of a log has; undefined for an unknown one. */
 export function recognise(row: Row): Recognised | undefined {
-  for (const known of [episodes, rllmEpisodes, traces]) if (known.fits(row)) return known;
+  for (const layout of [episodes, rllmEpisodes, traces]) if (layout.fits(row)) return layout;
   return rolloutsOfVerifiers(row) ?? generationsOfVerl(row) ?? completionsOfTrl(row);
 }
 

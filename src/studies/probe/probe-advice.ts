@@ -115,8 +115,8 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
   const { count, mixed, allRight, allWrong, signal, penaltiesOnly } = groups;
   const share = signal / count;
   const advice: Advice[] = [];
-  const known = allWrong / count >= NEARLY_ALL || allRight / count >= NEARLY_ALL;
-  if (share < FEW && !known) {
+  const uniform = allWrong / count >= NEARLY_ALL || allRight / count >= NEARLY_ALL;
+  if (share < FEW && !uniform) {
     const none = share < HARDLY_ANY;
     advice.push({
       code: none ? 'no-spread' : 'few-groups',

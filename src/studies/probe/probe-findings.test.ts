@@ -18,7 +18,7 @@ interface Sample {
 function group(task: number, samples: readonly Sample[]): EpisodeGroup {
   const data = { id: String(task), data: null };
   const episodes = samples.map(
-    ({ reward, invalid = false, cut = false, text, failed = false, agentReward: own }, sample): Episode => {
+    ({ reward, invalid = false, cut = false, text, failed = false, agentReward }, sample): Episode => {
       const turn: Turn = {
         agent: 'solver',
         policy: 'solver',
@@ -36,7 +36,11 @@ function group(task: number, samples: readonly Sample[]): EpisodeGroup {
         valid: !invalid,
         penalty: invalid ? 0.1 : 0,
       };
-      const score = { team: reward, agents: own === undefined ? {} : { solver: own }, parts: { right: reward } };
+      const score = {
+        team: reward,
+        agents: agentReward === undefined ? {} : { solver: agentReward },
+        parts: { right: reward },
+      };
       const failure = { reason: 'overlong', message: 'too long' } as const;
       return { task: data, sample, turns: [turn], outcome: null, score, ...(failed ? { failure } : {}) };
     },
@@ -47,7 +51,7 @@ function group(task: number, samples: readonly Sample[]): EpisodeGroup {
 const right = { reward: 1 };
 const wrong = { reward: 0 };
 let tasks = 0;
-const groups = (count: number, ...said: Sample[]) => Array.from({ length: count }, () => group(tasks++, said));
+const groups = (count: number, ...samples: Sample[]) => Array.from({ length: count }, () => group(tasks++, samples));
 
 function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = []) {
   const recipe = tinyRecipe({}, overrides);

@@ -1,4 +1,4 @@
-/** From a step's results to its events. */
+/** The events of a step, made of its results. */
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';

@@ -1,4 +1,4 @@
-/** What estimators with one advantage a token share. Every turn is a sequence of its own; nothing follows its last token. */
+/** Parts of estimators with one advantage a token. Every turn is a sequence by itself: nothing follows its last token. */
 import { ArgumentError } from '../../../core/errors.js';
 import type { TurnBatch } from '../../turn-batch.js';
 
