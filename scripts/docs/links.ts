@@ -1,5 +1,6 @@
 /**
  * Links of the Markdown pages: each leads to a file that is committed, a heading that is there, and a file that ships.
+ * Paths that stand in code, such as `src/index.ts`, lead somewhere too.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -9,12 +10,15 @@ import { markdownPages, readPage, root } from './pages.js';
 /** What is wrong with the links of all pages, one line each. */
 export function deadLinks(): string[] {
   const shipped = packedFiles();
-  return markdownPages().flatMap((page) =>
-    [...linksOf(readPage(page))].flatMap((link) => {
+  return markdownPages().flatMap((page) => [
+    ...[...linksOf(readPage(page))].flatMap((link) => {
       const problem = problemOf(page, link, shipped);
       return problem === undefined ? [] : [`${page}: link to ${link}: ${problem}`];
     }),
-  );
+    ...[...pathsOf(readPage(page))]
+      .filter((path) => !existsSync(join(root, path)))
+      .map((path) => `${page}: there is no ${path}`),
+  ]);
 }
 
 function problemOf(page: string, link: string, shipped: ReadonlySet<string>): string | undefined {
@@ -31,6 +35,12 @@ function problemOf(page: string, link: string, shipped: ReadonlySet<string>): st
 /** The targets of all links outside code. */
 function* linksOf(text: string): Generator<string> {
   for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)) yield target;
+}
+
+/** The paths below the folders of the repository that stand in code within a line. */
+function* pathsOf(text: string): Generator<string> {
+  const folders = 'src|docs|native|test|recipes|examples|scripts|bench|templates';
+  for (const [, path = ''] of text.matchAll(new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g'))) yield path;
 }
 
 const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '`');
