@@ -3,8 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedBackend } from '../src/backends/embedded/embedded-backend.js';
+import type { EmbeddedPolicy } from '../src/backends/embedded/embedded-policy.js';
 import { type DecoderConfig, PROJECTIONS } from '../src/contract/architecture.js';
-import type { BaseSpec } from '../src/contract/weights.js';
+import type { BaseSpec } from '../src/contract/weights-spec.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
@@ -13,21 +14,18 @@ import { nodeFiles } from '../src/platform/node-files.js';
 import { writeCheckpoint } from './checkpoint.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
 
-const POLICY = 'bench';
-
 export class DrmasEngine {
-  /** The number of trained parameters. */
-  readonly parameters: number;
   readonly #backend: EmbeddedBackend;
+  readonly #policy: EmbeddedPolicy;
   readonly #shape: Shape;
   readonly #batch: readonly TrainingSample[]; // drawn once, since the draws are not measured
   #decodings = 0;
 
-  private constructor(backend: EmbeddedBackend, shape: Shape, parameters: number) {
+  private constructor(backend: EmbeddedBackend, policy: EmbeddedPolicy, shape: Shape) {
     this.#backend = backend;
+    this.#policy = policy;
     this.#shape = shape;
     this.#batch = trainingBatch(shape, shape.stepTokens);
-    this.parameters = parameters;
   }
 
   static async start(shape: Shape, threads: number, context: number): Promise<DrmasEngine> {
@@ -42,16 +40,20 @@ export class DrmasEngine {
     });
     const config = decoderConfig(shape, context);
     const rank = shape.adapterRank;
-    const { parameters } =
+    const policy =
       rank === undefined
-        ? await backend.createPolicy(POLICY, { type: 'random', config, tokenizer, seed: 1 })
+        ? await backend.open({ type: 'random', config, tokenizer, seed: 1 }, 'policy', 'bench')
         : await onCheckpoint(config, tokenizer, (base) => {
             const adapter = { rank, alpha: rank, targets: PROJECTIONS };
-            return backend.createPolicy(POLICY, { type: 'adapter', base, adapter, seed: 2 });
+            return backend.open({ type: 'adapter', base, adapter, seed: 2 }, 'policy', 'bench');
           });
-    await backend.publish(POLICY);
-    await backend.sync(POLICY);
-    return new DrmasEngine(backend, shape, parameters);
+    await policy.publish();
+    return new DrmasEngine(backend, policy, shape);
+  }
+
+  /** The number of trained parameters. */
+  get parameters(): number {
+    return this.#policy.parameters;
   }
 
   get kernels(): string {
@@ -65,11 +67,11 @@ export class DrmasEngine {
    */
   async trainStep(tokens = this.#shape.stepTokens): Promise<void> {
     const batch = tokens === this.#shape.stepTokens ? this.#batch : trainingBatch(this.#shape, tokens);
-    const done = this.#backend.forwardBackward(POLICY, batch, {
+    const done = this.#policy.forwardBackward(batch, {
       loss: { type: 'demonstrations' },
       normalizer: tokens,
     });
-    const stepped = this.#backend.optimStep(POLICY, {
+    const stepped = this.#policy.optimStep({
       optimizer: { type: 'adamw', learningRate: 1e-4, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 },
       clipNorm: 1,
     });
@@ -81,8 +83,7 @@ export class DrmasEngine {
     const round = this.#decodings++;
     const sampled = await Promise.all(
       requests.map(({ prompt, length }, i) =>
-        this.#backend.generate({
-          policy: POLICY,
+        this.#policy.generate({
           prompt,
           stopTokens: [],
           key: randomKey('bench', round, i),
@@ -97,14 +98,14 @@ export class DrmasEngine {
     const count = tokens.reduce((sum, response) => sum + response.length, 0);
     if (count !== usefulTokens(requests)) throw new Error(`sampled ${count} tokens of ${usefulTokens(requests)}`);
     // Cached keys and values of this round's prompts would save the next round its prefill.
-    await this.#backend.sync(POLICY);
+    await this.#policy.publish();
     return tokens;
   }
 
   /** Writes the weights as a Hugging Face directory. */
   async save(directory: string): Promise<void> {
     await nodeFiles.makeDirectory(directory);
-    await this.#backend.save(POLICY, directory, { optimizer: false });
+    await this.#policy.save(directory);
   }
 
   dispose(): Promise<void> {
@@ -144,6 +145,6 @@ function trainingBatch({ vocabSize, sequence }: Shape, tokens: number): Training
     advantages: new Float32Array(length),
     temperature: 1,
     policyVersion: 0,
-    agent: POLICY,
+    agent: 'bench',
   }));
 }

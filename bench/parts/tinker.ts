@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PolicyHandle } from '../../src/contract/handles.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import { plainAdamW } from '../../test/support/adamw.js';
 import { writeBaseModel } from '../../test/support/tinker-fake/base-model.js';
@@ -29,11 +30,11 @@ export async function benchTinker({ say }: Context): Promise<void> {
   const directory = await writeBaseModel(root);
   const { fake, backend } = await openOnFake({ directory, latencyMs: LATENCY_MS }, { deadlineSeconds: 60 });
   try {
-    const policies = ['one', 'two'];
-    for (const policy of policies) await backend.createPolicy(policy, adapterOn(directory));
+    const policies: PolicyHandle[] = [];
+    for (const name of ['one', 'two']) policies.push(await backend.open(adapterOn(directory), 'policy', name));
     const options = { loss: { type: 'gspo', clipLow: 9, clipHigh: 9 }, normalizer: 1 } as const;
-    const learn = (policy: string) => backend.forwardBackward(policy, [sample], options);
-    const step = (policy: string) => backend.optimStep(policy, { optimizer, clipNorm: 0 });
+    const learn = (policy: PolicyHandle) => policy.forwardBackward([sample], options);
+    const step = (policy: PolicyHandle) => policy.optimStep({ optimizer, clipNorm: 0 });
     const timed = async (update: () => Promise<unknown>) => {
       const started = performance.now();
       for (let i = 0; i < UPDATES; i++) await update();
@@ -43,14 +44,14 @@ export async function benchTinker({ say }: Context): Promise<void> {
       for (const policy of policies) {
         await learn(policy);
         await step(policy);
-        await backend.publish(policy);
+        await policy.publish();
       }
     });
     const together = await timed(() =>
       Promise.all(
         policies.map(async (policy) => {
           await Promise.all([learn(policy), step(policy)]);
-          await backend.publish(policy);
+          await policy.publish();
         }),
       ),
     );

@@ -1,11 +1,10 @@
 /** The declaration of a backend: everything that the rest of the program asks of one, in one row. */
 import type { z } from 'zod';
 import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
-import type { TrainBackend } from '../contract/backend.js';
-import type { Capabilities, Hardware } from '../contract/capabilities.js';
-import type { OptimizerSettings } from '../contract/optimizer.js';
-import type { SampleBackend } from '../contract/sampling.js';
-import type { PolicySpec } from '../contract/weights.js';
+import type { Backend } from '../contract/backend.js';
+import type { Capabilities } from '../contract/capabilities.js';
+import type { OptimizerSettings } from '../contract/optimizer-settings.js';
+import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Files } from '../core/files.js';
 import type { Host } from '../core/host.js';
 import type { Tokenizer } from '../core/tokenizer.js';
@@ -13,12 +12,8 @@ import type { MatrixKind } from '../model/decoder/weights/packed-decoder.js';
 
 export interface OpenOptions {
   readonly host: Host;
-  /** The policies that will be created. */
-  readonly policies: readonly PolicySpec[];
-}
-
-export interface OpenBackend extends TrainBackend, SampleBackend {
-  readonly hardware: Hardware;
+  /** Weights of the models that will be opened first. */
+  readonly models: readonly WeightsSpec[];
 }
 
 /** A model as far as its directory tells without its weights. */
@@ -110,7 +105,7 @@ export interface BackendDeclaration<Schema extends z.ZodType = z.ZodType> {
   /** The environment variable that holds a key which no recipe.json may keep. */
   readonly keyVariable?: string;
   /** Starts the backend or connects to it. The caller disposes of it. @throws BackendError */
-  open(spec: z.output<Schema>, options: OpenOptions): Promise<OpenBackend>;
+  open(spec: z.output<Schema>, options: OpenOptions): Promise<Backend>;
   readonly plan: BackendPlan<z.output<Schema>>;
   /** Looks at a policy of a checkpoint. @throws RunError when it cannot be exported in this format */
   prepareExport(request: ExportRequest): Promise<PreparedExport>;

@@ -1,29 +1,31 @@
 /** What a backend can do, and what computes. */
 import type { LossSpec } from '../loss/loss-spec.js';
-import type { OptimizerSettings } from './optimizer.js';
+import type { Role } from './handles.js';
+import type { OptimizerSettings } from './optimizer-settings.js';
+import type { BaseSpec, WeightsSpec } from './weights-spec.js';
 
-/** What a backend can do. What a recipe asks for beyond it is refused by name before the run. */
+/** A few facts about a backend. What a recipe asks for beyond them is refused by name before the run. */
 export interface Capabilities {
+  /** The weights that each role can be opened with; none where the backend lacks the role. */
+  readonly roles: Readonly<Record<Role, readonly WeightsSpec['type'][]>>;
+  /** The models that adapters can adapt. */
+  readonly bases: readonly BaseSpec['type'][];
   readonly losses: readonly LossSpec['type'][];
   readonly optimizers: readonly OptimizerSettings['type'][];
-  readonly entropyBonus: boolean;
-  readonly critic: boolean;
-  /** Holds models beside the policies, to be scored against, and copies weights into them. */
-  readonly references: boolean;
-  /** Trains whole models, not only adapters. */
-  readonly fullParameters: boolean;
-  /** Makes models from a seed; otherwise they come from directories. */
-  readonly randomModels: boolean;
-  /** Trains at the temperature that a response was sampled at; otherwise only at 1. */
-  readonly anyTemperature: boolean;
+  /**
+   * What training sees of the distribution of the next token: `whole`, so that it knows entropies and log-probs at any
+   * temperature, or the log-prob of the `sampled` token at temperature 1.
+   */
+  readonly distribution: 'whole' | 'sampled';
+  /**
+   * When norms of gradients are known: `before-update`, that of each call too, so that an update can be left out; or `after`,
+   * that of the whole update if any.
+   */
+  readonly gradientNorms: 'before-update' | 'after';
   /** Updates keep to `OptimStepSettings.clipNorm`. */
   readonly clipsGradients: boolean;
-  /** Knows the gradient's norm before it updates, and so can leave an update out (`OptimStepSettings.skipAboveNorm`). */
-  readonly skipsUpdates: boolean;
-  /** Reads adapters from directories of PEFT's. */
-  readonly savedAdapters: boolean;
-  /** Reads weights from directories here and `save` writes them; otherwise they are a server's, which keeps them. */
-  readonly localWeights: boolean;
+  /** Where weights lie: `here`, read from and written to directories, or `there`, on a server that keeps them. */
+  readonly weights: 'here' | 'there';
 }
 
 /** What computes, as runs record it. */

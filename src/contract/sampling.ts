@@ -1,6 +1,7 @@
-/** What a backend samples: requests, responses. */
+/** Sampling: what is asked for, what comes back. */
 import type { FinishReason } from '../core/episode.js';
 import type { RandomKey } from '../core/random.js';
+import type { Tokenizer } from '../core/tokenizer.js';
 
 export interface Sampling {
   /** 0 takes the most probable token. */
@@ -13,7 +14,6 @@ export interface Sampling {
 }
 
 export interface GenerateRequest extends Sampling {
-  readonly policy: string;
   readonly prompt: readonly number[]; // [P], at least one token
   readonly stopTokens: readonly number[];
   /** Names the random stream of this response. */
@@ -28,13 +28,14 @@ export interface Generation {
   readonly policyVersion: number;
 }
 
-export interface SampleBackend {
-  /** @throws BackendError when the prompt does not fit the model's context. Rejects with the signal's reason when aborted. */
+/** A model that can be played. */
+export interface PlayableHandle {
+  readonly tokenizer: Tokenizer;
+  /** Longest prompt + response in tokens. */
+  readonly context: number;
+  /**
+   * Samples a response from the weights that were last published.
+   * @throws BackendError when nothing was published, or the prompt does not fit the context. Rejects with the signal's reason.
+   */
   generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation>;
-  /** Makes the weights last published for `policy` the ones that `generate` uses. */
-  sync(policy: string): Promise<{ version: number }>;
-  /** Holds requests back until `resume`. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  health(): Promise<{ ok: boolean; running: number; waiting: number }>;
 }

@@ -1,6 +1,6 @@
 /** The settings of learning: optimiser, learning-rate schedule, KL penalty and critic of a policy. */
 import { z } from 'zod';
-import type { OptimizerSettings } from '../contract/optimizer.js';
+import type { OptimizerSettings } from '../contract/optimizer-settings.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);

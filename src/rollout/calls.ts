@@ -1,4 +1,4 @@
-import type { Generation, Sampling } from '../contract/sampling.js';
+import type { Generation, PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
@@ -10,13 +10,7 @@ import { EpisodeFailure } from './episode-failure.js';
 import { exactIds, withoutStop } from './exact-ids.js';
 import type { OrderedReplies } from './ordered-replies.js';
 import { promptMessages } from './prompt-messages.js';
-import type {
-  AgentSettings,
-  EndpointSettings,
-  EpisodeRequest,
-  PolicySettings,
-  RolloutContext,
-} from './rollout-context.js';
+import type { AgentSettings, EndpointSettings, EpisodeRequest, RolloutContext } from './rollout-context.js';
 
 /** The state of one episode that all its calls share. */
 export interface EpisodeScope {
@@ -35,7 +29,7 @@ interface Role {
   readonly agent: Agent;
   readonly settings: AgentSettings;
   readonly sampling: Sampling;
-  readonly policy: PolicySettings | EndpointSettings;
+  readonly policy: PlayableHandle | EndpointSettings;
 }
 
 /**
@@ -129,17 +123,14 @@ function callOf(
 }
 
 function generate(
-  { sampler, seed }: RolloutContext,
+  { seed }: RolloutContext,
   { request: { phase, step, task, sample }, signal }: EpisodeScope,
-  { name, settings, sampling, policy }: Role,
+  { name, sampling, policy }: Role,
   { call, messages, prompt }: Call,
 ): Promise<Generation | Utterance> {
   const key = randomKey(seed, phase, step, task.id, sample, name, call);
   if ('endpoint' in policy) return policy.endpoint.complete({ ...sampling, messages, seed: key[0] >>> 1 }, signal);
-  return sampler.generate(
-    { ...sampling, policy: settings.policy, prompt, stopTokens: policy.tokenizer.stopTokens, key },
-    signal,
-  );
+  return policy.generate({ ...sampling, prompt, stopTokens: policy.tokenizer.stopTokens, key }, signal);
 }
 
 function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {

@@ -5,6 +5,7 @@ import type { TextBackend, TextRequest } from '../contract/text-backend.js';
 import { turnReward } from '../core/episode.js';
 import { assistant, user } from '../core/message.js';
 import { RandomStream, randomKey } from '../core/random.js';
+import type { Tokenizer } from '../core/tokenizer.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 import { symbolsTokenizer } from '../model/tokenizers/symbols.js';
 import { agent } from '../teams/agent.js';
@@ -144,8 +145,9 @@ describe('a played episode', () => {
       tokenizer,
     );
     const context = scriptedContext(team as Team, sampler);
+    const tokenizers = [tokenizer, twin, other] as const;
     const policies = Object.fromEntries(
-      [tokenizer, twin, other].map((each, i) => [names[i], { tokenizer: each, context: 100 }]),
+      names.map((name, i) => [name, { ...sampler.policy(name, 100), tokenizer: tokenizers[i] as Tokenizer }]),
     );
     await playEpisode({ ...context, policies }, { team: team as Team, task, sample: 0, phase: 'evaluation', step: 0 });
     expect(sampler.calls.map(({ request }) => request.prompt)).toEqual([
@@ -190,15 +192,15 @@ describe('a played episode', () => {
         return { text: '12', finishReason: 'length', responseTokens: 1 };
       },
     };
-    const base = scriptedContext(
-      team as Team,
-      scriptedSampler(() => ''),
-    );
+    const sampler = scriptedSampler(() => '13');
+    const base = scriptedContext(team as Team, sampler);
     const talker = { ...base.agents.talker, frozen: true } as RolloutContext['agents'][string];
-    const { episode, sampler } = await played(team, () => '13', {
+    const context = {
+      ...base,
       agents: { ...base.agents, talker },
       policies: { ...base.policies, talker: { endpoint } },
-    });
+    };
+    const episode = await playEpisode(context, { team, task, sample: 2, phase: 'training', step: 5 });
     expect(episode.failure).toBeUndefined();
     const { sampling } = talker;
     expect(requests).toEqual([{ ...sampling, messages: [user('how many?')], seed: expect.any(Number) }]);
@@ -396,12 +398,9 @@ describe('a failed episode', () => {
     const length = bytesTokenizer().chat([{ role: 'system', content: 'Count.' }, user('1')]).length + 16;
     const fitting = (context: number) => {
       const sampler = scriptedSampler(() => '1');
-      const policies = {
-        counter: { tokenizer: bytesTokenizer(), context },
-        talker: { tokenizer: bytesTokenizer(), context },
-      };
+      const policies = { counter: sampler.policy('counter', context), talker: sampler.policy('talker', context) };
       const request = { team, task, sample: 0, phase: 'training', step: 0 } as const;
-      return playEpisode({ ...scriptedContext(team as Team, sampler), policies }, request);
+      return playEpisode(scriptedContext(team as Team, sampler, { policies }), request);
     };
     expect((await fitting(length)).failure).toBeUndefined();
     expect((await fitting(length - 1)).failure).toEqual({

@@ -1,7 +1,6 @@
-import type { SampleBackend, Sampling } from '../contract/sampling.js';
+import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
 import type { Task } from '../core/task.js';
-import type { Tokenizer } from '../core/tokenizer.js';
 import type { Team } from '../teams/team.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
@@ -19,20 +18,12 @@ export interface EndpointSettings {
   readonly endpoint: TextBackend;
 }
 
-/** The facts about a policy that playing needs. */
-export interface PolicySettings {
-  readonly tokenizer: Tokenizer;
-  /** The longest prompt + response in tokens. */
-  readonly context: number;
-}
-
 /** The settings that stay the same while a run plays episodes. */
 export interface RolloutContext {
-  readonly sampler: SampleBackend;
   /** The settings of every agent of the team, by its name. */
   readonly agents: Readonly<Record<string, AgentSettings>>;
   /** The policies and endpoints, by the names that the agents' settings use. */
-  readonly policies: Readonly<Record<string, PolicySettings | EndpointSettings>>;
+  readonly policies: Readonly<Record<string, PlayableHandle | EndpointSettings>>;
   /** The seed of sampling. */
   readonly seed: number;
   /** The most calls of agents in one episode. */

@@ -6,7 +6,7 @@ import { packageVersion } from '../platform/package-version.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { firstProgress } from '../training/checkpoint.js';
-import type { OpenRun, Progress, Tasks } from '../training/run-state.js';
+import type { OpenRun, Progress, Tasks, TrainingRun } from '../training/run-state.js';
 import { openCritics } from '../training/update/critics.js';
 import { openReferences, REFERENCES } from '../training/update/references.js';
 import { warmStart } from '../training/warm-start/warm-start.js';
@@ -21,7 +21,7 @@ export interface RunRequest {
 
 /** A run at the point where reinforcement may begin or go on. Whoever started it disposes of the backend. */
 export interface StartedRun {
-  readonly run: OpenRun;
+  readonly run: TrainingRun;
   readonly progress: Progress;
 }
 
@@ -31,10 +31,10 @@ export async function beginRun({ recipe, tasks, log, host }: RunRequest): Promis
   try {
     logStart(run, log);
     if (recipe.warmStart !== undefined) await warmStart(run, log, recipe.warmStart);
-    await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'write' });
-    await openCritics(run, undefined);
+    const references = await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'write' });
+    const critics = await openCritics(run, undefined);
     await publishAll(run);
-    return { run, progress: firstProgress(recipe) };
+    return { run: { ...run, references, critics }, progress: firstProgress(recipe) };
   } catch (error) {
     await run.backend.dispose();
     throw failureOf(error);
@@ -53,7 +53,7 @@ function logStart({ recipe, assignment, hardware, models, warnings }: OpenRun, l
     ...(server === undefined ? {} : { server }),
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
-        const parameters = models[name]?.info.parameters;
+        const parameters = models[name]?.parameters;
         return parameters === undefined ? [] : [[name, parameters]];
       }),
     ),

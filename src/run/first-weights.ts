@@ -1,5 +1,5 @@
 /** Where the first weights of a recipe's models come from. */
-import type { BaseSpec, PolicySpec } from '../contract/weights.js';
+import type { BaseSpec, WeightsSpec } from '../contract/weights-spec.js';
 import { type ModelSpec, type WholeModelSpec, wholeModel } from '../model/model-spec.js';
 import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import type { Assignment } from '../recipe/assignment.js';
@@ -8,24 +8,21 @@ import type { Recipe } from '../recipe/recipe.js';
 /** The first weights of every model, by its name. `requested` holds the names that the user gave the models. */
 export function firstWeights(
   recipe: Recipe,
-  { models, frozen }: Assignment,
+  { models }: Assignment,
   requested: Assignment,
-): Readonly<Record<string, PolicySpec>> {
+): Readonly<Record<string, WeightsSpec>> {
   const written = new Map(requested.models.map(({ name, model }) => [name, wholeModel(model)]));
   return Object.fromEntries(
-    models.map((speaker, index) => {
-      const { name, model } = speaker;
+    models.map(({ name, model }, index) => {
       const whole = written.get(name);
       const called = whole?.type === 'checkpoint' ? whole.path : undefined;
-      const first = modelWeights(recipe, model, index, called);
-      const plays = frozen.includes(speaker) && first.type === 'directory';
-      return [name, plays ? { type: 'frozen', base: first } : first];
+      return [name, modelWeights(recipe, model, index, called)];
     }),
   );
 }
 
 /** Policies that are to share a warm start begin alike; those with one each begin differently. */
-function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): PolicySpec {
+function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): WeightsSpec {
   const { warmStart, seed } = recipe;
   const first = warmStart?.seed ?? seed;
   const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;

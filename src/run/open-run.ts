@@ -1,13 +1,16 @@
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { backendOf } from '../backends/registry.js';
+import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
+import type { FrozenHandle, PolicyHandle } from '../contract/handles.js';
+import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
 import type { Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
-import type { OpenModel, OpenRun, RunWarning, Tasks } from '../training/run-state.js';
+import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
 import { checkBackend, checkRecipe, type Purpose } from './recipe-checks.js';
 
@@ -38,7 +41,7 @@ export interface OpenOptions {
   readonly purpose?: Purpose;
 }
 
-/** Starts the backend and creates the recipe's models with their first weights. The caller disposes of the backend. */
+/** Starts the backend and opens the recipe's models with their first weights. The caller disposes of the backend. */
 export async function openRun(
   requested: Recipe,
   tasks: Tasks,
@@ -47,24 +50,17 @@ export async function openRun(
 ): Promise<OpenRun> {
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
-  const specs = firstWeights(recipe, assignment, assignmentOf(requested));
-  const backend = await backendOf(recipe.backend).open(recipe.backend, { host, policies: Object.values(specs) });
+  const weights = firstWeights(recipe, assignment, assignmentOf(requested));
+  const backend = await backendOf(recipe.backend).open(recipe.backend, { host, models: Object.values(weights) });
   try {
     checkBackend(recipe, assignment, backend.capabilities, purpose);
     const { hardware } = backend;
     if (hardware.notice !== undefined) host.notify(hardware.notice);
-    const created = await Promise.all(
-      Object.entries(specs).map(
-        async ([name, spec]) => [name, { spec, info: await backend.createPolicy(name, spec) }] as const,
-      ),
-    );
+    const { models, policies } = await openModels(backend, assignment, weights);
     const executor = inProcessExecutor({
-      sampler: backend,
       agents: agentSettings(recipe, assignment),
       policies: {
-        ...Object.fromEntries(
-          created.map(([name, { info }]) => [name, { tokenizer: info.tokenizer, context: info.context }]),
-        ),
+        ...models,
         ...Object.fromEntries(
           assignment.endpoints.map(({ name, endpoint }) => [name, { endpoint: openEndpoint(endpoint) }]),
         ),
@@ -73,17 +69,37 @@ export async function openRun(
       maxTurns: recipe.training.maxTurns,
       timeoutMs: recipe.training.episodeTimeoutMs,
     });
-    const models = Object.fromEntries(created);
     const warnings = [
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
-      ...modelWarnings(models),
+      ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
       ...ignoredSettings(recipe, backend.capabilities),
     ];
-    return { recipe, assignment, tasks, backend, hardware, models, executor, commits, warnings, host };
+    const opened = { backend, hardware, weights, models, policies, executor };
+    return { recipe, assignment, tasks, ...opened, commits, warnings, host };
   } catch (error) {
     await backend.dispose();
     throw error;
   }
+}
+
+/** Opens every model for what it is to do: a frozen one that the warm start reaches is trained until reinforcement begins. */
+async function openModels(
+  backend: Backend,
+  { models, warmStarted }: Assignment,
+  weights: OpenRun['weights'],
+): Promise<Pick<OpenRun, 'models' | 'policies'>> {
+  const policies: Record<string, PolicyHandle> = {};
+  const opened = await Promise.all(
+    models.map(async (speaker): Promise<[string, FrozenHandle]> => {
+      const { name } = speaker;
+      const spec = weights[name] as WeightsSpec;
+      if (!warmStarted.includes(speaker)) return [name, await backend.open(spec, 'frozen', name)];
+      const policy = await backend.open(spec, 'policy', name);
+      policies[name] = policy;
+      return [name, policy];
+    }),
+  );
+  return { models: Object.fromEntries(opened), policies };
 }
 
 /** How every agent of a recipe plays. */
@@ -106,16 +122,10 @@ async function withModels(
   wanted: Commits | undefined,
 ): Promise<{ readonly recipe: Recipe; readonly commits: Commits }> {
   const { policies, assign, backend } = recipe;
-  const files = backendOf(backend).capabilities.localWeights ? 'all' : 'tokenizer';
+  const files = backendOf(backend).capabilities.weights === 'here' ? 'all' : 'tokenizer';
   const options = { files, signal, onProgress: notify, commits: wanted } as const;
   const { settings, commits } = await withLocalModels({ policies, assign }, options);
   return { recipe: { ...recipe, ...settings }, commits };
-}
-
-function modelWarnings(models: Readonly<Record<string, OpenModel>>): RunWarning[] {
-  return Object.values(models)
-    .flatMap(({ info }) => info.warnings ?? [])
-    .map((message) => ({ code: 'policy', message }));
 }
 
 /** What a recipe asks of a backend that will not do it, and that is no reason to refuse it. */
@@ -128,12 +138,7 @@ function ignoredSettings({ policies }: Recipe, can: Capabilities): RunWarning[] 
     }));
 }
 
-/** Makes the current weights of every model those that the sampler plays with. */
-export async function publishAll({ backend, assignment }: OpenRun): Promise<void> {
-  await Promise.all(
-    assignment.models.map(async ({ name }) => {
-      await backend.publish(name);
-      await backend.sync(name);
-    }),
-  );
+/** Makes the current weights of every model those that play. */
+export async function publishAll({ models }: OpenRun): Promise<void> {
+  await Promise.all(Object.values(models).map((model) => model.publish()));
 }

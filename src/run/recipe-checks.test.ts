@@ -11,6 +11,10 @@ import { checkBackend, type Purpose } from './recipe-checks.js';
 const check = (recipe: Recipe, can: Capabilities, purpose?: Purpose) =>
   checkBackend(recipe, assignmentOf(recipe), can, purpose);
 
+const { roles } = EMBEDDED_CAPABILITIES;
+const adaptersOnly: Capabilities['roles'] = { ...roles, policy: ['adapter'], frozen: ['adapter'] };
+const fromDirectories: Capabilities['roles'] = { ...roles, policy: ['directory', 'adapter'] };
+
 const refused = (
   overrides: readonly string[],
   changes: Partial<Capabilities>,
@@ -20,11 +24,11 @@ const refused = (
 
 describe('what a backend cannot do', () => {
   it('is refused with its path and the reason', () => {
-    refused([], { fullParameters: false }, /^policies.solver.model: the backend 'embedded' trains adapters only/);
-    refused([], { randomModels: false }, /^policies.solver.model: .*no models from a seed/);
+    refused([], { roles: adaptersOnly }, /^policies.solver.model: the backend 'embedded' trains adapters only/);
+    refused([], { roles: fromDirectories, bases: ['directory'] }, /^policies.solver.model: .*no models from a seed/);
     refused(
       ['agents.verifier.sampling.temperature=0.5'],
-      { anyTemperature: false },
+      { distribution: 'sampled' },
       /^agents.verifier.sampling.temperature: .*temperature 1 only, got 0.5/,
     );
     refused(['loss.type=gspo'], { losses: ['ppo-clip', 'cispo'] }, /^loss.type: .*no 'gspo'; it has ppo-clip, cispo/);
@@ -33,9 +37,9 @@ describe('what a backend cannot do', () => {
     const gspo = ['policies.verifier.loss={"type":"gspo"}'];
     refused(gspo, { losses: ['ppo-clip'] }, /^policies.verifier.loss.type: .*no 'gspo'/);
     const bonus = ['policies.solver.entropyCoefficient=0.01'];
-    refused(bonus, { entropyBonus: false }, /^policies.solver.entropyCoefficient: .*no entropy bonus, got 0.01/);
-    refused(['advantage.type=gae'], { critic: false }, /^advantage.type: .*no critic/);
-    refused(['training.spike.action=skip'], { skipsUpdates: false }, /^training.spike.action: /);
+    refused(bonus, { distribution: 'sampled' }, /^policies.solver.entropyCoefficient: .*no entropy bonus, got 0.01/);
+    refused(['advantage.type=gae'], { roles: { ...roles, critic: [] } }, /^advantage.type: .*no critic/);
+    refused(['training.spike.action=skip'], { gradientNorms: 'after' }, /^training.spike.action: /);
   });
 
   it('is refused of frozen models too, which need not sample as learners do', () => {
@@ -46,26 +50,26 @@ describe('what a backend cannot do', () => {
       assign: { solver: 'solver', verifier: frozen(verifier) },
     });
     const path = /^assign.verifier.model: the backend 'embedded' holds adapters only.*got 'checkpoint'/;
-    refused([], { fullParameters: false }, path, on(base));
+    refused([], { roles: adaptersOnly }, path, on(base));
     refused(
       [],
-      { savedAdapters: false },
+      { roles: { ...roles, frozen: ['adapter'] } },
       /^assign.verifier.model.from: .*no saved adapters/,
       on(lora(base, { from: 'a' })),
     );
     const cool = tinyRecipe(on(base), ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
-    expect(() => check(cool, { ...EMBEDDED_CAPABILITIES, anyTemperature: false })).not.toThrow();
+    expect(() => check(cool, { ...EMBEDDED_CAPABILITIES, distribution: 'sampled' })).not.toThrow();
   });
 
   it('is let pass where it is about learning, and nothing is to be learnt', () => {
     const cool = tinyRecipe({}, ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
-    const can = { ...EMBEDDED_CAPABILITIES, anyTemperature: false };
+    const can = { ...EMBEDDED_CAPABILITIES, distribution: 'sampled' } as const;
     expect(() => check(cool, can)).toThrow(/trains at temperature 1 only/);
     expect(() => check(cool, can, 'evaluation')).not.toThrow();
   });
 
   it('is let pass where the recipe does not ask for it', () => {
-    const least = { losses: ['ppo-clip'], anyTemperature: false, skipsUpdates: false } as const;
+    const least = { losses: ['ppo-clip'], distribution: 'sampled', gradientNorms: 'after' } as const;
     expect(() => check(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
   });
 });

@@ -1,6 +1,7 @@
 /** The checks that a recipe must pass beside its schema, which cannot see tasks, models and backends. */
 import { declarationOf, needOf } from '../advantage/estimators/index.js';
 import type { Capabilities } from '../contract/capabilities.js';
+import type { WeightsSpec } from '../contract/weights-spec.js';
 import { RecipeError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
@@ -74,38 +75,25 @@ function* backendChecks(recipe: Recipe, assignment: Assignment, can: Capabilitie
       can.optimizers.includes(type),
       `has no '${type}'; it has ${can.optimizers.join(', ')}`,
     );
-    yield check(
-      `${path}.model`,
-      model.type === 'lora' || can.fullParameters,
-      `trains adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
-    );
+    yield* modelChecks('policy', `${path}.model`, model);
     yield check(
       `${path}.kl.reference`,
-      kl?.reference.type !== 'checkpoint' || can.fullParameters,
+      kl?.reference.type !== 'checkpoint' || can.roles.frozen.includes('directory'),
       'holds adapters only, no model of its own to stay near',
     );
-    yield* modelChecks(`${path}.model`, model);
   }
-  for (const { model, agents } of assignment.frozen) {
-    const path = `assign.${agents[0]}.model`;
-    yield check(
-      path,
-      model.type === 'lora' || can.fullParameters,
-      `holds adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
-    );
-    yield* modelChecks(path, model);
-  }
+  for (const { model, agents } of assignment.frozen) yield* modelChecks('frozen', `assign.${agents[0]}.model`, model);
   for (const [agent, { sampling }] of purpose === 'training' ? Object.entries(recipe.agents) : [])
     yield check(
       `agents.${agent}.sampling.temperature`,
-      typeof recipe.assign[agent] !== 'string' || sampling.temperature === 1 || can.anyTemperature,
+      typeof recipe.assign[agent] !== 'string' || sampling.temperature === 1 || can.distribution === 'whole',
       `trains at temperature 1 only, got ${sampling.temperature}`,
     );
   for (const [policy, { entropyCoefficient }] of Object.entries(recipe.policies)) {
     const { type } = lossOf(recipe, policy);
     yield check(
       `policies.${policy}.entropyCoefficient`,
-      entropyCoefficient === 0 || can.entropyBonus,
+      entropyCoefficient === 0 || can.distribution === 'whole',
       `has no entropy bonus, got ${entropyCoefficient}; expected 0`,
     );
     yield check(
@@ -116,29 +104,36 @@ function* backendChecks(recipe: Recipe, assignment: Assignment, can: Capabilitie
   }
   yield check(
     'advantage.type',
-    needOf(recipe.advantage) !== 'values' || can.critic,
+    needOf(recipe.advantage) !== 'values' || can.roles.critic.length > 0,
     `has no critic, which '${recipe.advantage.type}' needs`,
   );
   yield check(
     'training.measureInflation',
-    recipe.training.measureInflation === 0 || can.skipsUpdates,
+    recipe.training.measureInflation === 0 || can.gradientNorms === 'before-update',
     'cannot take a gradient without an update',
   );
   yield check(
     'training.spike.action',
-    recipe.training.spike.action !== 'skip' || can.skipsUpdates,
+    recipe.training.spike.action !== 'skip' || can.gradientNorms === 'before-update',
     "learns a gradient's norm only after the update and cannot skip it",
   );
 
-  function* modelChecks(path: string, model: ModelSpec): Checks {
+  function* modelChecks(role: 'policy' | 'frozen', path: string, model: ModelSpec): Checks {
+    const weights = can.roles[role];
+    const wholes: readonly WeightsSpec['type'][] = model.type === 'lora' ? can.bases : weights;
     yield check(
       path,
-      wholeModel(model).type !== 'tiny-decoder' || can.randomModels,
+      model.type === 'lora' || weights.includes('random') || weights.includes('directory'),
+      `${role === 'policy' ? 'trains' : 'holds'} adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
+    );
+    yield check(
+      path,
+      wholeModel(model).type !== 'tiny-decoder' || wholes.includes('random'),
       'makes no models from a seed; expected a checkpoint',
     );
     yield check(
       `${path}.from`,
-      !(model.type === 'lora' && 'from' in model) || can.savedAdapters,
+      !(model.type === 'lora' && 'from' in model) || weights.includes('saved-adapter'),
       'reads no saved adapters; expected a rank',
     );
   }

@@ -12,10 +12,10 @@ export async function resumeRun({ recipe, tasks, log, host }: RunRequest, checkp
   const run = await openRun(recipe, tasks, host, { commits });
   try {
     const progress = await loadCheckpoint(run, checkpoint, { optimizer: true });
-    await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'read' });
-    await openCritics(run, checkpoint);
+    const references = await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'read' });
+    const critics = await openCritics(run, checkpoint);
     await publishAll(run);
-    return { run, progress };
+    return { run: { ...run, references, critics }, progress };
   } catch (error) {
     await run.backend.dispose();
     throw error;

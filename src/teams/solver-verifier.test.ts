@@ -16,7 +16,7 @@ async function play(answers: string[], options: SolverVerifierOptions = {}) {
   const team = solverVerifier({ ...roles, ...options }) as Team;
   const sampler = scriptedSampler(({ index }) => answers[index] ?? '<pad>', tokenizer);
   const task = { id: 'task', data: { question: '16a+8', answer: '24' } };
-  const context = scriptedContext(team, sampler, {}, tokenizer);
+  const context = scriptedContext(team, sampler);
   const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
   return {
     prompts: sampler.calls.map(({ prompt }) => prompt),

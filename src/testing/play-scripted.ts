@@ -1,33 +1,29 @@
-import type { SampleBackend, Sampling } from '../contract/sampling.js';
+import type { Sampling } from '../contract/sampling.js';
 import type { Episode } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
-import type { Tokenizer } from '../core/tokenizer.js';
-import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 import { EpisodeFailure } from '../rollout/episode-failure.js';
 import { playEpisode } from '../rollout/play-episode.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import type { Agent } from '../teams/agent.js';
 import type { Team } from '../teams/team.js';
-import { type Script, scriptedSampler } from './scripted-sampler.js';
+import { type Script, type ScriptedSampler, scriptedSampler } from './scripted-sampler.js';
 
 type Agents = Readonly<Record<string, Agent>>;
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
 
-/** A context in which every agent of the team has a policy of its own name, and prompts may have 4096 tokens. */
+/** A context in which a scripted policy speaks for every agent, unless `changes` says otherwise. Prompts may have 4096 tokens. */
 export function scriptedContext(
   team: Team,
-  sampler: SampleBackend,
+  sampler: ScriptedSampler,
   changes: Partial<RolloutContext> = {},
-  tokenizer: Tokenizer = bytesTokenizer(),
 ): RolloutContext {
   const agents = Object.entries(team.agents).map(([name, { invalidPenalty = 0 }]) => [
     name,
     { policy: name, sampling, invalidPenalty },
   ]);
-  const policies = Object.keys(team.agents).map((name) => [name, { tokenizer, context: 4096 }]);
+  const policies = Object.keys(team.agents).map((name) => [name, sampler.policy(name)]);
   return {
-    sampler,
     agents: Object.fromEntries(agents),
     policies: Object.fromEntries(policies),
     seed: 1,
@@ -58,15 +54,15 @@ export async function playScripted<Data, A extends Agents, Outcome>(
   const checked = team.task.safeParse(task);
   if (!checked.success) throw new ArgumentError(`the task does not fit the team's schema: ${checked.error.message}`);
   const general = team as unknown as Team;
-  const context = scriptedContext(
-    general,
-    scriptedSampler(typeof lines === 'function' ? lines : scriptOf(team, lines)),
-  );
-  const roomy = Object.keys(context.policies).map((name) => [name, { tokenizer: bytesTokenizer(), context: 2 ** 20 }]);
-  const episode = await playEpisode(
-    { ...context, policies: Object.fromEntries(roomy) },
-    { team: general, task: { id: 'scripted', data: checked.data }, sample: 0, phase: 'evaluation', step: 0 },
-  );
+  const sampler = scriptedSampler(typeof lines === 'function' ? lines : scriptOf(team, lines));
+  const roomy = Object.keys(team.agents).map((name) => [name, sampler.policy(name, 2 ** 20)]);
+  const episode = await playEpisode(scriptedContext(general, sampler, { policies: Object.fromEntries(roomy) }), {
+    team: general,
+    task: { id: 'scripted', data: checked.data },
+    sample: 0,
+    phase: 'evaluation',
+    step: 0,
+  });
   if (episode.failure) throw new EpisodeFailure(episode.failure.reason, episode.failure.message);
   return episode as PlayedEpisode<Data, Outcome>;
 }

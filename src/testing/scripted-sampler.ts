@@ -1,4 +1,4 @@
-import type { GenerateRequest, Generation, SampleBackend } from '../contract/sampling.js';
+import type { GenerateRequest, Generation, PlayableHandle } from '../contract/sampling.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 
@@ -17,27 +17,30 @@ export interface ScriptedCall {
 export type Script = (call: ScriptedCall) => string | number[] | Promise<string | number[]>;
 
 /** A sampler without a model, which remembers its requests. */
-export interface ScriptedSampler extends SampleBackend {
+export interface ScriptedSampler {
   readonly calls: readonly ScriptedCall[];
+  /** The policy of this name, as a run plays it. @param context Longest prompt + response in tokens; default 4096 */
+  policy(name: string, context?: number): PlayableHandle;
 }
 
 /** A sampler whose responses are a script's. Texts end with the request's stop token; every log-prob is -1. */
 export function scriptedSampler(script: Script, tokenizer: Tokenizer = bytesTokenizer()): ScriptedSampler {
   const calls: ScriptedCall[] = [];
+  const generate = async (policy: string, request: GenerateRequest, signal?: AbortSignal): Promise<Generation> => {
+    const prompt = tokenizer.decode(request.prompt);
+    const call = { policy, prompt, request, index: calls.length, signal };
+    calls.push(call);
+    const response = await script(call);
+    const tokens = typeof response === 'string' ? [...tokenizer.encode(response), ...request.stopTokens] : response;
+    const finishReason = request.stopTokens.includes(tokens.at(-1) ?? -1) ? 'stop' : 'length';
+    return { tokens, logprobs: tokens.map(() => -1), finishReason, policyVersion: 3 };
+  };
   return {
     calls,
-    async generate(request, signal): Promise<Generation> {
-      const prompt = tokenizer.decode(request.prompt);
-      const call = { policy: request.policy, prompt, request, index: calls.length, signal };
-      calls.push(call);
-      const response = await script(call);
-      const tokens = typeof response === 'string' ? [...tokenizer.encode(response), ...request.stopTokens] : response;
-      const finishReason = request.stopTokens.includes(tokens.at(-1) ?? -1) ? 'stop' : 'length';
-      return { tokens, logprobs: tokens.map(() => -1), finishReason, policyVersion: 3 };
-    },
-    sync: async () => ({ version: 3 }),
-    pause: async () => {},
-    resume: async () => {},
-    health: async () => ({ ok: true, running: 0, waiting: 0 }),
+    policy: (name, context = 4096) => ({
+      tokenizer,
+      context,
+      generate: (request, signal) => generate(name, request, signal),
+    }),
   };
 }

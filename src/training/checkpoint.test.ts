@@ -75,10 +75,9 @@ describe('a checkpoint', () => {
   });
 
   it('is not there when writing it fails', async () => {
-    const { run, log } = await runOf();
     const save = () => Promise.reject(new Error('disk full'));
-    const failing = { ...run, backend: { ...run.backend, save } };
-    await expect(saveCheckpoint(failing, progressAt(2), log)).rejects.toThrow('disk full');
+    const { run, log } = await fakeRun(root, recipe, () => '1', { save });
+    await expect(saveCheckpoint(run, progressAt(2), log)).rejects.toThrow('disk full');
     expect(await log.latestCheckpoint()).toBeUndefined();
     expect(await log.events()).toEqual([]);
   });

@@ -6,7 +6,7 @@ import type { Files } from '../core/files.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { RunDirectory } from '../store/run-directory.js';
-import type { OpenRun, Progress } from './run-state.js';
+import { type OpenRun, type Progress, policyNamed, type TrainingRun } from './run-state.js';
 import { StabilityWatch } from './stability/stability-watch.js';
 import { symptomState } from './stability/symptoms.js';
 import { saveCritics } from './update/critics.js';
@@ -39,18 +39,18 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
 
 /** Writes policies, optimisers, critics and the progress, whole or not at all, however long that takes. */
 export async function saveCheckpoint(
-  run: OpenRun,
+  run: TrainingRun,
   { step, evaluated, watch, kl, estimator }: Progress,
   log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
-  const { backend, assignment, commits } = run;
+  const { assignment, commits } = run;
   const { files, protect } = run.host;
   const fill = async (directory: string) => {
     const write = async (name: string, options: { optimizer: boolean }) => {
       const place = join(directory, name);
       await files.makeDirectory(place);
-      await backend.save(name, place, options);
+      await policyNamed(run, name).save(place, options);
     };
     for (const { name } of assignment.trained) await write(name, { optimizer: true });
     for (const { name } of assignment.warmStartedFrozen) await write(name, { optimizer: false });
@@ -64,13 +64,14 @@ export async function saveCheckpoint(
 
 /** Puts the models of a checkpoint into the backend and returns how far the run had come. @throws CheckpointError */
 export async function loadCheckpoint(
-  { recipe, backend, assignment, host }: OpenRun,
+  run: OpenRun,
   { directory }: Checkpoint,
   options: { readonly optimizer: boolean },
 ): Promise<Progress> {
-  for (const { name } of assignment.trained) await backend.load(name, join(directory, name), options);
+  const { recipe, assignment, host } = run;
+  for (const { name } of assignment.trained) await policyNamed(run, name).load(join(directory, name), options);
   for (const { name } of assignment.warmStartedFrozen)
-    await backend.load(name, join(directory, name), { optimizer: false });
+    await policyNamed(run, name).load(join(directory, name), { optimizer: false });
   const state = await readState(host.files, join(directory, STATE));
   return {
     step: state.step,

@@ -1,10 +1,11 @@
 /** A run while it works: the open run, which stays the same, and its progress, which a checkpoint holds. */
 import type { EstimatorState } from '../advantage/define-estimator.js';
 import type { Commits } from '../backends/hub/local-models.js';
-import type { TrainBackend } from '../contract/backend.js';
+import type { Backend } from '../contract/backend.js';
 import type { Hardware } from '../contract/capabilities.js';
-import type { SampleBackend } from '../contract/sampling.js';
-import type { PolicyInfo, PolicySpec } from '../contract/weights.js';
+import type { CriticHandle, FrozenHandle, PolicyHandle } from '../contract/handles.js';
+import type { WeightsSpec } from '../contract/weights-spec.js';
+import { BackendError } from '../core/errors.js';
 import type { Host } from '../core/host.js';
 import type { TaskSet } from '../core/task.js';
 import type { Assignment } from '../recipe/assignment.js';
@@ -13,18 +14,9 @@ import type { RolloutExecutor } from '../rollout/executor.js';
 import type { StabilityWatch } from './stability/stability-watch.js';
 import type { KlCoefficients } from './update/kl-penalty.js';
 
-export type Backend = TrainBackend & SampleBackend;
-
 export interface Tasks {
   readonly train: TaskSet;
   readonly test: TaskSet;
-}
-
-/** A model of the recipe that the backend holds. */
-export interface OpenModel {
-  /** Where its first weights come from. */
-  readonly spec: PolicySpec;
-  readonly info: PolicyInfo;
 }
 
 export interface RunWarning {
@@ -40,14 +32,33 @@ export interface OpenRun {
   readonly tasks: Tasks;
   readonly backend: Backend;
   readonly hardware: Hardware;
-  /** By their names in the backend: policies and frozen models. */
-  readonly models: Readonly<Record<string, OpenModel>>;
+  /** Where the first weights of each model come from, by its name in the assignment. */
+  readonly weights: Readonly<Record<string, WeightsSpec>>;
+  /** Every model that plays, by its name in the assignment. */
+  readonly models: Readonly<Record<string, FrozenHandle>>;
+  /** Those of them that reinforcement or the warm start trains. */
+  readonly policies: Readonly<Record<string, PolicyHandle>>;
   readonly executor: RolloutExecutor;
   /** Commits of the recipe's models on hubs. */
   readonly commits: Commits;
   /** What is not as the recipe asks. */
   readonly warnings: readonly RunWarning[];
   readonly host: Host;
+}
+
+/** An open run with the models that stand beside its policies. */
+export interface TrainingRun extends OpenRun {
+  /** The model that a policy is held near, by policy; a policy without a KL penalty has none. */
+  readonly references: ReadonlyMap<string, FrozenHandle>;
+  /** By policy, where the estimator uses critics. */
+  readonly critics: ReadonlyMap<string, CriticHandle>;
+}
+
+/** @throws BackendError when the run has no policy of this name */
+export function policyNamed({ policies }: Pick<OpenRun, 'policies'>, name: string): PolicyHandle {
+  const policy = policies[name];
+  if (policy === undefined) throw new BackendError(`the run has no policy '${name}'`);
+  return policy;
 }
 
 /** How far a run has come. Random numbers are functions of the step, so there is no generator among it. */

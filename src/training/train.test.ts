@@ -106,7 +106,7 @@ describe('one step of a scripted team', () => {
     ]);
     const forwarded: string[] = [];
     const { run, progress, log, submitted } = await fakeRun(root, recipe, script, {
-      forward: async (policy, samples) => {
+      logprobs: async (policy, samples) => {
         forwarded.push(policy);
         return samples.map(({ tokens }) => new Float32Array(tokens.length).fill(-7));
       },
@@ -195,8 +195,8 @@ describe('one step of a scripted team', () => {
     const norms = [1, 7, 2];
     const { run, progress, log } = await fakeRun(root, recipe, script, {
       optimStep: async (policy, { skipAboveNorm = Number.POSITIVE_INFINITY }) => {
-        const gradientNorm = policy === 'solver' ? (norms.shift() ?? 1) : 1;
-        return { gradientNorm, applied: gradientNorm <= skipAboveNorm };
+        const norm = policy === 'solver' ? (norms.shift() ?? 1) : 1;
+        return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
       },
     });
     const watch = new StabilityWatch(recipe.training.spike, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });

@@ -9,7 +9,7 @@ import { TrainingError } from '../core/errors.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
-import type { OpenRun, Progress } from './run-state.js';
+import type { Progress, TrainingRun } from './run-state.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { stepAdvantages } from './step/advantages.js';
 import { rolloutStep } from './step/rollout-step.js';
@@ -22,7 +22,7 @@ import { updatePolicies } from './update/update-policies.js';
  * with the state of the last complete step.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
-export async function trainTeam(run: OpenRun, progress: Progress, log: RunDirectory): Promise<void> {
+export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
   const { recipe, host } = run;
   const { clock, signal } = host;
   const { steps, failedEpisodes: rule, keepEpisodes, logprobGap } = recipe.training;

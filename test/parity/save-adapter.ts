@@ -14,12 +14,10 @@ import { writeExpected } from './expected.js';
 const [directory, to] = process.argv.slice(2);
 if (directory === undefined || to === undefined) throw new Error('usage: save-adapter.ts BASE TO');
 const backend = await EmbeddedBackend.start({ threads: 2, files: nodeFiles });
-const { config } = await backend.createPolicy('adapter', {
-  type: 'adapter',
-  base: { type: 'directory', directory },
-  adapter: { rank: 4, alpha: 10, targets: PROJECTIONS },
-  seed: 1,
-});
+const base = { type: 'directory', directory } as const;
+const adapter = { rank: 4, alpha: 10, targets: PROJECTIONS };
+const policy = await backend.open({ type: 'adapter', base, adapter, seed: 1 }, 'policy', 'adapter');
+const { config } = policy;
 const random = new RandomStream('adapter');
 const length = 20;
 const zeros = new Float32Array(length);
@@ -34,10 +32,10 @@ const samples = Array.from({ length: 8 }, () => ({
 }));
 const optimizer = plainAdamW(1e-2);
 for (let step = 0; step < 20; step++) {
-  await backend.forwardBackward('adapter', samples, { loss: { type: 'demonstrations' }, normalizer: 8 * (length - 1) });
-  await backend.optimStep('adapter', { optimizer, clipNorm: 1 });
+  await policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer: 8 * (length - 1) });
+  await policy.optimStep({ optimizer, clipNorm: 1 });
 }
 await mkdir(to, { recursive: true });
-await backend.save('adapter', to, { optimizer: false });
-await writeExpected(to, config, (ids) => backend.logits('adapter', Int32Array.from(ids)));
+await policy.save(to);
+await writeExpected(to, config, (ids) => policy.logits(Int32Array.from(ids)));
 await backend.dispose();

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
 import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';
 import { PROJECTIONS } from '../../src/contract/architecture.js';
-import type { PolicySpec } from '../../src/contract/weights.js';
+import type { PolicyHandle } from '../../src/contract/handles.js';
+import type { WeightsSpec } from '../../src/contract/weights-spec.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { nodeHost } from '../../src/platform/node-host.js';
 import { sampleOf } from '../support/samples.js';
@@ -19,21 +20,23 @@ const samples = [10, 17, 30].map((length) => {
 
 describe.skipIf('unavailable' in remote)('the tinker backend on a real server', () => {
   let backend: TinkerBackend;
-  const policy = (directory: string, rank = 4): PolicySpec => ({
+  const policies: PolicyHandle[] = [];
+  const adapterOn = (directory: string, seed = 1, rank = 4): WeightsSpec => ({
     type: 'adapter',
     base: { type: 'directory', directory },
     adapter: { rank, alpha: rank, targets: PROJECTIONS },
-    seed: 1,
+    seed,
   });
-  const connect = (url: string, first: PolicySpec) =>
+  const connect = (url: string, first: WeightsSpec) =>
     TinkerBackend.connect(
       { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 64, saveEvery: 10, deadlineSeconds: 300 },
-      { host: nodeHost(), policies: [first] },
+      { host: nodeHost(), models: [first] },
     );
   beforeAll(async () => {
     if ('unavailable' in remote) return;
-    backend = await connect(remote.url, policy(remote.model));
-    for (const name of ['quick', 'still']) await backend.createPolicy(name, policy(remote.model));
+    const weights = adapterOn(remote.model);
+    backend = await connect(remote.url, weights);
+    for (const name of ['quick', 'still']) policies.push(await backend.open(weights, 'policy', name));
   });
   afterAll(() => backend?.dispose());
 
@@ -50,67 +53,68 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
 
   it("gives our own engine's log-probs on the same checkpoint", async () => {
     if ('unavailable' in remote) return;
-    const own = await loadPolicy(remote.model, { threads: 1 });
-    const rows = await backend.forward('quick', samples);
+    const [quick] = policies as [PolicyHandle, PolicyHandle];
+    const ours = await loadPolicy(remote.model, { threads: 1 });
+    const rows = await quick.logprobs(samples);
     let most = 0;
     for (const [i, { tokens }] of samples.entries()) {
       const [first, ...rest] = Array.from(tokens);
-      const expected = await own.logprobs([first as number], rest);
+      const expected = await ours.logprobs([first as number], rest);
       for (const [t, logprob] of Array.from(expected).entries())
         most = Math.max(most, Math.abs(logprob - (rows[i]?.[t + 1] ?? Number.NaN)));
     }
-    await own.dispose();
+    await ours.dispose();
     console.log(`largest difference of a log-prob through the client: ${most.toExponential(1)}`);
     expect(most).toBeLessThan(1e-4);
   });
 
   it('trains one policy and leaves the other as it was; the sampler says what the trainer says', async () => {
-    const loss = async (name: string) =>
-      -(await backend.forward(name, samples)).reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0);
-    const [before, untouched] = [await loss('quick'), await loss('still')];
+    const [quick, still] = policies as [PolicyHandle, PolicyHandle];
+    const loss = async (policy: PolicyHandle) =>
+      -(await policy.logprobs(samples)).reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0);
+    const [before, untouched] = [await loss(quick), await loss(still)];
     for (let step = 0; step < 5; step++)
-      for (const [name, learningRate] of [
-        ['quick', 1e-2],
-        ['still', 1e-9],
+      for (const [policy, learningRate] of [
+        [quick, 1e-2],
+        [still, 1e-9],
       ] as const) {
-        const passed = backend.forwardBackward(name, samples, demonstrations);
-        const stepped = backend.optimStep(name, { optimizer: { ...adamw, learningRate }, clipNorm: 0 });
+        const passed = policy.forwardBackward(samples, demonstrations);
+        const stepped = policy.optimStep({ optimizer: { ...adamw, learningRate }, clipNorm: 0 });
         expect((await stepped).applied).toBe(true);
         await passed;
       }
-    expect(await loss('quick')).toBeLessThan(0.9 * before);
-    expect(Math.abs((await loss('still')) - untouched)).toBeLessThan(1e-2);
+    expect(await loss(quick)).toBeLessThan(0.9 * before);
+    expect(Math.abs((await loss(still)) - untouched)).toBeLessThan(1e-2);
 
-    await backend.publish('quick');
-    await backend.sync('quick');
+    await quick.publish();
     const prompt = [257, 65, 66, 67];
-    const request = { policy: 'quick', prompt, stopTokens: [258], maxTokens: 6, temperature: 1, topP: 1, topK: 0 };
-    const said = await backend.generate({ ...request, key: randomKey(1) });
-    expect(said.tokens.length).toBeGreaterThan(0);
-    const tokens = Int32Array.from([...prompt, ...said.tokens]);
+    const request = { prompt, stopTokens: [258], maxTokens: 6, temperature: 1, topP: 1, topK: 0 };
+    const written = await quick.generate({ ...request, key: randomKey(1) });
+    expect(written.tokens.length).toBeGreaterThan(0);
+    const tokens = Int32Array.from([...prompt, ...written.tokens]);
     const mask = new Uint8Array(tokens.length).fill(1, prompt.length);
     const zeros = new Float32Array(tokens.length);
     const whole = { ...sampleOf([], []), tokens, mask, behaviourLogprobs: zeros, advantages: zeros };
-    const [row] = await backend.forward('quick', [whole]);
-    for (const [t, logprob] of said.logprobs.entries()) expect(row?.[prompt.length + t]).toBeCloseTo(logprob, 4);
+    const [row] = await quick.logprobs([whole]);
+    for (const [t, logprob] of written.logprobs.entries()) expect(row?.[prompt.length + t]).toBeCloseTo(logprob, 4);
   });
 
   it('says by name what the server refuses', async () => {
     if ('unavailable' in remote) return;
-    await expect(backend.createPolicy('wide', policy(remote.model, 64))).rejects.toThrow(
+    await expect(backend.open(adapterOn(remote.model, 1, 64), 'policy', 'wide')).rejects.toThrow(
       /rank 64 must be between 1 and 8/i,
     );
-    await expect(connect(remote.url, policy('/no/such/model'))).rejects.toThrow(
+    await expect(connect(remote.url, adapterOn('/no/such/model'))).rejects.toThrow(
       /the server has no model '\/no\/such\/model'/,
     );
-    const places: string[] = [];
+    let places = 0;
     const fill = async () => {
       for (let i = 0; i < 8; i++) {
-        await backend.createPolicy(`more${i}`, policy(remote.model));
-        places.push(`more${i}`);
+        await backend.open(adapterOn(remote.model), 'policy', `more${i}`);
+        places++;
       }
     };
     await expect(fill()).rejects.toThrow(/Maximum number of LoRA adapters/);
-    expect(places.length).toBeGreaterThan(0);
+    expect(places).toBeGreaterThan(0);
   });
 });

@@ -92,14 +92,14 @@ describe('an agent on a frozen model', () => {
   it('needs no room in checkpoints where its weights lie elsewhere, and is one for agents with equal models', async () => {
     const trained = await trainTiny(root, tinyRecipe());
     const directory = join(trained.path, 'checkpoints', 'step-000004', 'verifier');
-    const createPolicy = vi.spyOn(EmbeddedBackend.prototype, 'createPolicy');
-    onTestFinished(() => createPolicy.mockRestore());
+    const open = vi.spyOn(EmbeddedBackend.prototype, 'open');
+    onTestFinished(() => open.mockRestore());
     const agents = { ...digitTeam.agents, critic: digitTeam.agents.verifier };
     const team = { ...digitTeam, agents } as typeof digitTeam;
     const judge = frozen(checkpoint(directory));
     const given = tinyDefinition({ team, assign: { solver: 'one', verifier: judge, critic: judge } as never });
     const { run, events } = await train(given, { run: join(root, 'given'), threads: 1, set: ['training.steps=2'] });
-    expect(createPolicy.mock.calls.map(([name]) => name).sort()).toEqual(['one', 'verifier']);
+    expect(open.mock.calls.map(([, , name]) => name).sort()).toEqual(['one', 'verifier']);
     expect(events.at(-1)).toMatchObject({ reason: 'completed' });
     expect(await readdir(join(run, 'checkpoints', 'step-000002'))).toEqual(['cursor.json', 'one', 'state.json']);
     const event = await evaluate(run, { recipe: given, threads: 1, tasks: 3, samples: 2 });

@@ -32,8 +32,8 @@ beforeAll(async () => {
   const { width, layers, heads, feedForward } = tiny;
   const sizes = { width, layers, heads, kvHeads: heads, headDim: width / heads, feedForward };
   const config = { vocabSize: tokenizer.vocabSize, ...sizes, context, ropeBase, normEpsilon: 1e-6 };
-  await backend.createPolicy('tiny', { type: 'random', tokenizer, seed: 1, config });
-  await backend.save('tiny', model, { optimizer: false });
+  const policy = await backend.open({ type: 'random', tokenizer, seed: 1, config }, 'frozen', 'tiny');
+  await policy.save(model);
   await backend.dispose();
   const files = readdirSync(model).map((name) => [name, readFileSync(join(model, name))] as const);
   hub = await hubServer('org/tiny', Object.fromEntries(files));

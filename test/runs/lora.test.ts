@@ -63,10 +63,10 @@ describe('two agents, each its own adapter on one base', () => {
     const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
     const base = { type: 'directory', directory: join(policyAt(2, 'solver'), 'base') } as const;
     const adapter = { rank: 3, alpha: 3, targets: ['q'] } as const;
-    await backend.createPolicy('other', { type: 'adapter', base, adapter, seed: 1 });
+    const other = await backend.open({ type: 'adapter', base, adapter, seed: 1 }, 'policy', 'other');
     const directory = policyAt(2, 'solver');
-    await expect(backend.load('other', directory, { optimizer: true })).rejects.toThrow(CheckpointError);
-    await expect(backend.load('other', directory, { optimizer: true })).rejects.toThrow(/has rank 3, the checkpoint 2/);
+    await expect(other.load(directory, { optimizer: true })).rejects.toThrow(CheckpointError);
+    await expect(other.load(directory, { optimizer: true })).rejects.toThrow(/has rank 3, the checkpoint 2/);
     await backend.dispose();
   });
 });
@@ -117,7 +117,7 @@ describe('a policy that is an adapter', () => {
     const whole = join(policyAt(2, 'solver'), 'base');
     await expect(loadPolicy(whole, { base: whole })).rejects.toThrow(/holds no adapter/);
     const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
-    await expect(backend.createPolicy('x', { type: 'directory', directory })).rejects.toThrow(
+    await expect(backend.open({ type: 'directory', directory }, 'policy', 'x')).rejects.toThrow(
       /holds an adapter, expected a whole model/,
     );
     await backend.dispose();

@@ -8,7 +8,7 @@ import type { Recipe } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
 import { prepareTasks } from '../../src/run/open-run.js';
 import type { RunDirectory } from '../../src/store/run-directory.js';
-import { referenceOf } from '../../src/training/update/references.js';
+import { policiesByReference } from '../../src/training/update/references.js';
 import {
   eventsOf,
   filesOf,
@@ -105,15 +105,12 @@ describe('a KL in the reward', () => {
 describe('a reference', () => {
   it('is shared by policies that begin alike', () => {
     const both = { solver: { kl: { coefficient: 1 } }, verifier: { kl: { coefficient: 2 } } };
-    const names = (overrides: readonly string[]) => {
-      const recipe = tinyRecipe({ policies: both }, overrides);
-      return ['solver', 'verifier'].map((policy) => referenceOf(recipe, policy));
-    };
-    expect(names([])).toEqual(['reference of solver', 'reference of solver']);
-    expect(names(['warmStart.share=policy'])).toEqual(['reference of solver', 'reference of verifier']);
+    const sharing = (overrides: readonly string[]) => policiesByReference(tinyRecipe({ policies: both }, overrides));
+    expect(sharing([])).toEqual([['solver', 'verifier']]);
+    expect(sharing(['warmStart.share=policy'])).toEqual([['solver'], ['verifier']]);
     expect(
-      names(['policies.verifier.kl.reference.type=policy', 'policies.verifier.kl.reference.policy=solver']),
-    ).toEqual(['reference of solver', 'solver']);
+      sharing(['policies.verifier.kl.reference.type=policy', 'policies.verifier.kl.reference.policy=solver']),
+    ).toEqual([['solver']]);
   });
 
   it('may be a checkpoint, or another policy as it is', async () => {

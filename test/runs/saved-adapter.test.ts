@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import type { PolicySpec } from '../../src/contract/weights.js';
+import type { WeightsSpec } from '../../src/contract/weights-spec.js';
 import { CheckpointError } from '../../src/core/errors.js';
 import { checkpoint, lora, type ModelInput } from '../../src/model/model-spec.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
@@ -42,7 +42,7 @@ async function copy(name: string, change: (directory: string) => Promise<void>):
   await change(directory);
   return directory;
 }
-const spec = (directory: string, on = base): PolicySpec => ({
+const spec = (directory: string, on = base): WeightsSpec => ({
   type: 'saved-adapter',
   base: { type: 'directory', directory: on },
   directory,
@@ -51,9 +51,10 @@ const spec = (directory: string, on = base): PolicySpec => ({
 describe('a policy that begins with a saved adapter', () => {
   it('has its weights and its settings, and trains on from there', async () => {
     await withBackend(async (backend) => {
-      expect((await backend.createPolicy('saved', spec(adapter))).warnings).toBeUndefined();
+      const saved = await backend.open(spec(adapter), 'policy', 'saved');
+      expect(saved.warnings).toEqual([]);
       await nodeFiles.makeDirectory(join(root, 'again'));
-      await backend.save('saved', join(root, 'again'), { optimizer: false });
+      await saved.save(join(root, 'again'));
     });
     expect(await weights(join(root, 'again'))).toEqual(await weights(adapter));
     const run = await trainTiny(root, recipe(lora(checkpoint(base), { from: adapter })), { threads: 1 });
@@ -75,14 +76,14 @@ describe('a policy that begins with a saved adapter', () => {
     const policy = await loadPolicy(adapter);
     await policy.save(other, { merge: true });
     await policy.dispose();
-    const refused = withBackend((backend) => backend.createPolicy('saved', spec(adapter, other)));
+    const refused = withBackend((backend) => backend.open(spec(adapter, other), 'policy', 'saved'));
     await expect(refused).rejects.toThrow(CheckpointError);
     await expect(refused).rejects.toThrow(/was trained on other weights than those of .*other-base/);
     const same = join(root, 'same-base');
     const unchanged = await loadPolicy(base);
     await unchanged.save(same);
     await unchanged.dispose();
-    await withBackend((backend) => backend.createPolicy('saved', spec(adapter, same)));
+    await withBackend((backend) => backend.open(spec(adapter, same), 'policy', 'saved'));
   });
 
   it('of unknown descent is taken, with a warning; a damaged note is not', async () => {
@@ -92,18 +93,20 @@ describe('a policy that begins with a saved adapter', () => {
     const message = `${unknown} does not say which weights it was trained on; it is put on ${base}`;
     expect(warnings).toEqual(new Array(2).fill(expect.objectContaining({ code: 'policy', message })));
     const damaged = await copy('damaged', (directory) => writeFile(join(directory, 'drmas_adapter.json'), '{}'));
-    const refused = withBackend((backend) => backend.createPolicy('saved', spec(damaged)));
+    const refused = withBackend((backend) => backend.open(spec(damaged), 'policy', 'saved'));
     await expect(refused).rejects.toThrow(/drmas_adapter\.json cannot be used/);
   });
 
   it('of another shape than its base, or that is no adapter, is refused', async () => {
-    const missing = withBackend((backend) => backend.createPolicy('saved', spec(base)));
+    const missing = withBackend((backend) => backend.open(spec(base), 'policy', 'saved'));
     await expect(missing).rejects.toThrow(/adapter_config\.json/);
     const wide = await copy('wide', async (directory) => {
       const file = join(directory, 'adapter_config.json');
       await writeFile(file, (await readFile(file, 'utf8')).replace('"r": 2', '"r": 5'));
     });
-    await expect(withBackend((backend) => backend.createPolicy('saved', spec(wide)))).rejects.toThrow(CheckpointError);
+    await expect(withBackend((backend) => backend.open(spec(wide), 'policy', 'saved'))).rejects.toThrow(
+      CheckpointError,
+    );
   });
 });
 

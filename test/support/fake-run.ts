@@ -1,6 +1,7 @@
 import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
-import type { TrainBackend } from '../../src/contract/backend.js';
-import type { OptimStepSettings } from '../../src/contract/optimizer.js';
+import type { Backend } from '../../src/contract/backend.js';
+import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../src/contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../src/contract/optimizer-settings.js';
 import type { TrainingSample } from '../../src/core/sample.js';
 import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
@@ -13,7 +14,7 @@ import { agentSettings, prepareTasks } from '../../src/run/open-run.js';
 import { scriptedContext } from '../../src/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
 import { firstProgress } from '../../src/training/checkpoint.js';
-import type { Backend, OpenRun, Progress } from '../../src/training/run-state.js';
+import type { Progress, TrainingRun } from '../../src/training/run-state.js';
 import { createRun } from './tiny-run.js';
 
 interface Submitted {
@@ -22,28 +23,37 @@ interface Submitted {
   readonly options: ForwardBackwardOptions;
 }
 
+/** What the models of a fake run do, by their names. */
+export interface FakeModels {
+  logprobs(policy: string, samples: readonly TrainingSample[]): Promise<Float32Array[]>;
+  forwardBackward(
+    policy: string,
+    samples: readonly TrainingSample[],
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult>;
+  discardGradient(policy: string): Promise<void>;
+  optimStep(policy: string, settings: OptimStepSettings): Promise<OptimStepResult>;
+  publish(policy: string): Promise<number>;
+  copyFrom(policy: string, from: string): Promise<void>;
+  resetOptimizer(policy: string): Promise<void>;
+  save(policy: string, directory: string, options: StateOptions): Promise<void>;
+  load(policy: string, directory: string, options: StateOptions): Promise<void>;
+}
+
 /**
  * A run whose policies say what the script says and learn nothing: what is submitted to them is kept. The log-probs of
  * request n are -n, -n - 1/8, -n - 2/8 ..., so that each can be told from all others. Norms are 1.
  */
-export async function fakeRun(root: string, recipe: Recipe, script: Script, changes: Partial<TrainBackend> = {}) {
-  const models = Object.values(recipe.policies).map(({ model }) => model);
-  const model = models[0];
-  if (model?.type !== 'tiny-decoder') throw new Error('a fake run needs tiny decoders');
-  const tokenizer = createTokenizer(model.tokenizer);
+export async function fakeRun(root: string, recipe: Recipe, script: Script, changes: Partial<FakeModels> = {}) {
+  const specs = Object.values(recipe.policies).map(({ model }) => model);
+  const spec = specs[0];
+  if (spec?.type !== 'tiny-decoder') throw new Error('a fake run needs tiny decoders');
+  const tokenizer = createTokenizer(spec.tokenizer);
   const sampler = scriptedSampler(script, tokenizer);
   const submitted: Submitted[] = [];
   const steps: { readonly policy: string; readonly settings: OptimStepSettings }[] = [];
-  const backend: Backend = {
-    ...sampler,
-    async generate(request, signal) {
-      const n = sampler.calls.length + 1;
-      const generation = await sampler.generate(request, signal);
-      return { ...generation, logprobs: generation.tokens.map((_, i) => -n - i / 8) };
-    },
-    capabilities: EMBEDDED_CAPABILITIES,
-    createPolicy: () => Promise.reject(new Error('policies exist already')),
-    forward: async (_, samples) => samples.map(({ tokens }) => new Float32Array(tokens.length)),
+  const fake: FakeModels = {
+    logprobs: async (_, samples) => samples.map(({ tokens }) => new Float32Array(tokens.length)),
     async forwardBackward(policy, samples, options) {
       submitted.push({ policy, samples, options });
       const metrics = {
@@ -56,34 +66,66 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
       };
       return { loss: 0.5, gradientNorm: 1, metrics, tokens: samples.length };
     },
+    discardGradient: async () => {},
     async optimStep(policy, settings) {
       steps.push({ policy, settings });
-      return { gradientNorm: 1, applied: true };
+      return { applied: true, norm: 1 };
     },
-    publish: async () => ({ version: 3 }),
-    copyWeights: async () => {},
+    publish: async () => 3,
+    copyFrom: async () => {},
     resetOptimizer: async () => {},
     save: async () => {},
     load: async () => {},
-    dispose: async () => {},
     ...changes,
+  };
+  const handle = (name: string): PolicyHandle => {
+    const scripted = sampler.policy(name, spec.context);
+    return {
+      ...scripted,
+      name,
+      warnings: [],
+      async generate(request, signal) {
+        const n = sampler.calls.length + 1;
+        const generation = await scripted.generate(request, signal);
+        return { ...generation, logprobs: generation.tokens.map((_, i) => -n - i / 8) };
+      },
+      logprobs: (samples) => fake.logprobs(name, samples),
+      forwardBackward: (samples, options) => fake.forwardBackward(name, samples, options),
+      discardGradient: () => fake.discardGradient(name),
+      optimStep: (settings) => fake.optimStep(name, settings),
+      publish: () => fake.publish(name),
+      copyFrom: (from) => fake.copyFrom(name, from.name),
+      resetOptimizer: () => fake.resetOptimizer(name),
+      save: (directory, options = { optimizer: false }) => fake.save(name, directory, options),
+      load: (directory, options) => fake.load(name, directory, options),
+    };
+  };
+  const hardware = { kernels: 'none', isa: 'none' };
+  const backend: Backend = {
+    capabilities: EMBEDDED_CAPABILITIES,
+    hardware,
+    open: () => Promise.reject(new Error('all models are open')),
+    dispose: async () => {},
   };
   const log = await createRun(root, recipe);
   const assignment = assignmentOf(recipe);
-  const context = scriptedContext(recipe.team, backend, {
+  const policies = Object.fromEntries(assignment.models.map(({ name }) => [name, handle(name)]));
+  const context = scriptedContext(recipe.team, sampler, {
     agents: agentSettings(recipe, assignment),
-    policies: Object.fromEntries(assignment.models.map(({ name }) => [name, { tokenizer, context: model.context }])),
+    policies,
     seed: recipe.seed,
   });
-  const info = { tokenizer, context: model.context };
-  const specs = firstWeights(recipe, assignment, assignment);
-  const run: OpenRun = {
+  const run: TrainingRun = {
     recipe,
     assignment,
     tasks: await prepareTasks(recipe),
     backend,
-    hardware: { kernels: 'none', isa: 'none' },
-    models: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, { spec, info }])),
+    hardware,
+    weights: firstWeights(recipe, assignment, assignment),
+    models: policies,
+    policies,
+    references: new Map(),
+    critics: new Map(),
     executor: inProcessExecutor(context),
     commits: {},
     warnings: [],

@@ -11,7 +11,7 @@ import { selectKernels } from '../../src/tensor/select.js';
 import { plainAdamW } from './adamw.js';
 import { countAllocations } from './count-allocations.js';
 
-const POLICY = 'policy';
+const POLICY = 0;
 const config = {
   ...{ vocabSize: 256, width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 8, feedForward: 96 },
   ...{ context: 128, ropeBase: 10_000, normEpsilon: 1e-6 },
@@ -43,11 +43,10 @@ function step(engine: Engine, at: number): void {
   for (let half = 0; half < 2; half++) engine.forwardBackward(POLICY, samples(), { loss, normalizer: 1000 });
   engine.optimStep(POLICY, { optimizer, clipNorm: 1 });
   engine.publish(POLICY);
-  engine.sync(POLICY);
   for (let id = 0; id < 12; id++) {
     const prompt = Array.from({ length: random.integer(5, 60) }, () => random.integer(0, config.vocabSize - 1));
     const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: random.integer(5, 60) };
-    engine.submit(id, { ...sampling, policy: POLICY, prompt, stopTokens: [], key: randomKey('steady', at, id) });
+    engine.submit(id, POLICY, { ...sampling, prompt, stopTokens: [], key: randomKey('steady', at, id) });
   }
   while (engine.busy) engine.tick();
 }
@@ -56,7 +55,7 @@ const [steps, threads] = process.argv.slice(2).map(Number) as [number, number];
 const { kernels } = await selectKernels({ threads });
 const counted = countAllocations(kernels);
 const engine = new Engine(counted.kernels);
-engine.createPolicy(POLICY, config, { seed: 1 });
+engine.createPolicy(POLICY, 'policy', config, { seed: 1 });
 
 const resident = async () => {
   // What is unreachable is freed by the collector and by finalizers, which run when nothing else does.

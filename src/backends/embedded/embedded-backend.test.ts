@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { backendContract } from '../../../test/contracts/backend.js';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { coarseAndFine } from '../../../test/support/bfloat16-checkpoint.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import type { FrozenHandle } from '../../contract/handles.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
@@ -15,10 +15,9 @@ import type { NamedTensor } from '../../model/formats/tensor.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { EmbeddedBackend } from './embedded-backend.js';
+import type { EmbeddedFrozen, EmbeddedPolicy } from './embedded-policy.js';
 
 const root = temporaryRoot();
-backendContract('the embedded engine', () => EmbeddedBackend.start({ threads: 2, files: nodeFiles }), root);
-
 /** Files of which `left` more pieces can be read. */
 function failingDisk(): { left: number; readonly files: Files } {
   const disk = { left: Number.POSITIVE_INFINITY, files: nodeFiles };
@@ -44,19 +43,20 @@ describe('a checkpoint that cannot be read to its end', () => {
     const whole = { type: 'directory', directory } as const;
     const settings = { rank: 1, alpha: 1, targets: ['q'] as const };
     const adapted = { type: 'adapter', base: whole, adapter: settings, seed: 1 } as const;
+    const policies: EmbeddedPolicy[] = [];
     for (const spec of [whole, adapted]) {
       disk.left = 6;
-      const failed = backend.createPolicy(spec.type, spec);
+      const failed = backend.open(spec, 'policy', spec.type);
       await expect(failed).rejects.toThrow(CheckpointError);
       await expect(failed).rejects.toThrow(/unreadable\/model\.safetensors: cannot be read: EIO/);
       disk.left = Number.POSITIVE_INFINITY;
-      await backend.createPolicy(spec.type, spec);
+      policies.push(await backend.open(spec, 'policy', spec.type));
     }
     // An adapter changes nothing at first.
-    expect(await backend.logits('adapter', tokens)).toEqual(await backend.logits('directory', tokens));
+    const [first, adapter] = await Promise.all(policies.map((policy) => policy.logits(tokens)));
+    expect(adapter).toEqual(first);
     const other = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
-    await other.createPolicy('other', whole);
-    expect(await other.logits('other', tokens)).toEqual(await backend.logits('directory', tokens));
+    expect(await (await other.open(whole, 'frozen', 'other')).logits(tokens)).toEqual(first);
     await Promise.all([backend.dispose(), other.dispose()]);
   });
 
@@ -64,19 +64,22 @@ describe('a checkpoint that cannot be read to its end', () => {
     const directory = await writeBaseModel(root, { name: 'interrupted', config });
     const disk = failingDisk();
     const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
-    await backend.createPolicy('policy', { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 });
+    const random = { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 } as const;
+    const policy = await backend.open(random, 'policy', 'policy');
     disk.left = 6;
-    await expect(backend.load('policy', directory, { optimizer: false })).rejects.toThrow(CheckpointError);
+    await expect(policy.load(directory, { optimizer: false })).rejects.toThrow(CheckpointError);
     const broken = /'policy' has a part of a checkpoint that could not be read/;
-    await expect(backend.logits('policy', tokens)).rejects.toThrow(broken);
-    await expect(backend.save('policy', root, { optimizer: false })).rejects.toThrow(broken);
+    await expect(policy.logits(tokens)).rejects.toThrow(broken);
+    await expect(policy.save(root)).rejects.toThrow(broken);
     disk.left = Number.POSITIVE_INFINITY;
-    await backend.load('policy', directory, { optimizer: false });
-    await backend.createPolicy('whole', { type: 'directory', directory });
-    expect(await backend.logits('policy', tokens)).toEqual(await backend.logits('whole', tokens));
+    await policy.load(directory, { optimizer: false });
+    const whole = await backend.open({ type: 'directory', directory }, 'frozen', 'whole');
+    expect(await policy.logits(tokens)).toEqual(await whole.logits(tokens));
     await backend.dispose();
   });
 });
+
+type Kind = 'coarse' | 'fine';
 
 describe('a base whose matrices are stored in bfloat16', () => {
   const adapter = { rank: 2, alpha: 4, targets: ['q', 'v', 'down'] } as const;
@@ -103,65 +106,64 @@ describe('a base whose matrices are stored in bfloat16', () => {
       coarse: { type: 'directory', directory: coarse },
       fine: { type: 'directory', directory: fine },
     } as const;
-    const equal = async (work: (name: string, kind: 'coarse' | 'fine') => Promise<unknown>, name: string) =>
-      expect(await work(`${name} coarse`, 'coarse')).toEqual(await work(`${name} fine`, 'fine'));
-    for (const [kind, base] of Object.entries(both)) {
-      await backend.createPolicy(`frozen ${kind}`, { type: 'frozen', base });
-      await backend.createPolicy(`adapted ${kind}`, { type: 'adapter', base, adapter, seed: 5 });
-    }
-    const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
-    const play = async (policy: string) => {
-      await backend.publish(policy);
-      await backend.sync(policy);
-      const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
-      return backend.generate({ policy, prompt: [1, 2, 3], ...sampling, key: randomKey('base') });
+    const frozen = async (kind: Kind) => backend.open(both[kind], 'frozen', `frozen ${kind}`);
+    const policy = async (kind: Kind) =>
+      backend.open({ type: 'adapter', base: both[kind], adapter, seed: 5 }, 'policy', `adapted ${kind}`);
+    const models = {
+      frozen: { coarse: await frozen('coarse'), fine: await frozen('fine') },
+      adapted: { coarse: await policy('coarse'), fine: await policy('fine') },
     };
-    for (const name of ['frozen', 'adapted']) {
-      await equal((policy) => backend.logits(policy, tokens), name);
-      await equal((policy) => backend.forward(policy, [sample]), name);
-      await equal(play, name);
+    const equal = async <Model>({ coarse, fine }: Record<Kind, Model>, work: (model: Model) => Promise<unknown>) =>
+      expect(await work(coarse)).toEqual(await work(fine));
+    const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
+    const play = async (model: FrozenHandle) => {
+      await model.publish();
+      const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
+      return model.generate({ prompt: [1, 2, 3], ...sampling, key: randomKey('base') });
+    };
+    for (const pair of [models.frozen, models.adapted]) {
+      await equal<EmbeddedFrozen>(pair, (model) => model.logits(tokens));
+      await equal<EmbeddedFrozen>(pair, (model) => model.logprobs([sample]));
+      await equal<EmbeddedFrozen>(pair, play);
     }
     for (let step = 0; step < 2; step++) {
       const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-      await equal((policy) => backend.forwardBackward(policy, [sample], options), 'adapted');
-      await equal((policy) => backend.optimStep(policy, { optimizer, clipNorm: 1 }), 'adapted');
-      await equal((policy) => backend.logits(policy, tokens), 'adapted');
-      await equal(play, 'adapted');
+      await equal(models.adapted, (model) => model.forwardBackward([sample], options));
+      await equal(models.adapted, (model) => model.optimStep({ optimizer, clipNorm: 1 }));
+      await equal(models.adapted, (model) => model.logits(tokens));
+      await equal(models.adapted, play);
     }
     const saved = (name: string) => `${root}/saved ${name}`;
-    const write = async (policy: string, merge: boolean) => {
-      await nodeFiles.makeDirectory(saved(policy));
-      await backend.save(policy, saved(policy), { optimizer: false, merge });
-      return readFile(`${saved(policy)}/model.safetensors`);
+    const merged = async (model: EmbeddedFrozen) => {
+      await nodeFiles.makeDirectory(saved(model.name));
+      await model.saveMerged(saved(model.name));
+      return readFile(`${saved(model.name)}/model.safetensors`);
     };
-    await equal((policy) => write(policy, true), 'frozen');
+    await equal(models.frozen, merged);
     expect(await readFile(`${saved('frozen coarse')}/model.safetensors`)).toEqual(
       await readFile(`${fine}/model.safetensors`),
     );
-    await equal((policy) => write(policy, true), 'adapted');
+    await equal(models.adapted, merged);
 
     // An adapter of the one is known to fit the other.
-    const own = `${root}/saved adapter`;
-    await nodeFiles.makeDirectory(own);
-    await backend.save('adapted fine', own, { optimizer: false });
-    const again = await backend.createPolicy('again', { type: 'saved-adapter', base: both.coarse, directory: own });
-    expect(again.warnings).toBeUndefined();
-    expect(await backend.logits('again', tokens)).toEqual(await backend.logits('adapted fine', tokens));
+    const directory = `${root}/saved adapter`;
+    await nodeFiles.makeDirectory(directory);
+    await models.adapted.fine.save(directory);
+    const again = await backend.open({ type: 'saved-adapter', base: both.coarse, directory }, 'policy', 'again');
+    expect(again.warnings).toEqual([]);
+    expect(await again.logits(tokens)).toEqual(await models.adapted.fine.logits(tokens));
     await backend.dispose();
   });
 
-  it('is not trained, nor loaded into', async () => {
+  it('is what a policy of another engine is not like', async () => {
     const { coarse } = await directories();
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
-    await backend.createPolicy('judge', { type: 'frozen', base: { type: 'directory', directory: coarse } });
-    const before = await backend.logits('judge', tokens);
-    const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-    const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
-    await expect(backend.forwardBackward('judge', [sample], options)).rejects.toThrow(/frozen/);
-    await expect(backend.optimStep('judge', { optimizer, clipNorm: 1 })).rejects.toThrow(/frozen/);
-    await expect(backend.load('judge', coarse, { optimizer: false })).rejects.toThrow(/'judge' is frozen/);
-    await expect(backend.critics.create('critic', 'judge')).rejects.toThrow(/frozen/);
-    expect(await backend.logits('judge', tokens)).toEqual(before);
-    await backend.dispose();
+    const [one, other] = await Promise.all(
+      [1, 1].map((threads) => EmbeddedBackend.start({ threads, files: nodeFiles })),
+    );
+    const spec = { type: 'adapter', base: { type: 'directory', directory: coarse }, adapter, seed: 1 } as const;
+    const policy = (await one?.open(spec, 'policy', 'mine')) as EmbeddedPolicy;
+    await expect(other?.open({ type: 'like', policy }, 'frozen', 'judge')).rejects.toThrow(/'mine' is one of another/);
+    await expect(one?.open(spec, 'critic', 'critic')).rejects.toThrow(/expected weights like a policy's/);
+    await Promise.all([one?.dispose(), other?.dispose()]);
   });
 });

@@ -54,13 +54,12 @@ const sample = (agent: string): TrainingSample => ({
 function takes(shape: 'whole' | 'adapter', kind: MatrixKind = 'float32'): number {
   const { kernels, bytes } = counting();
   const engine = new Engine(kernels);
-  if (shape === 'adapter') engine.createBase('base', config, kind);
-  engine.createPolicy('policy', shape === 'adapter' ? { base: 'base', adapter } : config, { seed: 1 });
-  engine.publish('policy');
-  engine.sync('policy');
+  const [base, policy] = [0, 1];
+  if (shape === 'adapter') engine.createBase(base, config, kind);
+  engine.createPolicy(policy, 'policy', shape === 'adapter' ? { base, adapter } : config, { seed: 1 });
+  engine.publish(policy);
   const key = [1, 2] as const;
-  engine.submit(1, {
-    policy: 'policy',
+  engine.submit(1, policy, {
     prompt: new Array(length - 1).fill(1),
     stopTokens: [],
     maxTokens: 1,
@@ -71,9 +70,9 @@ function takes(shape: 'whole' | 'adapter', kind: MatrixKind = 'float32'): number
   });
   engine.tick();
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-  engine.forwardBackward('policy', packSamples([sample('a')]), options);
-  engine.forwardBackward('policy', packSamples([sample('b')]), options);
-  engine.optimStep('policy', { optimizer, clipNorm: 1 });
+  engine.forwardBackward(policy, packSamples([sample('a')]), options);
+  engine.forwardBackward(policy, packSamples([sample('b')]), options);
+  engine.optimStep(policy, { optimizer, clipNorm: 1 });
   return bytes();
 }
 

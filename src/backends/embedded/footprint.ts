@@ -1,6 +1,6 @@
 /** The memory that the engine takes, from the sizes of models alone. */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
-import type { OptimizerSettings } from '../../contract/optimizer.js';
+import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import { BATCH_ROWS } from '../../model/decoder/decoder.js';
 import { logitBlockRows } from '../../model/decoder/output-head.js';
 import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';

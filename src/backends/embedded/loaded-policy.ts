@@ -4,7 +4,8 @@ import { ArgumentError, CheckpointError, DrmasError, messageOf } from '../../cor
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { EmbeddedBackend, type EmbeddedOptions, type EmbeddedPolicyInfo } from './embedded-backend.js';
+import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend.js';
+import type { EmbeddedFrozen } from './embedded-policy.js';
 import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
 
 /** Token ids, in the vocabulary of the policy. */
@@ -33,9 +34,6 @@ export interface OpenOptions extends EmbeddedOptions {
   readonly base?: string | undefined;
 }
 
-/** The name under which the engine holds the only policy. */
-const POLICY = 'policy';
-
 /**
  * A model from a directory in the Hugging Face layout, or an adapter in PEFT's and the model it adapts, computed in a worker thread; calls may overlap. The thread, and with
  * it the process, lives until `dispose`; calls after that are rejected with a BackendError.
@@ -46,15 +44,17 @@ export class LoadedPolicy {
   /** Of an adapter: its own, without its base's. */
   readonly parameters: number;
   readonly #backend: EmbeddedBackend;
+  readonly #model: EmbeddedFrozen;
   readonly #files: Files;
-  #sampling: Promise<unknown> | undefined;
+  #published: Promise<unknown> | undefined;
 
-  private constructor(backend: EmbeddedBackend, files: Files, { config, tokenizer, parameters }: EmbeddedPolicyInfo) {
+  private constructor(backend: EmbeddedBackend, model: EmbeddedFrozen, files: Files) {
     this.#backend = backend;
+    this.#model = model;
     this.#files = files;
-    this.config = config;
-    this.tokenizer = tokenizer;
-    this.parameters = parameters;
+    this.config = model.config;
+    this.tokenizer = model.tokenizer;
+    this.parameters = model.parameters;
   }
 
   /** @throws CheckpointError naming file, tensor and expectation; TokenizerError */
@@ -68,10 +68,7 @@ export class LoadedPolicy {
     const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const backend = await EmbeddedBackend.start(options);
     try {
-      const info = adapter
-        ? await backend.adoptAdapter(POLICY, adapter, model)
-        : await backend.adoptFrozen(POLICY, model);
-      return new LoadedPolicy(backend, files, info);
+      return new LoadedPolicy(backend, await backend.openStored(directory, model, adapter), files);
     } catch (error) {
       await backend.dispose();
       throw error;
@@ -84,7 +81,7 @@ export class LoadedPolicy {
    */
   async logits(tokens: TokenIds): Promise<Float32Array> {
     this.#require('tokens', tokens, 1);
-    return this.#backend.logits(POLICY, Int32Array.from(tokens));
+    return this.#model.logits(Int32Array.from(tokens));
   }
 
   /**
@@ -104,9 +101,9 @@ export class LoadedPolicy {
       advantages: zeros,
       temperature: 1,
       policyVersion: 0,
-      agent: POLICY,
+      agent: this.#model.name,
     };
-    const [row] = await this.#backend.forward(POLICY, [sample]);
+    const [row] = await this.#model.logprobs([sample]);
     return Array.from((row ?? zeros).subarray(prompt.length));
   }
 
@@ -120,10 +117,9 @@ export class LoadedPolicy {
     if (!Number.isFinite(temperature) || temperature < 0)
       throw new ArgumentError(`temperature: expected a number of at least 0, found ${temperature}`);
     if (!Number.isSafeInteger(seed)) throw new ArgumentError(`seed: expected a whole number, found ${seed}`);
-    this.#sampling ??= this.#backend.publish(POLICY).then(() => this.#backend.sync(POLICY));
-    await this.#sampling;
-    const { tokens, logprobs, finishReason } = await this.#backend.generate({
-      policy: POLICY,
+    this.#published ??= this.#model.publish();
+    await this.#published;
+    const { tokens, logprobs, finishReason } = await this.#model.generate({
       prompt: Array.from(prompt),
       maxTokens,
       temperature,
@@ -143,7 +139,7 @@ export class LoadedPolicy {
   async save(directory: string, { merge = false }: { readonly merge?: boolean } = {}): Promise<void> {
     try {
       await this.#files.makeDirectory(directory);
-      await this.#backend.save(POLICY, directory, { optimizer: false, merge });
+      await (merge ? this.#model.saveMerged(directory) : this.#model.save(directory));
     } catch (error) {
       if (error instanceof DrmasError) throw error;
       throw new CheckpointError(`${directory}: cannot be written: ${messageOf(error)}`);

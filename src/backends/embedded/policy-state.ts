@@ -6,3 +6,10 @@ export interface PolicyState {
   readonly weights: Float32Array;
   readonly optimizer?: OptimizerState & OptimizerHeader;
 }
+
+/** The same of a critic. */
+export interface CriticState {
+  /** Its version says nothing: nobody plays a critic. */
+  readonly trunk: PolicyState;
+  readonly head: { readonly weights: Float32Array; readonly optimizer: OptimizerState };
+}

@@ -20,9 +20,8 @@ import {
 } from '../../model/formats/peft.js';
 import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
 import { isThere } from '../../model/formats/validated-json.js';
-import type { PolicyState } from './policy-state.js';
+import type { CriticState, PolicyState } from './policy-state.js';
 import type { StoredState } from './stored-state.js';
-import type { CriticState } from './thread/resident-critics.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
 const VALUE_HEAD = 'value_head.safetensors';

@@ -11,7 +11,7 @@ import { isKind } from './wire/tinker-failure.js';
 interface Snapshot {
   readonly session: string;
   readonly version: number;
-  /** Of the model that it was taken from, and its updates then. */
+  /** Generation of the model that it was taken from, and its updates then. */
   readonly generation: number;
   readonly updates: number;
 }
@@ -28,7 +28,6 @@ export class RemoteSampler {
   /** Version of the next publication. */
   nextVersion = 0;
   readonly #options: RemoteSamplerOptions;
-  #published: Snapshot | undefined;
   #playing: Snapshot | undefined;
   #again: Promise<void> | undefined;
   #requests = 0;
@@ -38,33 +37,25 @@ export class RemoteSampler {
     this.#options = options;
   }
 
-  /** Takes a snapshot of the weights after all updates that were asked for. */
-  async publish(): Promise<{ version: number }> {
+  /** Takes a snapshot of the weights after all updates that were asked for, and plays it from now on. Returns its version. */
+  async publish(): Promise<number> {
     const version = this.nextVersion++;
-    this.#published = await this.#snapshot(version);
-    return { version };
-  }
-
-  /** Makes the snapshot last published the one that is played. */
-  sync(): { version: number } {
-    if (this.#published === undefined)
-      throw new BackendError(`policy '${this.#options.model.name}' has not been published`);
-    this.#playing = this.#published;
-    return { version: this.#published.version };
+    this.#playing = await this.#snapshot(version);
+    return version;
   }
 
   async #snapshot(version: number): Promise<Snapshot> {
     const { model, client } = this.#options;
-    let taken = { generation: model.generation, updates: model.updates };
+    let state = { generation: model.generation, updates: model.updates };
     const number = client.nextSampler();
     const { path, sampling_session_id } = await model.request(
       () => {
-        taken = { generation: model.generation, updates: model.updates };
+        state = { generation: model.generation, updates: model.updates };
         return model.submit('save_weights_for_sampler', { sampling_session_seq_id: number }, { repeatable: true });
       },
       (submitted) => submitted.result(savedAnswer),
     );
-    return { session: sampling_session_id ?? (await this.#open(path)), version, ...taken };
+    return { session: sampling_session_id ?? (await this.#open(path)), version, ...state };
   }
 
   /** For servers that name a snapshot instead of opening a session on it. */
@@ -134,7 +125,6 @@ export class RemoteSampler {
       const playing = this.#playing;
       if (playing === undefined || playing.generation === this.#options.model.generation) return;
       this.#playing = await this.#snapshot(playing.version);
-      this.#published = this.#playing;
     })().finally(() => {
       this.#again = undefined;
     });

@@ -1,7 +1,7 @@
 /** Training one policy: gradients are collected here, and sent with the update that they are for. */
 
-import type { ForwardBackwardResult } from '../../contract/backend.js';
-import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { ForwardBackwardResult } from '../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { type Objective, objectiveOf } from '../../loss/objective/objective.js';
@@ -22,7 +22,7 @@ interface Contribution {
   readonly result: ForwardBackwardResult;
 }
 
-const NOT_APPLIED: OptimStepResult = { gradientNorm: Number.NaN, applied: false };
+const FAILED_STEP: OptimStepResult = { applied: false, why: 'failed' };
 
 export class RemoteTrainer {
   readonly #model: RemoteModel;
@@ -37,13 +37,13 @@ export class RemoteTrainer {
   }
 
   /** Log-probs of the masked tokens, 0 elsewhere: [T] a sample. */
-  async forward(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+  async logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
     for (const sample of samples) requireSample(sample, this.#limits);
     const rows = await this.#score(samples);
     return rows.map((row, i) => written(row, samples[i] as TrainingSample));
   }
 
-  /** As `TrainBackend.forwardBackward`; the gradient reaches the server with the next update, or is sent as it is asked for. */
+  /** As `PolicyHandle.forwardBackward`; the gradient reaches the server with the next update, or is sent as it is asked for. */
   async forwardBackward(
     samples: readonly TrainingSample[],
     options: ForwardBackwardOptions,
@@ -80,9 +80,9 @@ export class RemoteTrainer {
       });
       const rows = await rowsOf(submitted, chunks);
       // Identical samples appear once in the objective, as the first of them.
-      const found = new Map(samples.map((sample, i) => [sample, rows[i] as Float32Array]));
-      const own = objective.samples.map((sample) => found.get(sample) as Float32Array);
-      return { ...contributionOf(objective, own), sentTo };
+      const logprobs = new Map(samples.map((sample, i) => [sample, rows[i] as Float32Array]));
+      const distinct = objective.samples.map((sample) => logprobs.get(sample) as Float32Array);
+      return { ...contributionOf(objective, distinct), sentTo };
     } catch (error) {
       if (!recoverable(error)) throw error;
       await model.recover(sentTo, error);
@@ -123,8 +123,23 @@ export class RemoteTrainer {
     } catch (error) {
       if (!recoverable(error)) throw error;
       await this.#model.recover(generation, error);
-      return NOT_APPLIED;
+      return FAILED_STEP;
     }
+  }
+
+  /**
+   * Forgets what was collected. A part of the gradient that is on the server already leaves it only with the model, which is then
+   * made again from its present weights and optimiser.
+   */
+  async discardGradient(): Promise<void> {
+    const collected = this.#contributions;
+    this.#contributions = [];
+    const outcomes = await Promise.allSettled(collected);
+    const { generation } = this.#model;
+    const isThere = outcomes.some(
+      ({ status, ...outcome }) => 'value' in outcome && outcome.value.sentTo === generation,
+    );
+    if (isThere) await this.#model.replace(await this.#model.save(), { optimizer: true });
   }
 
   async #send(
@@ -134,13 +149,14 @@ export class RemoteTrainer {
     const model = this.#model;
     const there = contributions.filter(({ sentTo }) => sentTo === model.generation);
     const rows = contributions.flatMap((each) => (there.includes(each) ? [] : (each.rows ?? [])));
-    if (contributions.some((each) => each.rows === undefined) || !rows.every(hasNumbers)) {
+    const failed = contributions.some((each) => each.rows === undefined);
+    if (failed || !rows.every(hasNumbers)) {
       // A gradient that is on the server already leaves it only with the model.
       if (there.length > 0) throw new TinkerError('failed', 'a part of the gradient is not finite');
-      return async () => NOT_APPLIED;
+      return async () => ({ applied: false, why: failed ? 'failed' : 'not-finite' });
     }
     const moving = rows.filter(({ gradient }) => gradient.some((g) => g !== 0));
-    if (moving.length === 0 && there.length === 0) return async () => ({ gradientNorm: 0, applied: true });
+    if (moving.length === 0 && there.length === 0) return async () => ({ applied: true, norm: 0 });
     const path = gradientPath(this.#profile);
     if (path === undefined) throw new BackendError(`our losses cannot run on the server '${this.#profile.name}'`);
     const chunks = moving.length === 0 ? [] : chunksOf(moving);
@@ -152,19 +168,19 @@ export class RemoteTrainer {
     return async () => {
       const answer = step.result(stepAnswer);
       await settled<unknown>([rowsOf(passes, chunks), answer]);
-      const gradientNorm = gradientNormOf((await answer).metrics);
+      const norm = gradientNormOf((await answer).metrics);
       model.updated();
-      return { gradientNorm, applied: true };
+      return { applied: true, ...(norm === undefined ? {} : { norm }) };
     };
   }
 }
 
 type Metrics = Readonly<Record<string, number | null>> | null | undefined;
 
-/** The server's own words for the norm before clipping; not a number where it does not tell. */
-export function gradientNormOf(metrics: Metrics): number {
-  const found = Object.entries(metrics ?? {}).find(([name]) => /grad_norm|grad_l2/.test(name));
-  return found === undefined ? Number.NaN : finite(found[1], `the gradient's norm (${found[0]})`);
+/** The norm before clipping, under the server's name for it; undefined where the server does not tell. */
+export function gradientNormOf(metrics: Metrics): number | undefined {
+  const metric = Object.entries(metrics ?? {}).find(([name]) => /grad_norm|grad_l2/.test(name));
+  return metric === undefined ? undefined : finite(metric[1], `the gradient's norm (${metric[0]})`);
 }
 
 function adamParams({ optimizer, clipNorm }: OptimStepSettings) {
@@ -214,7 +230,6 @@ function contributionOf(objective: Objective, logprobs: readonly Float32Array[])
     rows,
     result: {
       loss,
-      gradientNorm: Number.NaN, // servers tell the whole update's
       // An estimate: the mean of -log p over what was sampled is the entropy in expectation.
       metrics: { ...metrics, entropy: sum / Math.max(1, count) },
       tokens: samples.reduce((total, { tokens }) => total + tokens.length, 0),
@@ -227,7 +242,6 @@ const FAILED: Contribution = {
   sentTo: undefined,
   result: {
     loss: Number.NaN,
-    gradientNorm: Number.NaN,
     metrics: {
       clipFraction: Number.NaN,
       clipFractionLower: Number.NaN,

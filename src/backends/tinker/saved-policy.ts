@@ -36,13 +36,13 @@ export async function readSavedPolicy(
   files: Files,
   directory: string,
   policy: string,
-  own: { readonly baseModel: string; readonly rank: number },
+  expected: { readonly baseModel: string; readonly rank: number },
 ): Promise<SavedPolicy> {
   const saved = await readSaved(files, directory);
   for (const key of ['baseModel', 'rank'] as const)
-    if (saved[key] !== own[key])
+    if (saved[key] !== expected[key])
       throw new CheckpointError(
-        `${directory}: policy '${policy}' has ${key} ${own[key]}, the checkpoint ${saved[key]}`,
+        `${directory}: policy '${policy}' has ${key} ${expected[key]}, the checkpoint ${saved[key]}`,
       );
   return saved;
 }

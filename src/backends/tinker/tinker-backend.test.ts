@@ -6,8 +6,10 @@ import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js'
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import type { TrainBackend } from '../../contract/backend.js';
-import type { GenerateRequest, SampleBackend } from '../../contract/sampling.js';
+import type { Backend } from '../../contract/backend.js';
+import type { PolicyHandle } from '../../contract/handles.js';
+import type { GenerateRequest } from '../../contract/sampling.js';
+import type { WeightsSpec } from '../../contract/weights-spec.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import { randomKey } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -27,8 +29,7 @@ afterAll(() => Promise.all(open.map((each) => each.close())));
 async function served(options: Partial<FakeOptions> = {}, spec: Partial<TinkerSpec> = {}) {
   const all = await openOnFake({ directory, ...options }, spec);
   open.push({ close: () => all.backend.dispose().then(() => all.fake.close()) });
-  await all.backend.createPolicy('one', adapterOn(directory));
-  return all;
+  return { ...all, policy: await all.backend.open(adapterOn(directory), 'policy', 'one') };
 }
 
 const adamw = plainAdamW(1e-2);
@@ -51,7 +52,6 @@ const samples = [
 ];
 
 const request = (changes: Partial<GenerateRequest> = {}): GenerateRequest => ({
-  policy: 'one',
   prompt: [3, 4, 5],
   temperature: 1,
   topP: 1,
@@ -62,30 +62,22 @@ const request = (changes: Partial<GenerateRequest> = {}): GenerateRequest => ({
   ...changes,
 });
 
-async function publish(backend: TrainBackend & SampleBackend) {
-  await backend.publish('one');
-  await backend.sync('one');
-}
-
 /** Log-probs of the samples after two updates with this loss. */
-async function trained(backend: TrainBackend, loss: LossSpec, policy = 'one') {
+async function trained(policy: PolicyHandle, loss: LossSpec) {
   for (let i = 0; i < 2; i++) {
     const submitted = [samples.slice(0, 1), samples.slice(1)].map((part) =>
-      backend.forwardBackward(policy, part, { loss, normalizer: 8 }),
+      policy.forwardBackward(part, { loss, normalizer: 8 }),
     );
-    const taken = backend.optimStep(policy, step);
-    await Promise.all([...submitted, taken]);
+    await Promise.all([...submitted, policy.optimStep(step)]);
   }
-  return backend.forward(policy, samples);
+  return policy.logprobs(samples);
 }
 
 /** The same for each loss, each with a policy of its own. */
-async function trainedEach(backend: TrainBackend, losses: readonly LossSpec[]) {
+async function trainedEach(backend: Backend, losses: readonly LossSpec[]) {
   const rows: Float32Array[][] = [];
-  for (const [i, loss] of losses.entries()) {
-    await backend.createPolicy(`loss ${i}`, adapterOn(directory));
-    rows.push(await trained(backend, loss, `loss ${i}`));
-  }
+  for (const [i, loss] of losses.entries())
+    rows.push(await trained(await backend.open(adapterOn(directory), 'policy', `loss ${i}`), loss));
   return rows;
 }
 
@@ -106,11 +98,11 @@ describe('any loss on any server moves the weights as the embedded engine does',
   });
   it.each(['skyrl-jax', 'hosted', 'skyrl-train', 'open-rl'] as const)('%s', async (profile) => {
     const { backend } = await served({ behaves: profile }, { profile });
-    const found = await trainedEach(backend, losses);
+    const rowsThere = await trainedEach(backend, losses);
     expect(expected).toHaveLength(losses.length);
     for (const [l, rows] of expected.entries())
       for (const [r, row] of rows.entries())
-        for (const [t, logprob] of row.entries()) expect(found[l]?.[r]?.[t]).toBeCloseTo(logprob, 3);
+        for (const [t, logprob] of row.entries()) expect(rowsThere[l]?.[r]?.[t]).toBeCloseTo(logprob, 3);
   });
 });
 
@@ -118,18 +110,19 @@ it("uses the server's own loss where it means the same, and says the same of it"
   const [native, exact] = [await served({ behaves: 'hosted' }, { profile: 'hosted' }), await served()];
   const options = { loss: ppo, normalizer: 8 };
   const [a, b] = [
-    await native.backend.forwardBackward('one', samples, options),
-    await exact.backend.forwardBackward('one', samples, options),
+    await native.policy.forwardBackward(samples, options),
+    await exact.policy.forwardBackward(samples, options),
   ];
   expect(a.loss).toBeCloseTo(b.loss, 5);
   expect(a.metrics.clipFraction).toBe(b.metrics.clipFraction);
   expect([native.fake.count('forward'), exact.fake.count('forward')]).toEqual([0, 1]);
-  expect(native.fake.log.at(-2)?.body).toMatchObject({ forward_backward_input: { loss_fn: 'ppo' } });
+  const pass = native.fake.log.find(({ path }) => path === 'forward_backward');
+  expect(pass?.body).toMatchObject({ forward_backward_input: { loss_fn: 'ppo' } });
 });
 
 it('divides a loss by its clipping bias, which the log-probs of all samples tell', async () => {
-  const { backend } = await served();
-  const result = await backend.forwardBackward('one', samples, {
+  const { policy } = await served();
+  const result = await policy.forwardBackward(samples, {
     loss: { type: 's-ppo', clip: 1e-6, aggregate: 'token-mean' },
     normalizer: 8,
   });
@@ -138,78 +131,77 @@ it('divides a loss by its clipping bias, which the log-probs of all samples tell
 
 describe('sampling', () => {
   it('gives the log-probs that training computes, and the same again for the same key', async () => {
-    const { backend } = await served();
-    await publish(backend);
-    const [one, again] = [await backend.generate(request()), await backend.generate(request())];
+    const { policy } = await served();
+    await policy.publish();
+    const [one, again] = [await policy.generate(request()), await policy.generate(request())];
     expect(again).toEqual(one);
     const whole = sample([3, 4, 5, ...one.tokens], 0);
-    const [row] = await backend.forward('one', [{ ...whole, mask: whole.mask.fill(1, 3).fill(0, 0, 3) }]);
+    const [row] = await policy.logprobs([{ ...whole, mask: whole.mask.fill(1, 3).fill(0, 0, 3) }]);
     for (const [t, logprob] of one.logprobs.entries()) expect(row?.[3 + t]).toBeCloseTo(logprob, 4);
     expect(one).toMatchObject({ finishReason: 'length', policyVersion: 0 });
     const stopToken = one.tokens[1] as number;
-    const stopped = await backend.generate(request({ stopTokens: [stopToken] }));
+    const stopped = await policy.generate(request({ stopTokens: [stopToken] }));
     expect(stopped).toMatchObject({ finishReason: 'stop', tokens: one.tokens.slice(0, 2) });
   });
 
   it('has no more requests in flight than it may', async () => {
-    const { backend, fake } = await served({ latencyMs: 20 }, { concurrency: 2 });
-    await publish(backend);
-    const all = [1, 2, 3, 4, 5].map(() => backend.generate(request()));
-    expect(await backend.health()).toEqual({ ok: true, running: 2, waiting: 3 });
+    const { fake, policy } = await served({ latencyMs: 20 }, { concurrency: 2 });
+    await policy.publish();
+    const all = [1, 2, 3, 4, 5].map(() => policy.generate(request()));
     await all[0];
     expect(fake.count('asample')).toBeLessThan(5);
     expect(await Promise.all(all)).toHaveLength(5);
   });
 
   it('ends where it should on a server that does not stop', async () => {
-    const { backend } = await served({ behaves: 'open-rl' }, { profile: 'open-rl' });
-    await publish(backend);
-    const one = await backend.generate(request());
+    const { policy } = await served({ behaves: 'open-rl' }, { profile: 'open-rl' });
+    await policy.publish();
+    const one = await policy.generate(request());
     expect(one.finishReason).toBe('length');
-    const stopped = await backend.generate(request({ stopTokens: [one.tokens[1] as number] }));
+    const stopped = await policy.generate(request({ stopTokens: [one.tokens[1] as number] }));
     expect(stopped).toMatchObject({ finishReason: 'stop', tokens: one.tokens.slice(0, 2) });
   });
 
   it('never plays a snapshot older than the weights where that would take training back', async () => {
-    const { backend } = await served();
-    await publish(backend);
-    await trained(backend, ppo);
-    await expect(backend.generate(request())).rejects.toThrow(/updated after it was published/);
-    await publish(backend);
-    expect((await backend.generate(request())).policyVersion).toBe(1);
+    const { policy } = await served();
+    await policy.publish();
+    await trained(policy, ppo);
+    await expect(policy.generate(request())).rejects.toThrow(/updated after it was published/);
+    await policy.publish();
+    expect((await policy.generate(request())).policyVersion).toBe(1);
 
     const isolated = await served({ behaves: 'hosted' }, { profile: 'hosted' });
-    await publish(isolated.backend);
-    const before = await isolated.backend.generate(request());
-    await trained(isolated.backend, ppo);
-    expect(await isolated.backend.generate(request())).toEqual(before);
+    await isolated.policy.publish();
+    const before = await isolated.policy.generate(request());
+    await trained(isolated.policy, ppo);
+    expect(await isolated.policy.generate(request())).toEqual(before);
   });
 });
 
 describe('what is refused before it is sent', () => {
   it('ids outside the vocabulary, lengths that differ, prompts without room', async () => {
-    const { backend, fake } = await served();
-    await publish(backend);
+    const { fake, policy } = await served();
+    await policy.publish();
     const sent = fake.log.length;
     const forward = (changed: Partial<TrainingSample>) =>
-      backend.forward('one', [{ ...(samples[0] as TrainingSample), ...changed }]);
+      policy.logprobs([{ ...(samples[0] as TrainingSample), ...changed }]);
     await expect(forward({ tokens: Int32Array.from([3, 4, 5, 6, 7, 9999]) })).rejects.toThrow(/token 5 is 9999/);
     await expect(forward({ mask: new Uint8Array(3) })).rejects.toThrow(/mask has 3 entries, tokens 6/);
     await expect(forward({ temperature: 0.5 })).rejects.toThrow(/temperature 1/);
-    await expect(backend.generate(request({ prompt: [] }))).rejects.toThrow(BackendError);
-    await expect(backend.generate(request({ prompt: new Array(64).fill(1) }))).rejects.toThrow(/no room/);
-    expect(await backend.forward('one', [])).toEqual([]);
-    expect(await backend.optimStep('one', step)).toEqual({ gradientNorm: 0, applied: true });
+    await expect(policy.generate(request({ prompt: [] }))).rejects.toThrow(BackendError);
+    await expect(policy.generate(request({ prompt: new Array(64).fill(1) }))).rejects.toThrow(/no room/);
+    expect(await policy.logprobs([])).toEqual([]);
+    expect(await policy.optimStep(step)).toEqual({ applied: true, norm: 0 });
     expect(fake.log.slice(sent).filter(({ path }) => path !== 'session_heartbeat')).toEqual([]);
   });
 
   it('models that the server does not have, whole models, half of a block', async () => {
     await expect(openOnFake({ directory, model: 'other' })).rejects.toThrow(/no model '.*'; it has other/);
-    const { backend } = await served();
-    await expect(backend.createPolicy('one', adapterOn(directory))).rejects.toThrow(/exists already/);
-    await expect(backend.createPolicy('two', { type: 'directory', directory })).rejects.toThrow(/trains adapters/);
-    await expect(backend.createPolicy('three', adapterOn(directory, 1, 64))).rejects.toThrow(/rank 64/);
-    await expect(backend.forward('nobody', [])).rejects.toThrow(/no policy 'nobody'/);
+    const { backend, policy } = await served();
+    const open = (weights: WeightsSpec) => backend.open(weights, 'policy', 'two');
+    await expect(open({ type: 'directory', directory })).rejects.toThrow(/trains adapters/);
+    await expect(open(adapterOn(directory, 1, 64))).rejects.toThrow(/rank 64/);
+    await expect(backend.open({ type: 'like', policy }, 'critic', 'two')).rejects.toThrow(/has no critics/);
   });
 
   it('a wrong key, which no message shows', async () => {
@@ -221,31 +213,31 @@ describe('what is refused before it is sent', () => {
 
 describe('checkpoints', () => {
   it('go on after a restart of the server as if nothing had happened', async () => {
-    const { backend, fake, connect } = await served({ behaves: 'skyrl-jax-head' });
-    await trained(backend, ppo);
+    const { backend, fake, connect, policy } = await served({ behaves: 'skyrl-jax-head' });
+    await trained(policy, ppo);
     const path = join(root, 'saved');
     await mkdir(path);
-    await backend.save('one', path);
-    const expected = await trained(backend, ppo);
+    await policy.save(path);
+    const expected = await trained(policy, ppo);
     await backend.dispose();
     fake.restart();
     const again = await connect();
-    await again.createPolicy('one', adapterOn(directory));
-    await again.load('one', path, { optimizer: true });
-    expect(await trained(again, ppo)).toEqual(expected);
+    const one = await again.open(adapterOn(directory), 'policy', 'one');
+    await one.load(path, { optimizer: true });
+    expect(await trained(one, ppo)).toEqual(expected);
     fake.forget();
-    await expect(again.load('one', path, { optimizer: true })).rejects.toThrow(CheckpointError);
+    await expect(one.load(path, { optimizer: true })).rejects.toThrow(CheckpointError);
     await again.dispose();
   });
 
   it('are of one model and rank', async () => {
-    const { backend } = await served();
+    const { backend, policy } = await served();
     const path = join(root, 'other-rank');
     await mkdir(path);
-    await backend.save('one', path);
-    await backend.createPolicy('wide', adapterOn(directory, 1, 4));
-    await expect(backend.load('wide', path, { optimizer: false })).rejects.toThrow(/has rank 4, the checkpoint 2/);
-    await expect(backend.load('one', root, { optimizer: false })).rejects.toThrow(CheckpointError);
-    await expect(backend.copyWeights('one', 'wide')).rejects.toThrow(/models differ/);
+    await policy.save(path);
+    const wide = await backend.open(adapterOn(directory, 1, 4), 'policy', 'wide');
+    await expect(wide.load(path, { optimizer: false })).rejects.toThrow(/has rank 4, the checkpoint 2/);
+    await expect(policy.load(root, { optimizer: false })).rejects.toThrow(CheckpointError);
+    await expect(wide.copyFrom(policy)).rejects.toThrow(/models differ/);
   });
 });

@@ -1,4 +1,4 @@
-import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
 import { FlatOptimizer } from './flat-optimizer.js';

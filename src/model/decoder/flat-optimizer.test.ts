@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
-import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer.js';
+import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer-settings.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { FlatOptimizer } from './flat-optimizer.js';
 

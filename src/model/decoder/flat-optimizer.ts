@@ -1,4 +1,4 @@
-import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer.js';
+import type { OptimizerSettings, SgdSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 
 type OptimizerType = OptimizerSettings['type'];

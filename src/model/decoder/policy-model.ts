@@ -2,7 +2,7 @@
  * A policy's model: a decoder, or an adapter on one, that scores sequences and is trained on the gradient of a loss.
  */
 import type { DecoderConfig } from '../../contract/architecture.js';
-import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
 import type { FlatOptimizer } from './flat-optimizer.js';
@@ -119,6 +119,12 @@ export class PolicyModel {
     if (result.applied) this.weightsChanged();
     this.#accumulated = false;
     return result;
+  }
+
+  /** Clears the gradient; weights and optimiser stay as they are. */
+  discardGradient(): void {
+    if (this.#accumulated) this.gradient.fill(0);
+    this.#accumulated = false;
   }
 
   #clearedCallGradient(): Gradient {

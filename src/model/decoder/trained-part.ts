@@ -1,5 +1,5 @@
 /** Weights with their gradient and their optimiser, and the step that several of them make together. */
-import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { FlatOptimizer } from './flat-optimizer.js';
 import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
@@ -65,11 +65,17 @@ export function clippedStep(
     kernels,
     parts.map(({ gradient }) => gradient),
   );
-  const applied = Number.isFinite(norm) && norm <= skipAboveNorm;
-  if (applied) {
+  const result = stepResult(norm, skipAboveNorm);
+  if (result.applied) {
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
   }
   for (const { gradient } of parts) gradient.fill(0);
-  return { gradientNorm: norm, applied };
+  return result;
+}
+
+/** Whether a gradient of this norm leads to an update. A norm that is no finite number is not told. */
+function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
+  if (!Number.isFinite(norm)) return { applied: false, why: 'not-finite' };
+  return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
 }

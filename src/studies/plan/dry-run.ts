@@ -3,7 +3,7 @@ import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../bac
 import { modelDirectory } from '../../backends/hub/model-directory.js';
 import { backendOf } from '../../backends/registry.js';
 import type { AdapterSettings } from '../../contract/architecture.js';
-import type { Generation, SampleBackend } from '../../contract/sampling.js';
+import type { Generation, PlayableHandle } from '../../contract/sampling.js';
 import type { Episode } from '../../core/episode.js';
 import { HubError } from '../../core/errors.js';
 import { mean } from '../../core/statistics.js';
@@ -133,9 +133,8 @@ async function rehearse(
   models: ReadonlyMap<string, KnownModel>,
 ): Promise<Episode[]> {
   const executor = inProcessExecutor({
-    sampler: rehearsalSampler(),
     agents: agentSettings(recipe, assignment),
-    policies: Object.fromEntries(models),
+    policies: Object.fromEntries(Array.from(models, ([name, model]) => [name, rehearsed(model)])),
     seed: recipe.seed,
     maxTurns: recipe.training.maxTurns,
     timeoutMs: recipe.training.episodeTimeoutMs,
@@ -146,19 +145,17 @@ async function rehearse(
   return groups.flatMap(({ episodes }) => episodes);
 }
 
-/** Repeats the prompt's own tokens, which are ids that every tokenizer can read back. */
-function rehearsalSampler(): SampleBackend {
+/** A model whose answers repeat the prompt's tokens, which are ids that every tokenizer can read back. */
+function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
   return {
+    tokenizer,
+    context,
     async generate({ prompt, stopTokens, maxTokens }): Promise<Generation> {
       const words = prompt.filter((token) => !stopTokens.includes(token));
-      const said = words.length > 0 ? words : prompt;
-      const tokens = Array.from({ length: maxTokens }, (_, i) => said[i % said.length] as number);
+      const repeated = words.length > 0 ? words : prompt;
+      const tokens = Array.from({ length: maxTokens }, (_, i) => repeated[i % repeated.length] as number);
       return { tokens, logprobs: tokens.map(() => 0), finishReason: 'length', policyVersion: 0 };
     },
-    sync: async () => ({ version: 0 }),
-    pause: async () => {},
-    resume: async () => {},
-    health: async () => ({ ok: true, running: 0, waiting: 0 }),
   };
 }
 

@@ -11,7 +11,7 @@ import { openRun, prepareTasks, publishAll } from '../../run/open-run.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { type StoredEpisode, storedEpisode } from '../../store/episode-files.js';
 import { commitsOf, firstProgress, loadCheckpoint } from '../../training/checkpoint.js';
-import type { OpenRun, Progress } from '../../training/run-state.js';
+import type { OpenRun, Progress, TrainingRun } from '../../training/run-state.js';
 import { type EstimatorInputs, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 import { playGreedy, playTasks } from '../../training/step/rollout-step.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
@@ -72,10 +72,13 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
   try {
     for (const { message } of run.warnings) host.notify(message);
     const { start, progress, seconds: warmStartSeconds } = await firstWeights(run, options);
-    await openReferences(run, await keptReferences(host.files, checkpoint));
-    await openCritics(run, checkpoint);
+    const training: TrainingRun = {
+      ...run,
+      references: await openReferences(run, await keptReferences(host.files, checkpoint)),
+      critics: await openCritics(run, checkpoint),
+    };
     await publishAll(run);
-    const steps = await playSteps(run, progress.kl, options.tasks);
+    const steps = await playSteps(training, progress.kl, options.tasks);
     const advantages = stepAdvantages(
       recipe,
       steps.flatMap(({ kept }) => kept),
@@ -86,7 +89,7 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
     const findings = probeFindings(recipe, groups, played);
     const advice = advise(recipe, findings);
     const seconds = { warmStart: warmStartSeconds, rollout: rolloutSeconds(steps, recipe) };
-    const update = await updateSeconds(run, progress, steps);
+    const update = await updateSeconds(training, progress, steps);
     return {
       recipe: recipe.name,
       start,
@@ -144,7 +147,7 @@ interface ProbedStep {
 }
 
 /** Plays the tasks of the first steps, as many at once as a step would, and scores their turns as a step does. */
-async function playSteps(run: OpenRun, coefficients: KlCoefficients, count: number): Promise<ProbedStep[]> {
+async function playSteps(run: TrainingRun, coefficients: KlCoefficients, count: number): Promise<ProbedStep[]> {
   const { recipe, tasks, host } = run;
   const { tasksPerStep, failedEpisodes } = recipe.training;
   const steps: ProbedStep[] = [];
@@ -179,7 +182,7 @@ function rolloutSeconds(steps: readonly ProbedStep[], { training: { tasksPerStep
 }
 
 /** Seconds of one step's update, which is made: nothing plays with these policies afterwards. */
-async function updateSeconds(run: OpenRun, progress: Progress, [first]: readonly ProbedStep[]): Promise<number> {
+async function updateSeconds(run: TrainingRun, progress: Progress, [first]: readonly ProbedStep[]): Promise<number> {
   if (first === undefined) return 0;
   const { recipe, host } = run;
   const advantages = stepAdvantages(recipe, first.kept, first.scores);

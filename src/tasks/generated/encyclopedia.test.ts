@@ -194,13 +194,13 @@ describe('demonstrations', () => {
     for (let index = 0; index < 20; index++) {
       const task = set.at(index);
       const chain = chainOf(task.data, factsOf(world));
-      const sampler = scriptedSampler(({ prompt, request: { policy } }) => {
+      const sampler = scriptedSampler(({ prompt, policy }) => {
         const hops = prompt.split(';').length - 1;
         if (policy === 'verifier') return hops === chain.relations.length ? 'yes ' : 'no ';
         if (policy === 'answerer') return `${chain.path.at(-1)} `;
         return `${chain.path[hops]} ${chain.relations[hops]?.keyword} `;
       }, tokenizer);
-      const context = scriptedContext(team, sampler, {}, tokenizer);
+      const context = scriptedContext(team, sampler);
       const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
       expect(episode.score.team).toBe(1);
       expect(episode.turns.length).toBe(2 * chain.relations.length + 2);

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
+import type { PolicyHandle } from '../../contract/handles.js';
 import type { EpisodeGroup, Turn } from '../../core/episode.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { executeRun } from '../../run/execute-run.js';
-import type { Backend, OpenRun } from '../run-state.js';
+import type { OpenRun } from '../run-state.js';
 import { stepAdvantages } from '../step/advantages.js';
 import { measureInflation } from './measured-inflation.js';
 
@@ -43,19 +44,22 @@ function group(norm: (agent: string, sample: number) => number): {
     outcome: undefined,
     score: { team, agents: {}, parts: {} },
   }));
-  const backend = {
-    forwardBackward: async (_: string, [sample]: readonly TrainingSample[]) => ({
+  const policy = {
+    forwardBackward: async ([sample]: readonly TrainingSample[]) => ({
       gradientNorm: norms.get(sample?.tokens[0] ?? -1),
     }),
-    optimStep: async () => ({ gradientNorm: 0, applied: false }),
-  } as unknown as Backend;
+    discardGradient: async () => {},
+  } as unknown as PolicyHandle;
   const recipe = {
     seed: 1,
     advantage: drmas,
     training: { measureInflation: 2 },
     policies: { writer: {}, checker: {} },
   } as unknown as Recipe;
-  return { groups: [{ task: { id: 'a', data: {} }, episodes }], run: { recipe, backend } as OpenRun };
+  return {
+    groups: [{ task: { id: 'a', data: {} }, episodes }],
+    run: { recipe, policies: { writer: policy, checker: policy } as OpenRun['policies'] } as OpenRun,
+  };
 }
 
 describe('measured inflation', () => {

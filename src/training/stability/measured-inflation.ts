@@ -1,8 +1,9 @@
 /** Inflation as the gradients of a step show it, beside what the lemma predicts. */
 import { inflationScores } from '../../advantage/inflation.js';
 import type { Turn } from '../../core/episode.js';
+import { BackendError } from '../../core/errors.js';
 import { permutation } from '../../core/random.js';
-import type { Backend, OpenRun } from '../run-state.js';
+import { type OpenRun, policyNamed } from '../run-state.js';
 import type { StepAdvantages } from '../step/advantages.js';
 import { trainingSample } from '../update/training-samples.js';
 
@@ -16,10 +17,11 @@ const MOST_TURNS = 32;
  * turn is missing. Leaves weights, gradients and the optimiser as they were.
  */
 export async function measureInflation(
-  { recipe, backend }: OpenRun,
+  run: OpenRun,
   step: number,
   { turns, records }: StepAdvantages,
 ): Promise<Readonly<Record<string, number>>> {
+  const { recipe } = run;
   const every = recipe.training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
   const scores = inflationScores(records, recipe.advantage);
@@ -32,21 +34,24 @@ export async function measureInflation(
       const all = judged.filter(({ turn }) => turn.agent === agent);
       const order = permutation(all.length, 'measured inflation', recipe.seed, step, agent);
       const some = Array.from(order.subarray(0, MOST_TURNS), (i) => all[i] as (typeof all)[number]);
-      const norms = await Promise.all(some.map(({ turn }) => gradientNorm(backend, turn)));
+      const norms = await Promise.all(some.map(({ turn }) => gradientNorm(run, turn)));
       const moment = (of: (each: (typeof all)[number]) => number) =>
         some.reduce((sum, each, i) => sum + of(each) ** 2 * (norms[i] as number) ** 2, 0);
       const [above, below] = [moment(({ shared }) => shared), moment(({ byAgent }) => byAgent)];
       return below > 0 ? [[agent, above / below] as const] : [];
     }),
   );
-  // An update that is never made, whatever the norm, clears the gradients.
-  for (const [policy, { optimizer }] of Object.entries(recipe.policies))
-    await backend.optimStep(policy, { optimizer, clipNorm: 0, skipAboveNorm: -1 });
+  for (const policy of Object.keys(recipe.policies)) await policyNamed(run, policy).discardGradient();
   return Object.fromEntries(measured.flat());
 }
 
 /** |z|: the norm of the gradient of the turn's log-prob. */
-async function gradientNorm(backend: Backend, turn: Turn): Promise<number> {
+async function gradientNorm(run: OpenRun, turn: Turn): Promise<number> {
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-  return (await backend.forwardBackward(turn.policy, [trainingSample(turn, 0)], options)).gradientNorm;
+  const { gradientNorm: norm } = await policyNamed(run, turn.policy).forwardBackward(
+    [trainingSample(turn, 0)],
+    options,
+  );
+  if (norm === undefined) throw new BackendError('the backend tells no norm of the gradient of a single turn');
+  return norm;
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
-import type { ForwardBackwardResult } from '../../contract/backend.js';
+import type { PolicyHandle } from '../../contract/handles.js';
 import type { Episode, Turn } from '../../core/episode.js';
 import { TrainingError } from '../../core/errors.js';
 import { nodeFiles } from '../../platform/node-files.js';
@@ -39,10 +39,14 @@ const advantagesOfStep = {
   state: {},
 } satisfies StepAdvantages;
 
-const update = (gradientNorm: number, agents: Record<string, number>, applied = true): PolicyUpdate => ({
+const update = (
+  gradientNorm: number | undefined,
+  agents: Record<string, number | undefined>,
+  outcome: PolicyUpdate['outcome'] = 'applied',
+): PolicyUpdate => ({
   gradientNorm,
   learningRate: 1,
-  applied,
+  outcome,
   agents: Object.fromEntries(
     Object.entries(agents).map(([agent, norm]) => [
       agent,
@@ -59,7 +63,9 @@ const update = (gradientNorm: number, agents: Record<string, number>, applied = 
     ]),
   ),
 });
-const alone = (norm: number, applied = true): Updates => ({ solver: update(norm, { solver: norm }, applied) });
+const alone = (norm: number | undefined, outcome?: PolicyUpdate['outcome']): Updates => ({
+  solver: update(norm, { solver: norm }, outcome),
+});
 
 const at = (step: number) => ({ step, agents: {} });
 
@@ -114,13 +120,13 @@ describe('a spike', () => {
     const watch = experienced('skip');
     expect(watch.skipAboveNorm('solver')).toBe(9);
     expect(watch.skipAboveNorm('verifier')).toBeUndefined();
-    const { events, fatal } = watch.judge(at(6), advantagesOfStep, alone(10, false));
+    const { events, fatal } = watch.judge(at(6), advantagesOfStep, alone(10, 'skipped'));
     expect(events).toMatchObject([{ type: 'skipped', action: 'skip', gradientNorm: 10, median: 3 }]);
     expect(fatal).toBeUndefined();
   });
 
   it('stop: ends the run and says why', () => {
-    const { events, fatal } = experienced('stop').judge(at(6), advantagesOfStep, alone(10, false));
+    const { events, fatal } = experienced('stop').judge(at(6), advantagesOfStep, alone(10, 'skipped'));
     expect(events).toMatchObject([{ type: 'skipped', action: 'stop' }]);
     expect(fatal).toMatch(/policy 'solver' is 10\.0, its median 3\.00, and the recipe says stop/);
   });
@@ -150,12 +156,14 @@ describe('a spike', () => {
 });
 
 describe('a gradient that is not a number', () => {
-  const judgeAll = (watch: StabilityWatch, norms: readonly number[]) =>
-    norms.map((norm) => watch.judge(at(6), advantagesOfStep, alone(norm, Number.isFinite(norm))));
+  const judgeAll = (watch: StabilityWatch, norms: readonly (number | 'dropped')[]) =>
+    norms.map((norm) =>
+      watch.judge(at(6), advantagesOfStep, norm === 'dropped' ? alone(undefined, norm) : alone(norm)),
+    );
 
   it('is told, is not remembered as a norm, and ends the run the third time in a row', () => {
     const watch = experienced('clip');
-    const [first, second, third] = judgeAll(watch, [Number.NaN, Number.POSITIVE_INFINITY, Number.NaN]);
+    const [first, second, third] = judgeAll(watch, ['dropped', 'dropped', 'dropped']);
     const skipped = { type: 'skipped', policy: 'solver', gradientNorm: null, median: 3, action: 'skip' };
     expect(first).toMatchObject({ events: [skipped], fatal: undefined });
     expect(second).toMatchObject({ events: [skipped], fatal: undefined });
@@ -165,15 +173,15 @@ describe('a gradient that is not a number', () => {
 
   it('twice with a good one between does not', () => {
     const watch = experienced('clip');
-    const fatal = judgeAll(watch, [Number.NaN, Number.NaN, 1, Number.NaN, Number.NaN]).map((judged) => judged.fatal);
+    const fatal = judgeAll(watch, ['dropped', 'dropped', 1, 'dropped', 'dropped']).map((judged) => judged.fatal);
     expect(fatal).toEqual(new Array(5).fill(undefined));
   });
 
   it('is counted on after an interruption', () => {
     const before = experienced('clip');
-    judgeAll(before, [Number.NaN, Number.NaN]);
+    judgeAll(before, ['dropped', 'dropped']);
     const watch = new StabilityWatch(rule('clip'), JSON.parse(JSON.stringify(before.state)));
-    expect(judgeAll(watch, [Number.NaN])[0]?.fatal).toBeDefined();
+    expect(judgeAll(watch, ['dropped'])[0]?.fatal).toBeDefined();
   });
 
   it('never reaches the weights: the run ends with its last checkpoint intact', async () => {
@@ -181,35 +189,31 @@ describe('a gradient that is not a number', () => {
     const run = await openRun(recipe, await prepareTasks(recipe), nodeHost({ threads: 1 }));
     const progress = { ...firstProgress(recipe), evaluated: 0 };
     try {
-      const { backend } = run;
-      for (const policy of Object.keys(recipe.policies)) {
-        await backend.publish(policy);
-        await backend.sync(policy);
-      }
+      const verifier = run.policies.verifier as PolicyHandle;
+      for (const policy of Object.values(run.policies)) await policy.publish();
       const log = await createRun(root, recipe);
       // From the third step on the verifier's advantages are infinite.
-      const forwardBackward: typeof backend.forwardBackward = (
-        policy,
-        samples,
-        how,
-      ): Promise<ForwardBackwardResult> => {
-        const poisoned = policy === 'verifier' && progress.step >= 2;
+      const forwardBackward: PolicyHandle['forwardBackward'] = (samples, options) => {
         const infinite = (advantages: Float32Array) => advantages.map((a) => (a === 0 ? 0 : a / 0));
-        return backend.forwardBackward(
-          policy,
-          poisoned ? samples.map((sample) => ({ ...sample, advantages: infinite(sample.advantages) })) : samples,
-          how,
+        return verifier.forwardBackward(
+          progress.step >= 2
+            ? samples.map((sample) => ({ ...sample, advantages: infinite(sample.advantages) }))
+            : samples,
+          options,
         );
       };
+      const poisoned = new Proxy(verifier, {
+        get: (target, name) => {
+          if (name === 'forwardBackward') return forwardBackward;
+          const member = Reflect.get(target, name) as unknown;
+          return typeof member === 'function' ? member.bind(target) : member;
+        },
+      });
       const poisonedRun = {
         ...run,
-        backend: new Proxy(backend, {
-          get: (target, name) => {
-            if (name === 'forwardBackward') return forwardBackward;
-            const member = Reflect.get(target, name) as unknown;
-            return typeof member === 'function' ? member.bind(target) : member;
-          },
-        }),
+        policies: { ...run.policies, verifier: poisoned },
+        references: new Map(),
+        critics: new Map(),
       };
       await expect(trainTeam(poisonedRun, progress, log)).rejects.toThrow(TrainingError);
       expect(progress.step).toBe(5);
@@ -223,7 +227,7 @@ describe('a gradient that is not a number', () => {
       expect(await model(4, 'solver')).not.toEqual(await model(2, 'solver'));
       const now = join(log.path, 'now');
       await nodeFiles.makeDirectory(now);
-      await backend.save('verifier', now, { optimizer: false });
+      await verifier.save(now);
       expect(await readFile(join(now, 'model.safetensors'))).toEqual(await model(2, 'verifier'));
     } finally {
       await run.backend.dispose();

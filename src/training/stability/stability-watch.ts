@@ -67,9 +67,7 @@ export class StabilityWatch {
       const agents = Object.keys(update.agents);
       const only = agents.length === 1 ? agents[0] : undefined;
       const about = (agent: string | undefined) => ({ step, policy, ...(agent === undefined ? {} : { agent }) });
-      // A backend that updates without telling the norm leaves nothing to judge.
-      if (update.applied && Number.isNaN(update.gradientNorm)) continue;
-      if (!Number.isFinite(update.gradientNorm)) {
+      if (update.outcome === 'dropped') {
         const inRow = (this.#dropped.get(policy) ?? 0) + 1;
         this.#dropped.set(policy, inRow);
         const median = this.#threshold(policy)?.median ?? 0;
@@ -80,20 +78,28 @@ export class StabilityWatch {
         continue;
       }
       this.#dropped.set(policy, 0);
+      // A backend that updates without telling the norm leaves nothing to judge.
+      if (update.gradientNorm === undefined) continue;
       const spike = this.#spike(policy, update.gradientNorm);
       if (spike !== undefined) {
         const { action } = this.#rule;
-        const type = update.applied ? 'spike' : 'skipped';
+        const type = update.outcome === 'applied' ? 'spike' : 'skipped';
         events.push({ type, ...about(only), ...spike, action, episodes: blame(advantages, agents) });
         if (action === 'stop')
           fatal = `the gradient norm of policy '${policy}' is ${spike.gradientNorm.toPrecision(3)}, its median ${spike.median.toPrecision(3)}, and the recipe says stop`;
       }
       if (only !== undefined) continue;
       for (const [agent, { gradientNorm }] of Object.entries(update.agents)) {
-        if (Number.isNaN(gradientNorm)) continue;
-        const own = this.#spike(`${policy}/${agent}`, gradientNorm);
-        if (own !== undefined)
-          events.push({ type: 'spike', ...about(agent), ...own, action: 'clip', episodes: blame(advantages, [agent]) });
+        if (gradientNorm === undefined) continue;
+        const ofAgent = this.#spike(`${policy}/${agent}`, gradientNorm);
+        if (ofAgent !== undefined)
+          events.push({
+            type: 'spike',
+            ...about(agent),
+            ...ofAgent,
+            action: 'clip',
+            episodes: blame(advantages, [agent]),
+          });
       }
     }
     return { events, fatal };

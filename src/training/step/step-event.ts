@@ -56,7 +56,10 @@ export function stepEvent(
       }),
     ),
     policies: Object.fromEntries(
-      Object.entries(updates).map(([policy, { applied, agents: _, ...update }]) => [policy, update]),
+      Object.entries(updates).map(([policy, { gradientNorm = Number.NaN, outcome, agents: _, ...update }]) => [
+        policy,
+        { gradientNorm, ...update },
+      ]),
     ),
     groups: groupKinds(scored),
     ...(filter === undefined ? {} : { filter }),
@@ -84,7 +87,7 @@ function agentStep(
     inflation,
     health: { groupSpread, ...agentHealth(turns) },
     maxAbsAdvantage: maxAbs,
-    gradientNorm: update?.gradientNorm ?? 0,
+    gradientNorm: update === undefined ? 0 : (update.gradientNorm ?? Number.NaN),
     loss: update?.loss ?? 0,
     entropy: update?.entropy ?? 0,
     clipFraction: update?.clipFraction ?? 0,

@@ -1,5 +1,5 @@
 import type { Turn } from '../../core/episode.js';
-import type { OpenRun } from '../run-state.js';
+import type { TrainingRun } from '../run-state.js';
 import { criticValues } from '../update/critics.js';
 import { type KlCoefficients, klRewards, tokenKls } from '../update/kl-penalty.js';
 import { referenceLogprobs } from '../update/references.js';
@@ -21,7 +21,7 @@ export interface TurnScores extends EstimatorInputs {
 
 /** Scores a step's turns under references and critics, and takes the baselines from its greedy episodes. */
 export async function turnScores(
-  run: OpenRun,
+  run: TrainingRun,
   coefficients: KlCoefficients,
   rollout: Pick<StepRollout, 'kept' | 'greedy'>,
 ): Promise<TurnScores> {

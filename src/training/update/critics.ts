@@ -2,9 +2,9 @@
 
 import { join } from 'node:path';
 import { needOf } from '../../advantage/estimators/index.js';
-import type { CriticBackend } from '../../contract/backend.js';
+import type { CriticHandle, ValueLossResult } from '../../contract/handles.js';
+import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { Turn } from '../../core/episode.js';
-import { BackendError } from '../../core/errors.js';
 import type { PolicyStep } from '../../core/events.js';
 import type { ValueSample } from '../../core/sample.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
@@ -12,12 +12,13 @@ import { countTokensOf } from '../../loss/aggregate.js';
 import type { CriticSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
-import type { Backend, OpenRun } from '../run-state.js';
+import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { TurnAdvantage } from '../step/advantages.js';
 import type { TurnsByPolicy } from '../step/turns-by-policy.js';
 import { decayAfterRise, learningRateAt } from './learning-rate.js';
 import { miniBatchesOf } from './mini-batches.js';
 import { scoreTurns, trainingSample } from './training-samples.js';
+import { largestNorm } from './update-result.js';
 
 /** Returns that differ by less are the same, and there is nothing to explain. */
 const LEAST_SPREAD = 1e-6;
@@ -31,37 +32,36 @@ function criticsOf({ advantage, policies }: Recipe): [policy: string, settings: 
   return Object.entries(policies).flatMap(([policy, { critic }]) => (critic === undefined ? [] : [[policy, critic]]));
 }
 
-function criticBackend(backend: Backend): CriticBackend {
-  if (backend.critics === undefined) throw new BackendError('the backend has no critics');
-  return backend.critics;
-}
-
 /** Gives every policy its critic, with the policy's weights as its trunk, or as a checkpoint left it. @throws CheckpointError */
-export async function openCritics({ recipe, backend }: OpenRun, checkpoint: Checkpoint | undefined): Promise<void> {
-  for (const [policy] of criticsOf(recipe)) {
-    await criticBackend(backend).create(policy, policy);
-    if (checkpoint !== undefined) await criticBackend(backend).load(policy, directoryOf(checkpoint.directory, policy));
+export async function openCritics(
+  run: OpenRun,
+  checkpoint: Checkpoint | undefined,
+): Promise<ReadonlyMap<string, CriticHandle>> {
+  const critics = new Map<string, CriticHandle>();
+  for (const [name] of criticsOf(run.recipe)) {
+    const directory = checkpoint && directoryOf(checkpoint.directory, name);
+    const weights = { type: 'like', policy: policyNamed(run, name), directory } as const;
+    critics.set(name, await run.backend.open(weights, 'critic', `${name}'s critic`));
   }
+  return critics;
 }
 
 /** Writes the critics into a checkpoint's directory. */
-export async function saveCritics({ recipe, backend, host }: OpenRun, checkpoint: string): Promise<void> {
-  for (const [policy] of criticsOf(recipe)) {
+export async function saveCritics({ critics, host }: TrainingRun, checkpoint: string): Promise<void> {
+  for (const [policy, critic] of critics) {
     const directory = directoryOf(checkpoint, policy);
     await host.files.makeDirectory(directory);
-    await criticBackend(backend).save(policy, directory);
+    await critic.save(directory);
   }
 }
 
 /** The value of each response token [R] of the turns of policies with a critic. */
 export async function criticValues(
-  { recipe, backend }: OpenRun,
+  { critics }: TrainingRun,
   turns: TurnsByPolicy,
 ): Promise<ReadonlyMap<Turn, Float32Array>> {
   const values = await Promise.all(
-    criticsOf(recipe).map(([policy]) =>
-      scoreTurns(turns.get(policy) ?? [], (samples) => criticBackend(backend).values(policy, samples)),
-    ),
+    Array.from(critics, ([policy, critic]) => scoreTurns(turns.get(policy) ?? [], (samples) => critic.values(samples))),
   );
   return new Map(values.flatMap((each) => [...each]));
 }
@@ -76,36 +76,44 @@ export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 
 /** One update (or several epochs and mini-batches) of a policy's critic; undefined where the policy has none. */
 export async function updateCritic(
-  { recipe, backend }: OpenRun,
+  { recipe, critics, host }: TrainingRun,
   step: number,
   policy: string,
   turns: readonly TurnAdvantage[],
   values: ReadonlyMap<Turn, Float32Array>,
 ): Promise<CriticUpdate | undefined> {
   const settings = criticsOf(recipe).find(([name]) => name === policy)?.[1];
-  if (settings === undefined) return undefined;
+  const critic = critics.get(policy);
+  if (settings === undefined || critic === undefined) return undefined;
   const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches, clip } = settings;
-  const critics = criticBackend(backend);
   const samples = turns.map((turn) => valueSample(turn, values.get(turn.turn)));
   const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
   const decay = decayAfterRise(rates, recipe.training.steps * epochs * miniBatches);
-  const done: { loss: number; clipFraction: number; gradientNorm: number; learningRate: number }[] = [];
+  const losses: ValueLossResult[] = [];
+  const optimSteps: OptimStepResult[] = [];
+  let learningRate = 0;
   for (let epoch = 0; epoch < epochs; epoch++) {
     const batches = miniBatchesOf(samples, miniBatches, ['critic', recipe.seed, step, epoch, policy]);
     for (const [i, batch] of batches.entries()) {
-      const learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, decay);
+      learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, decay);
       const normalizer = countTokensOf(batch);
-      const learnt = critics.forwardBackward(policy, batch, { clip, normalizer });
-      const stepped = critics.optimStep(policy, { optimizer: { ...optimizer, learningRate }, clipNorm });
-      const [{ loss, clipFraction }, { gradientNorm }] = await Promise.all([learnt, stepped]);
-      done.push({ loss, clipFraction, gradientNorm, learningRate });
+      const learnt = critic.forwardBackward(batch, { clip, normalizer });
+      const stepped = critic.optimStep({ optimizer: { ...optimizer, learningRate }, clipNorm });
+      const [loss, optimStep] = await Promise.all([learnt, stepped]);
+      losses.push(loss);
+      optimSteps.push(optimStep);
     }
   }
+  if (optimSteps.some(({ applied }) => !applied))
+    host.warn(
+      'critic',
+      `step ${step}: a gradient of the critic of '${policy}' was not a number; that update was not made`,
+    );
   return {
-    loss: mean(done.map(({ loss }) => loss)),
-    clipFraction: mean(done.map(({ clipFraction }) => clipFraction)),
-    gradientNorm: Math.max(...done.map(({ gradientNorm }) => gradientNorm)),
-    learningRate: done.at(-1)?.learningRate ?? 0,
+    loss: mean(losses.map(({ loss }) => loss)),
+    clipFraction: mean(losses.map(({ clipFraction }) => clipFraction)),
+    gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // as the event has it
+    learningRate,
     explainedVariance: explainedVariance(turns, values),
   };
 }

@@ -1,6 +1,6 @@
 /** What a policy's updates minimise, from the recipe: the options and the log-probs that its loss asks for. */
 
-import type { TrainBackend } from '../../contract/backend.js';
+import type { FrozenHandle } from '../../contract/handles.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { correctionOf } from '../../loss/loss-spec.js';
 import { normalizerOf } from '../../loss/objective/merged-samples.js';
@@ -28,11 +28,11 @@ export function objectiveOptions(
 /** The samples with the log-probs that the loss wants of the policy as it is before the update. */
 export async function withProximal(
   recipe: Recipe,
-  backend: TrainBackend,
   policy: string,
+  handle: FrozenHandle,
   samples: readonly TrainingSample[],
 ): Promise<readonly TrainingSample[]> {
   if (correctionOf(lossOf(recipe, policy)) === undefined) return samples;
-  const rows = await backend.forward(policy, samples);
+  const rows = await handle.logprobs(samples);
   return samples.map((sample, i) => ({ ...sample, proximalLogprobs: rows[i] as Float32Array }));
 }

@@ -1,11 +1,12 @@
-/** The models that policies are held near: what they are, where the backend holds them, what they say of turns. */
+/** References: the models that policies are held near, and the log-probs that turns have under them. */
 import { join } from 'node:path';
-import type { PolicySpec } from '../../contract/weights.js';
+import type { FrozenHandle } from '../../contract/handles.js';
+import type { WeightsSpec } from '../../contract/weights-spec.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { writeDirectory } from '../../store/write-directory.js';
-import type { OpenRun } from '../run-state.js';
+import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { TurnsByPolicy } from '../step/turns-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
@@ -18,90 +19,92 @@ export interface ReferenceStore {
   readonly mode: 'write' | 'read';
 }
 
-/** A reference as the backend knows it. Policies have no spaces in their names, so it cannot be mistaken for one. */
+/** A reference that is a model beside the policies. */
 interface Reference {
-  readonly name: string;
-  /** The first policy that is held near it. */
-  readonly policy: string;
-  readonly spec: PolicySpec;
-  /** Copied from the policy when reinforcement begins, and kept with the run. */
+  /** The policies that are held near it; its directory is named like the first. */
+  readonly policies: readonly [string, ...string[]];
+  readonly weights: WeightsSpec;
+  /** Whether it is a copy of the policy when reinforcement begins, which is kept with the run. */
   readonly copied: boolean;
 }
 
-/** The name in the backend of what a policy is held near: a reference, or another policy; undefined without a KL. */
-export function referenceOf(recipe: Recipe, policy: string): string | undefined {
-  const reference = recipe.policies[policy]?.kl?.reference;
-  if (reference === undefined) return undefined;
-  if (reference.type === 'policy') return reference.policy;
-  if (reference.type === 'checkpoint') return `reference ${reference.path}`;
-  // Policies that begin alike share one.
-  const begins = (name: string) =>
-    recipe.warmStart?.share === 'policy' ? name : JSON.stringify(recipe.policies[name]?.model);
-  const alike = Object.keys(recipe.policies).find(
-    (name) => recipe.policies[name]?.kl?.reference.type === 'initial' && begins(name) === begins(policy),
-  );
-  return `reference of ${alike ?? policy}`;
+/** The policies that share a reference: those held near one checkpoint, and those held near first weights that are alike. */
+export function policiesByReference(recipe: Recipe): [string, ...string[]][] {
+  const begins = (policy: string) =>
+    recipe.warmStart?.share === 'policy' ? policy : JSON.stringify(recipe.policies[policy]?.model);
+  const groups = new Map<string, [string, ...string[]]>();
+  for (const [policy, { kl }] of Object.entries(recipe.policies)) {
+    if (kl === undefined || kl.reference.type === 'policy') continue;
+    const key = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${begins(policy)}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [policy]);
+    else group.push(policy);
+  }
+  return [...groups.values()];
 }
 
-function referencesOf({ recipe, models }: OpenRun): Reference[] {
-  const references = new Map<string, Reference>();
-  for (const [policy, { kl }] of Object.entries(recipe.policies)) {
-    const name = referenceOf(recipe, policy);
-    if (name === undefined || kl === undefined || kl.reference.type === 'policy' || references.has(name)) continue;
-    const given = kl.reference.type === 'checkpoint';
-    const spec: PolicySpec =
-      kl.reference.type === 'checkpoint'
-        ? { type: 'directory', directory: kl.reference.path }
-        : (models[policy]?.spec as PolicySpec);
-    const copied = !given && recipe.warmStart !== undefined;
-    const asItIs = !copied && spec.type === 'directory';
-    references.set(name, { name, policy, spec: asItIs ? { type: 'frozen', base: spec } : spec, copied });
-  }
-  return [...references.values()];
+function referencesOf({ recipe, weights }: OpenRun): Reference[] {
+  return policiesByReference(recipe).map((policies) => {
+    const [first] = policies;
+    const reference = recipe.policies[first]?.kl?.reference;
+    if (reference?.type === 'checkpoint')
+      return { policies, weights: { type: 'directory', directory: reference.path }, copied: false };
+    return { policies, weights: weights[first] as WeightsSpec, copied: recipe.warmStart !== undefined };
+  });
 }
 
 /**
- * Creates the recipe's references in the backend, frozen. First weights, an untrained adapter's among them, are made again
+ * Opens the models that policies are held near, by policy. First weights, an untrained adapter's among them, are made again
  * whenever a run goes on; those of a warm start are copied from the policies, and kept in the store where there is one.
  * @throws CheckpointError when one cannot be read; RecipeError when it has another vocabulary than its policy
  */
-export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<void> {
-  const { recipe, backend, models } = run;
-  const { files } = run.host;
-  const sizes = new Map(Object.entries(models).map(([name, { info }]) => [name, info.tokenizer.vocabSize]));
-  for (const { name, policy, spec, copied } of referencesOf(run)) {
-    sizes.set(name, (await backend.createPolicy(name, spec)).tokenizer.vocabSize);
-    if (!copied) continue;
-    if (store?.mode === 'read') {
-      await backend.load(name, join(store.directory, policy), { optimizer: false });
-      continue;
-    }
-    await backend.copyWeights(policy, name);
-    if (store === undefined) continue;
-    await files.makeDirectory(store.directory);
-    await files.remove(join(store.directory, policy)); // left by an attempt that did not come to a checkpoint
-    await writeDirectory(files, store.directory, policy, (place) => backend.save(name, place, { optimizer: false }));
+export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, FrozenHandle>> {
+  const references = new Map<string, FrozenHandle>();
+  for (const [policy, { kl }] of Object.entries(run.recipe.policies))
+    if (kl?.reference.type === 'policy') references.set(policy, policyNamed(run, kl.reference.policy));
+  for (const reference of referencesOf(run)) {
+    const handle = await openReference(run, reference, store);
+    for (const policy of reference.policies) references.set(policy, handle);
   }
-  for (const policy of Object.keys(recipe.policies)) {
-    const [size, other] = [sizes.get(policy), sizes.get(referenceOf(recipe, policy) ?? policy)];
+  for (const [policy, reference] of references) {
+    const [size, other] = [policyNamed(run, policy).tokenizer.vocabSize, reference.tokenizer.vocabSize];
     if (size !== other)
       throw new RecipeError(
         `has a vocabulary of ${other} tokens, the policy one of ${size}: expected the same tokenizer`,
         `policies.${policy}.kl.reference`,
       );
   }
+  return references;
+}
+
+async function openReference(
+  run: OpenRun,
+  { policies: [first], weights, copied }: Reference,
+  store: ReferenceStore | undefined,
+): Promise<FrozenHandle> {
+  const { backend, host } = run;
+  const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${first}'s reference`);
+  if (!copied) return open(weights);
+  const policy = policyNamed(run, first);
+  if (store?.mode === 'read') return open({ type: 'like', policy, directory: join(store.directory, first) });
+  const reference = await open({ type: 'like', policy });
+  if (store === undefined) return reference;
+  await host.files.makeDirectory(store.directory);
+  await host.files.remove(join(store.directory, first)); // left by an attempt that did not come to a checkpoint
+  await writeDirectory(host.files, store.directory, first, (place) => reference.save(place));
+  return reference;
 }
 
 /** Log-probs of each turn's response [R] under what its policy is held near; turns of policies without a KL are missing. */
 export async function referenceLogprobs(
-  { recipe, backend }: OpenRun,
+  { references }: TrainingRun,
   turns: TurnsByPolicy,
 ): Promise<ReadonlyMap<Turn, Float32Array>> {
   const scored = await Promise.all(
     Array.from(turns, ([policy, ofPolicy]) => {
-      const reference = referenceOf(recipe, policy);
+      const reference = references.get(policy);
       if (reference === undefined || ofPolicy.length === 0) return new Map<Turn, Float32Array>();
-      return scoreTurns(ofPolicy, (samples) => backend.forward(reference, samples));
+      return scoreTurns(ofPolicy, (samples) => reference.logprobs(samples));
     }),
   );
   return new Map(scored.flatMap((each) => [...each]));

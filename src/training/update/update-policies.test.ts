@@ -15,12 +15,12 @@ it('publishes a policy that is updated while others still are', async () => {
   const { run, progress, log } = await fakeRun(root, recipe, ({ index }) => String(index % 10), {
     async optimStep(policy) {
       if (policy === 'solver') await verifierIsOut; // for ever, were it to wait for the solver
-      return { gradientNorm: 1, applied: true };
+      return { applied: true, norm: 1 };
     },
     async publish(policy) {
       published.push(policy);
       if (policy === 'verifier') release();
-      return { version: 1 };
+      return 1;
     },
   });
   await trainTeam(run, progress, log);

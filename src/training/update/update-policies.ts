@@ -1,10 +1,10 @@
 /** The update of a step: each policy learns from the turns of the agents that it speaks for. */
-import type { ForwardBackwardResult } from '../../contract/backend.js';
-import type { OptimStepResult } from '../../contract/optimizer.js';
+import type { ForwardBackwardResult } from '../../contract/handles.js';
+import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import type { OpenRun, Progress } from '../run-state.js';
+import { type Progress, policyNamed, type TrainingRun } from '../run-state.js';
 import type { StepAdvantages, TurnAdvantage } from '../step/advantages.js';
 import type { TurnScores } from '../step/turn-scores.js';
 import { stepsAhead, updateCritic } from './critics.js';
@@ -13,14 +13,21 @@ import { decayAfterRise, learningRateAt } from './learning-rate.js';
 import { miniBatchesOf } from './mini-batches.js';
 import { objectiveOptions, withProximal } from './policy-objective.js';
 import { trainingSample } from './training-samples.js';
-import { type AgentUpdate, LOSS_TERMS, type PolicyUpdate, type Updates } from './update-result.js';
+import {
+  type AgentUpdate,
+  LOSS_TERMS,
+  largestNorm,
+  outcomeOf,
+  type PolicyUpdate,
+  type Updates,
+} from './update-result.js';
 
 /** The update of a policy that still waits for its critic. */
-const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, applied: true, agents: {} };
+const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
 
 /** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
 export async function updatePolicies(
-  run: OpenRun,
+  run: TrainingRun,
   progress: Progress,
   step: number,
   scores: TurnScores,
@@ -31,10 +38,6 @@ export async function updatePolicies(
       if (turns.length === 0) return [];
       const learnt = turns.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage);
       const critic = await updateCritic(run, step, policy, learnt, scores.values);
-      if (critic !== undefined && !Number.isFinite(critic.gradientNorm)) {
-        const message = `step ${step}: a gradient of the critic of '${policy}' was not a number; that update was not made`;
-        run.host.warn('critic', message);
-      }
       const learn = async () => {
         if (step <= stepsAhead(run.recipe, policy)) return NOTHING_LEARNT;
         const inLoss = run.recipe.policies[policy]?.kl?.in === 'loss';
@@ -52,18 +55,21 @@ export async function updatePolicies(
 }
 
 async function updatePolicy(
-  { recipe, backend }: OpenRun,
+  run: TrainingRun,
   { watch, kl }: Progress,
   step: number,
   policy: string,
   played: readonly TrainingSample[],
 ): Promise<PolicyUpdate> {
-  const samples = await withProximal(recipe, backend, policy, played);
+  const { recipe, backend } = run;
+  const handle = policyNamed(run, policy);
+  const samples = await withProximal(recipe, policy, handle, played);
   const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches } = recipe.policies[policy] as PolicySettings;
   const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
   const ahead = stepsAhead(recipe, policy);
   const decay = decayAfterRise(rates, (recipe.training.steps - ahead) * epochs * miniBatches);
-  const skipAboveNorm = backend.capabilities.skipsUpdates ? watch.skipAboveNorm(policy) : undefined;
+  const skipAboveNorm =
+    backend.capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(policy) : undefined;
   const parts: { agent: string; result: ForwardBackwardResult }[] = [];
   const steps: OptimStepResult[] = [];
   let learningRate = optimizer.learningRate;
@@ -74,13 +80,12 @@ async function updatePolicy(
       const agents = [...new Set(batch.map(({ agent }) => agent))];
       // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
       const submitted = agents.map((agent) =>
-        backend.forwardBackward(
-          policy,
+        handle.forwardBackward(
           batch.filter((sample) => sample.agent === agent),
           { ...objectiveOptions(recipe, policy, batch, agent), ...klTerm(recipe, kl, policy) },
         ),
       );
-      const stepped = backend.optimStep(policy, {
+      const stepped = handle.optimStep({
         optimizer: { ...optimizer, learningRate },
         clipNorm,
         ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
@@ -90,21 +95,26 @@ async function updatePolicy(
       steps.push(optimStep);
     }
   }
-  await backend.publish(policy);
-  await backend.sync(policy);
+  await handle.publish();
   const names = [...new Set(parts.map(({ agent }) => agent))];
   const agents = names.map((name) => {
     const update = averaged(parts.filter(({ agent }) => agent === name).map(({ result }) => result));
-    if (names.length > 1 || !Number.isNaN(update.gradientNorm)) return [name, update] as const;
+    if (names.length > 1 || update.gradientNorm !== undefined) return [name, update] as const;
     // A backend that tells the whole gradient's norm only has told this agent's, the only one that there is.
-    return [name, { ...update, gradientNorm: mean(steps.map(({ gradientNorm }) => gradientNorm)) }] as const;
+    return [name, { ...update, gradientNorm: meanNorm(steps.map(({ norm }) => norm)) }] as const;
   });
   return {
-    gradientNorm: Math.max(...steps.map(({ gradientNorm }) => gradientNorm)),
+    gradientNorm: largestNorm(steps),
     learningRate,
-    applied: steps.every(({ applied }) => applied),
+    outcome: outcomeOf(steps),
     agents: Object.fromEntries(agents),
   };
+}
+
+/** Undefined where one of the norms was not told. */
+function meanNorm(norms: readonly (number | undefined)[]): number | undefined {
+  const numbers = norms.filter((norm) => norm !== undefined);
+  return numbers.length < norms.length ? undefined : mean(numbers);
 }
 
 type PolicySettings = Recipe['policies'][string];
@@ -112,7 +122,7 @@ type PolicySettings = Recipe['policies'][string];
 function averaged(results: readonly ForwardBackwardResult[]): AgentUpdate {
   const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));
   return {
-    gradientNorm: over(({ gradientNorm }) => gradientNorm),
+    gradientNorm: meanNorm(results.map(({ gradientNorm }) => gradientNorm)),
     loss: over(({ loss }) => loss),
     entropy: over(({ metrics }) => metrics.entropy),
     clipFraction: over(({ metrics }) => metrics.clipFraction),

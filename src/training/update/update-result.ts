@@ -1,3 +1,4 @@
+import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { LossTerms, PolicyStep } from '../../core/events.js';
 
 /** What an update's loss did beside the policy loss, where it has the term. */
@@ -10,8 +11,8 @@ export const LOSS_TERMS = [
 
 /** What an update did, averaged over the optimiser's steps; norms are before clipping. */
 export interface AgentUpdate extends LossTerms {
-  /** Not a number where the backend tells the policy's only, and that is shared. */
-  readonly gradientNorm: number;
+  /** Undefined where the backend tells the policy's only, and that is shared. */
+  readonly gradientNorm: number | undefined;
   readonly loss: number;
   readonly entropy: number;
   readonly clipFraction: number;
@@ -22,11 +23,27 @@ export interface AgentUpdate extends LossTerms {
   readonly tokens: number;
 }
 
-/** The gradient's norm is the largest of the optimiser's steps, so that the one that was skipped shows; not a number if one is not. */
-export interface PolicyUpdate extends PolicyStep {
-  /** False when a step of the optimiser was dropped. */
-  readonly applied: boolean;
+export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
+  /** The largest norm of the optimiser's steps, so that the one that was left out shows; undefined where one was not told. */
+  readonly gradientNorm: number | undefined;
+  /**
+   * What became of the optimiser's steps: all of them `applied`; one `skipped`, for its norm was above the limit; or one
+   * `dropped`, for its gradient was no number or the backend broke over it.
+   */
+  readonly outcome: 'applied' | 'skipped' | 'dropped';
   readonly agents: Readonly<Record<string, AgentUpdate>>;
+}
+
+/** The largest norm of an optimiser's steps; undefined where one of them was not told. */
+export function largestNorm(steps: readonly OptimStepResult[]): number | undefined {
+  const norms = steps.flatMap(({ norm }) => norm ?? []);
+  return norms.length < steps.length ? undefined : Math.max(...norms);
+}
+
+export function outcomeOf(steps: readonly OptimStepResult[]): PolicyUpdate['outcome'] {
+  const reasons = steps.flatMap((step) => (step.applied ? [] : [step.why]));
+  if (reasons.length === 0) return 'applied';
+  return reasons.every((why) => why === 'above-limit') ? 'skipped' : 'dropped';
 }
 
 /** By policy; a policy without a turn in this step is missing. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { fakeRun } from '../../../test/support/fake-run.js';
+import { type FakeModels, fakeRun } from '../../../test/support/fake-run.js';
 import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import type { TrainBackend } from '../../contract/backend.js';
-import type { OptimStepSettings } from '../../contract/optimizer.js';
+import type { OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Warmup } from '../../core/events.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -14,10 +13,10 @@ const root = temporaryRoot();
 const settingsOf = ({ warmStart }: Recipe) => warmStart as WarmStartSettings;
 
 /** A run that learns nothing, and what its backend was called for. */
-async function fakeRunOf(recipe: Recipe, changes: Partial<TrainBackend> = {}) {
+async function fakeRunOf(recipe: Recipe, changes: Partial<FakeModels> = {}) {
   const done: string[] = [];
   const fake = await fakeRun(root, recipe, () => '', {
-    copyWeights: async (from, to) => void done.push(`copy ${from} to ${to}`),
+    copyFrom: async (to, from) => void done.push(`copy ${from} to ${to}`),
     resetOptimizer: async (policy) => void done.push(`reset ${policy}`),
     load: async (policy) => void done.push(`load ${policy}`),
     ...changes,

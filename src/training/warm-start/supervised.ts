@@ -1,5 +1,5 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
-
+import type { FrozenHandle, PolicyHandle } from '../../contract/handles.js';
 import type { Warmup } from '../../core/events.js';
 import { RandomStream } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -10,7 +10,7 @@ import { countTokensOf } from '../../loss/aggregate.js';
 import type { Speaker } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
-import type { Backend, OpenModel, OpenRun } from '../run-state.js';
+import { type OpenRun, policyNamed } from '../run-state.js';
 import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
@@ -24,9 +24,8 @@ export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
 /** A policy to be trained from traces, and the agents whose traces it learns from. */
 interface Learner {
-  readonly policy: string;
+  readonly policy: PolicyHandle;
   readonly agents: readonly string[];
-  readonly tokenizer: Tokenizer;
 }
 
 /**
@@ -38,27 +37,23 @@ export async function trainWarmStart(
   settings: WarmStartSettings,
   emit: (event: Warmup) => void,
 ): Promise<void> {
-  const { recipe, backend } = run;
   const learners = run.assignment.warmStarted;
-  const learner = (policy: string, agents: readonly string[]): Learner => ({
-    policy,
-    agents,
-    tokenizer: (run.models[policy] as OpenModel).info.tokenizer,
-  });
   if (settings.share === 'policy') {
-    for (const { name, agents } of learners) await learn(run, settings, learner(name, agents), name, emit);
+    for (const { name, agents } of learners)
+      await learn(run, settings, { policy: policyNamed(run, name), agents }, name, emit);
   } else {
     const [base, ...others] = learners as [Speaker, ...Speaker[]];
-    await learn(run, settings, learner(base.name, Object.keys(recipe.agents)), 'base', emit);
-    for (const other of others) await backend.copyWeights(base.name, other.name);
+    const policy = policyNamed(run, base.name);
+    await learn(run, settings, { policy, agents: Object.keys(run.recipe.agents) }, 'base', emit);
+    for (const { name } of others) await policyNamed(run, name).copyFrom(policy);
   }
-  for (const { name } of learners) await backend.resetOptimizer(name);
+  for (const { name } of learners) await policyNamed(run, name).resetOptimizer();
 }
 
 async function learn(
-  { recipe, backend, host: { clock, signal } }: OpenRun,
+  { recipe, host: { clock, signal } }: OpenRun,
   settings: WarmStartSettings,
-  learner: Learner,
+  { policy, agents }: Learner,
   name: string,
   emit: (event: Warmup) => void,
 ): Promise<void> {
@@ -66,17 +61,18 @@ async function learn(
   const schedule = { type: 'cosine', finalFraction: finalLearningRate } as const;
   const rates = { learningRate, warmupSteps, schedule };
   const decay = decayFromStart(steps);
-  const heldOut = traceBatch(recipe, learner, HELD_OUT, 'test', 0, settings.seed);
+  const source = { agents, tokenizer: policy.tokenizer };
+  const heldOut = traceBatch(recipe, source, HELD_OUT, 'test', 0, settings.seed);
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
   let tokens = 0;
   let started = clock.seconds();
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
-    const samples = traceBatch(recipe, learner, batch, 'train', step, settings.seed);
+    const samples = traceBatch(recipe, source, batch, 'train', step, settings.seed);
     const normalizer = countTokensOf(samples);
-    const computed = backend.forwardBackward(learner.policy, samples, { loss: { type: 'demonstrations' }, normalizer });
-    const stepped = backend.optimStep(learner.policy, {
+    const computed = policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer });
+    const stepped = policy.optimStep({
       optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(rates, step, decay) },
       clipNorm: settings.clipNorm,
     });
@@ -92,7 +88,7 @@ async function learn(
     }
     await Promise.all(flying.splice(0));
     const loss = mean(losses.splice(0));
-    const heldOutLoss = await crossEntropy(backend, learner.policy, heldOut);
+    const heldOutLoss = await crossEntropy(policy, heldOut);
     const now = clock.seconds();
     emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
     started = now;
@@ -104,17 +100,17 @@ async function learn(
 /** The demonstrations of a step, a pure function of seed and step. */
 export function traceBatch(
   recipe: Recipe,
-  { agents, tokenizer }: Pick<Learner, 'agents' | 'tokenizer'>,
+  { agents, tokenizer }: { readonly agents: readonly string[]; readonly tokenizer: Tokenizer },
   count: number,
   split: Split,
   step: number,
   seed: number,
 ): TrainingSample[] {
-  const source = recipe.tasks[split];
+  const tasks = recipe.tasks[split];
   const samples: TrainingSample[] = [];
   for (let i = 0; samples.length < count; i++) {
-    const trace = source.trace?.(new RandomStream('warm start', seed, split, step, i), split);
-    if (trace === undefined) throw new Error(`the tasks '${source.name}' generate no traces`);
+    const trace = tasks.trace?.(new RandomStream('warm start', seed, split, step, i), split);
+    if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
     if (agents.includes(trace.agent)) samples.push(traceSample(recipe, trace, tokenizer));
   }
   return samples;
@@ -135,8 +131,8 @@ function traceSample(recipe: Recipe, { agent, messages, response }: Trace, token
   };
 }
 
-async function crossEntropy(backend: Backend, policy: string, samples: readonly TrainingSample[]): Promise<number> {
-  const rows = await backend.forward(policy, samples);
+async function crossEntropy(policy: FrozenHandle, samples: readonly TrainingSample[]): Promise<number> {
+  const rows = await policy.logprobs(samples);
   let sum = 0;
   for (const row of rows) for (const logprob of row) sum -= logprob;
   return sum / countTokensOf(samples);

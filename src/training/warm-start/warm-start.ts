@@ -4,7 +4,7 @@ import type { RunEvent, Warmup } from '../../core/events.js';
 import type { Split } from '../../core/task.js';
 import { readEvents } from '../../store/event-log.js';
 import { contentHash, DirectoryCache } from '../../store/file-cache.js';
-import type { OpenModel, OpenRun } from '../run-state.js';
+import { type OpenRun, policyNamed } from '../run-state.js';
 import { traceBatch, trainWarmStart, type WarmStartSettings } from './supervised.js';
 
 const EVENTS = 'events.jsonl';
@@ -24,14 +24,15 @@ export interface WarmStartLog {
 export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmStartSettings): Promise<void> {
   const { backend, assignment } = run;
   const { files, notify } = run.host;
-  if (!backend.capabilities.localWeights) return trainWarmStart(run, settings, (event) => void log.emit(event));
+  if (backend.capabilities.weights === 'there') return trainWarmStart(run, settings, (event) => void log.emit(event));
   const cache = new DirectoryCache(files, 'warmstarts');
   const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
   const cached = await cache.find(hash);
   if (cached !== undefined) {
     notify(`Warm start taken from the cache (${cached}); it depends on neither --seed nor the estimator.`);
     for (const event of await readEvents(files, join(cached, EVENTS))) log.write(event);
-    for (const { name } of assignment.warmStarted) await backend.load(name, join(cached, name), { optimizer: false });
+    for (const { name } of assignment.warmStarted)
+      await policyNamed(run, name).load(join(cached, name), { optimizer: false });
     return;
   }
   const events: RunEvent[] = [];
@@ -42,7 +43,7 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
     await cache.store(hash, async (directory) => {
       for (const { name } of assignment.warmStarted) {
         await files.makeDirectory(join(directory, name));
-        await backend.save(name, join(directory, name), { optimizer: false });
+        await policyNamed(run, name).save(join(directory, name));
       }
       await files.write(join(directory, EVENTS), events.map((event) => `${JSON.stringify(event)}\n`).join(''));
     });
@@ -78,22 +79,21 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
  * warm start is another one. Nothing is learnt by it.
  */
 async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise<number[]> {
-  const { backend, assignment } = run;
   const numbers: number[] = [];
-  for (const { name: policy } of assignment.warmStarted) {
-    const samples = sampleOfTraces(run, settings, policy, 'train');
-    for (const row of await backend.forward(policy, samples)) numbers.push(...row);
+  for (const { name } of run.assignment.warmStarted) {
+    const policy = policyNamed(run, name);
+    const samples = sampleOfTraces(run, settings, name, 'train');
+    for (const row of await policy.logprobs(samples)) numbers.push(...row);
     const loss = { loss: { type: 'demonstrations' }, normalizer: samples.length } as const;
-    numbers.push((await backend.forwardBackward(policy, samples, loss)).gradientNorm);
-    const optimizer = { ...settings, type: 'adamw', learningRate: 0, weightDecay: 0 } as const;
-    await backend.optimStep(policy, { optimizer, clipNorm: 0 }); // clears the gradient
-    await backend.resetOptimizer(policy);
+    numbers.push((await policy.forwardBackward(samples, loss)).gradientNorm ?? 0);
+    await policy.discardGradient();
   }
   return numbers;
 }
 
 /** Step 0 is never trained on. */
-function sampleOfTraces({ recipe, models }: OpenRun, { batch, seed }: WarmStartSettings, policy: string, split: Split) {
-  const { tokenizer } = (models[policy] as OpenModel).info;
+function sampleOfTraces(run: OpenRun, { batch, seed }: WarmStartSettings, policy: string, split: Split) {
+  const { recipe } = run;
+  const { tokenizer } = policyNamed(run, policy);
   return traceBatch(recipe, { agents: Object.keys(recipe.agents), tokenizer }, batch, split, 0, seed);
 }

@@ -28,8 +28,8 @@ export async function writeBaseModel(
     ...options.config,
   };
   const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
-  await backend.createPolicy('base', { type: 'random', config, tokenizer, seed: 3 });
-  await backend.save('base', directory, { optimizer: false });
+  const model = await backend.open({ type: 'random', config, tokenizer, seed: 3 }, 'frozen', 'base');
+  await model.save(directory);
   await backend.dispose();
   return directory;
 }

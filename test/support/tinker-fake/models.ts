@@ -43,7 +43,7 @@ export interface Saved {
   readonly optimizer: OptimizerState;
 }
 
-export type PlayRequest = Omit<GenerateRequest, 'key'> & { readonly seed: number };
+export type PlayRequest = Omit<GenerateRequest, 'key'> & { readonly policy: string; readonly seed: number };
 
 export class FakeModels {
   readonly base: DecoderWeights;
@@ -137,7 +137,7 @@ export class FakeModels {
     model.policy.accumulate(sequences, (indices) =>
       indices.map((i) => (seen[i] as Seen).gradient.map((g) => g * scale)),
     );
-    return model.policy.optimStep({
+    const { norm } = model.policy.optimStep({
       optimizer: {
         type: 'adamw',
         learningRate: adam.learning_rate ?? 1e-4,
@@ -147,7 +147,8 @@ export class FakeModels {
         weightDecay: adam.weight_decay ?? 0,
       },
       clipNorm: this.#behaviour.clipsGradients ? (adam.grad_clip_norm ?? 0) : 0,
-    }).gradientNorm;
+    });
+    return norm ?? Number.NaN;
   }
 
   save({ policy }: FakeModel): Saved {

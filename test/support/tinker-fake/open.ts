@@ -2,12 +2,12 @@
 import { TinkerBackend } from '../../../src/backends/tinker/tinker-backend.js';
 import type { TinkerSpec } from '../../../src/backends/tinker/tinker-spec.js';
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
-import type { PolicySpec } from '../../../src/contract/weights.js';
+import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
 import { nodeHost } from '../../../src/platform/node-host.js';
 import type { FakeOptions } from './options.js';
 import { TinkerFake } from './server.js';
 
-export const adapterOn = (directory: string, seed = 1, rank = 2): PolicySpec => ({
+export const adapterOn = (directory: string, seed = 1, rank = 2): WeightsSpec => ({
   type: 'adapter',
   base: { type: 'directory', directory },
   adapter: { rank, alpha: rank, targets: PROJECTIONS },
@@ -32,7 +32,7 @@ export async function openOnFake(options: FakeOptions, spec: Partial<TinkerSpec>
       },
       {
         host: nodeHost({ warn: (_, message) => void warnings.push(message) }),
-        policies: [adapterOn(options.directory)],
+        models: [adapterOn(options.directory)],
         environment: {},
         timing: { request: 1, backOff: 0.005, retries: 6, heartbeat: 0.2 },
       },

@@ -8,10 +8,10 @@ import type { TensorPiece } from '../../../model/formats/tensor.js';
 import { type Place, putPiece } from '../../../model/formats/tensor-place.js';
 import type { OptimizerHeader } from '../stored-state.js';
 
-/** Whose state it is. */
-export interface Owner {
+/** The model that a state belongs to. No two models of an engine have the same number, of whatever kind they are. */
+export interface StateOwner {
   readonly kind: 'base' | 'policy' | 'critic';
-  readonly name: string;
+  readonly id: number;
 }
 
 /** An optimiser's state whose buffers, of these names, will come in pieces. */
@@ -24,38 +24,36 @@ interface Arrival {
   readonly weights: ModelWeights;
 }
 
-const keyOf = ({ kind, name }: Owner) => `${kind} '${name}'`;
-
 export class Arrivals {
-  readonly #under = new Map<string, Arrival>();
+  readonly #arriving = new Map<number, Arrival>();
 
   /** Without a state for it, an optimiser begins anew. */
   begin(
-    owner: Owner,
+    owner: StateOwner,
     weights: ModelWeights,
-    optimizer: { readonly own: FlatOptimizer; readonly state: ArrivingOptimizer | undefined } | undefined,
+    remembered: { readonly optimizer: FlatOptimizer; readonly state: ArrivingOptimizer | undefined } | undefined,
   ): void {
     const places = weightPlaces(weights);
-    if (optimizer?.state === undefined) optimizer?.own.reset();
-    else places.push(...optimizerPlaces(optimizer.own, optimizer.state));
-    this.#under.set(keyOf(owner), { weights, places: new Map(places.map((place) => [place.name, place])) });
+    if (remembered?.state === undefined) remembered?.optimizer.reset();
+    else places.push(...optimizerPlaces(remembered.optimizer, remembered.state));
+    this.#arriving.set(owner.id, { weights, places: new Map(places.map((place) => [place.name, place])) });
   }
 
-  take(owner: Owner, piece: TensorPiece): void {
-    const place = this.#under.get(keyOf(owner))?.places.get(piece.name);
-    if (place === undefined) throw new BackendError(`tensor "${piece.name}" has no place in ${keyOf(owner)}`);
+  take(owner: StateOwner, piece: TensorPiece): void {
+    const place = this.#arriving.get(owner.id)?.places.get(piece.name);
+    if (place === undefined) throw new BackendError(`tensor "${piece.name}" has no place in a ${owner.kind}`);
     putPiece(place, piece);
   }
 
   /** To be called whether or not all pieces came. */
-  end(owner: Owner): void {
-    const weights = this.#under.get(keyOf(owner))?.weights;
+  end(owner: StateOwner): void {
+    const weights = this.#arriving.get(owner.id)?.weights;
     (weights?.trained ?? weights?.decoder)?.changed();
-    this.#under.delete(keyOf(owner));
+    this.#arriving.delete(owner.id);
   }
 }
 
-/** By the names in files: of a decoder, or of the adapter on it. */
+/** The places of a decoder's tensors, or of those of the adapter on it, by their names in files. */
 function weightPlaces({ decoder, adapter }: ModelWeights): Place[] {
   const { config } = decoder;
   return adapter === undefined

@@ -1,51 +1,32 @@
-/** What the main thread and the engine's worker say to each other. */
+/** The messages between the main thread and the engine's worker. */
 import type { GenerateRequest } from '../../../contract/sampling.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
 import type { SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
 import type { Engine } from './engine.js';
+import type { HandedOver } from './handed-over.js';
 
-/** Engine methods that are called by name and answered once. */
-export type EngineMethod =
-  | 'createBase'
-  | 'createPolicy'
-  | 'dropPolicy'
-  | 'logits'
-  | 'forward'
-  | 'forwardBackward'
-  | 'optimStep'
-  | 'publish'
-  | 'sync'
-  | 'copyWeights'
-  | 'resetOptimizer'
-  | 'exportState'
-  | 'exportBase'
-  | 'exportMerged'
-  | 'baseHash'
-  | 'beginState'
-  | 'fillState'
-  | 'endState'
-  | 'createCritic'
-  | 'criticValues'
-  | 'criticForwardBackward'
-  | 'criticOptimStep'
-  | 'exportCritic'
-  | 'importHead';
+/** The engine's methods that are called by name and answered once: all but those of sampling, which have messages of their own. */
+export type EngineMethod = Exclude<keyof Engine, 'submit' | 'cancel' | 'busy' | 'tick'>;
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;
-export type EngineResult<M extends EngineMethod> = ReturnType<Engine[M]>;
+export type EngineResult<M extends EngineMethod> =
+  ReturnType<Engine[M]> extends HandedOver<infer Value> ? Value : ReturnType<Engine[M]>;
 
 export interface WorkerSettings extends DecoderOptions {
   readonly threads: number;
 }
 
+/** A request for a sample from a policy; both are known by their numbers. */
+export interface NumberedRequest {
+  readonly id: number;
+  readonly policy: number;
+  readonly request: GenerateRequest;
+}
+
 export type ToWorker =
   | { readonly type: 'call'; readonly id: number; readonly method: EngineMethod; readonly args: readonly unknown[] }
-  | {
-      readonly type: 'generate';
-      readonly requests: readonly { readonly id: number; readonly request: GenerateRequest }[];
-    }
-  | { readonly type: 'cancel'; readonly ids: readonly number[] }
-  | { readonly type: 'pause' | 'resume' | 'dispose' };
+  | { readonly type: 'generate'; readonly requests: readonly NumberedRequest[] }
+  | { readonly type: 'cancel'; readonly ids: readonly number[] };
 
 /** An error crosses the thread border as plain data. */
 export interface PlainError {

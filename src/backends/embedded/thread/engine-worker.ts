@@ -2,45 +2,31 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { selectKernels } from '../../../tensor/select.js';
 import { Engine } from './engine.js';
-import type { EngineMethod, FromWorker, PlainError, ToWorker, WorkerSettings } from './engine-protocol.js';
+import type { FromWorker, PlainError, ToWorker, WorkerSettings } from './engine-protocol.js';
+import { buffersOf, HandedOver } from './handed-over.js';
 
 const plain = (error: unknown): PlainError =>
   error instanceof Error ? { name: error.name, message: error.message } : { name: 'Error', message: String(error) };
 
-/** Methods whose results are copies that nobody else holds: their buffers cross over without another copy. */
-const HANDED_OVER: ReadonlySet<EngineMethod> = new Set<EngineMethod>([
-  'logits',
-  'exportState',
-  'exportBase',
-  'exportMerged',
-  'exportCritic',
-]);
-
-function buffersOf(value: unknown): ArrayBuffer[] {
-  if (value instanceof Float32Array) return [value.buffer as ArrayBuffer];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(buffersOf) : [];
-}
-
 async function main(port: MessagePort, { threads, ...options }: WorkerSettings): Promise<void> {
-  const send = (message: FromWorker) => port.postMessage(message);
+  const send = (message: FromWorker, transfer: readonly ArrayBuffer[] = []) => port.postMessage(message, transfer);
   const { kernels, notice } = await selectKernels({
     threads,
     onProgress: (message) => send({ type: 'progress', message }),
   });
   const engine = new Engine(kernels, options);
-  let paused = false;
   let ticking = false;
 
   const tick = () => {
     ticking = false;
-    if (paused || !engine.busy) return;
+    if (!engine.busy) return;
     const results = engine.tick();
     if (results.length > 0) send({ type: 'generated', results });
     schedule();
   };
   // One tick an event-loop turn, so that requests and calls that arrive meanwhile are seen.
   const schedule = () => {
-    if (ticking || paused || !engine.busy) return;
+    if (ticking || !engine.busy) return;
     ticking = true;
     setImmediate(tick);
   };
@@ -50,17 +36,20 @@ async function main(port: MessagePort, { threads, ...options }: WorkerSettings):
       case 'call':
         try {
           const method = engine[message.method] as (...args: readonly unknown[]) => unknown;
-          const value = method.apply(engine, [...message.args]);
-          const own = HANDED_OVER.has(message.method) ? buffersOf(value) : [];
-          port.postMessage({ type: 'answer', id: message.id, value } satisfies FromWorker, own);
+          const result = method.apply(engine, [...message.args]);
+          const { id } = message;
+          if (result instanceof HandedOver) {
+            const { value } = result;
+            send({ type: 'answer', id, value }, buffersOf(value));
+          } else send({ type: 'answer', id, value: result });
         } catch (error) {
           send({ type: 'answer', id: message.id, error: plain(error) });
         }
         break;
       case 'generate':
-        for (const { id, request } of message.requests) {
+        for (const { id, policy, request } of message.requests) {
           try {
-            engine.submit(id, request);
+            engine.submit(id, policy, request);
           } catch (error) {
             send({ type: 'refused', id, error: plain(error) });
           }
@@ -69,16 +58,6 @@ async function main(port: MessagePort, { threads, ...options }: WorkerSettings):
       case 'cancel':
         for (const id of message.ids) engine.cancel(id);
         break;
-      case 'pause':
-        paused = true;
-        break;
-      case 'resume':
-        paused = false;
-        break;
-      case 'dispose':
-        kernels.dispose();
-        port.close();
-        return;
     }
     schedule();
   });

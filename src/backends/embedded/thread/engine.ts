@@ -1,301 +1,194 @@
-/** The engine as the worker thread holds it: policies that train, samplers that play, all on one set of kernels. */
-import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
-import type { ForwardBackwardResult } from '../../../contract/backend.js';
-import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer.js';
+/** The engine as the worker thread holds it: models that train, samplers that play, all on one set of kernels. */
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { ForwardBackwardResult, ValueLossResult, ValueLossSettings } from '../../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer-settings.js';
 import type { GenerateRequest } from '../../../contract/sampling.js';
 import { BackendError } from '../../../core/errors.js';
-import { objectiveOf } from '../../../loss/objective/objective.js';
+import type { ValueSample } from '../../../core/sample.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import { PolicyModel } from '../../../model/decoder/policy-model.js';
-import { Sampler, type SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
-import { adapterTensors, mergeAdapter } from '../../../model/decoder/weights/adapter-tensors.js';
-import { decoderTensors, flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
-import {
-  type BaseWeights,
-  baseWeights,
-  DecoderWeights,
-  type ModelSource,
-  trainedWeights,
-} from '../../../model/decoder/weights/model-weights.js';
+import type { SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
+import { flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
+import { type BaseWeights, baseWeights, DecoderWeights } from '../../../model/decoder/weights/model-weights.js';
 import type { MatrixKind } from '../../../model/decoder/weights/packed-decoder.js';
 import type { TensorPiece } from '../../../model/formats/tensor.js';
 import type { Kernels } from '../../../tensor/kernels.js';
-import type { PolicyState } from '../policy-state.js';
-import { Arrivals, type ArrivingOptimizer, type Owner } from './arrivals.js';
-import { type CriticState, ResidentCritics } from './resident-critics.js';
+import type { CriticState, PolicyState } from '../policy-state.js';
+import { Arrivals, type ArrivingOptimizer, type StateOwner } from './arrivals.js';
+import { HandedOver } from './handed-over.js';
+import { ResidentCritic } from './resident-critic.js';
+import { type PolicyShape, ResidentPolicy, type Samplers } from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { weightsHash } from './weights-hash.js';
-
-/** What a policy is: a decoder of its own, an adapter on a base that was created before, or that base as it is, which nothing trains. */
-export type PolicyShape = DecoderConfig | { readonly base: string; readonly adapter?: AdapterSettings };
 
 /** How random first weights are drawn. */
 export interface RandomStart {
   readonly seed: number;
-  /** Of a whole decoder; an adapter has no embedding. */
+  /** Standard deviation of a whole decoder's embedding; an adapter has none. */
   readonly embeddingDeviation?: number | undefined;
 }
 
-interface Published {
-  readonly version: number;
-  /** Undefined while the model has them, and once the sampler does. */
-  weights: Float32Array | undefined;
-  /** The sampler has them. */
-  synced: boolean;
-}
-
-interface Resident {
-  readonly shape: PolicyShape;
-  readonly source: ModelSource;
-  readonly model: PolicyModel;
-  /** Made when the policy first plays; one that is only trained needs no cache. */
-  sampler: Sampler | undefined;
-  published: Published | undefined;
-  /** The sampler reads the model's own weights, which saves a copy while nothing changes them. */
-  shared: boolean;
-  nextVersion: number;
-  /** Its weights are in part those of a file that could not be read to its end. */
-  broken: boolean;
-}
-
+/** Models are numbered by the other thread; names are for messages. */
 export class Engine {
   readonly #kernels: Kernels;
   readonly #options: DecoderOptions;
-  readonly #policies = new Map<string, Resident>();
+  readonly #policies = new Map<number, ResidentPolicy>();
   /** Models that adapters adapt, or that play as they are: once each, whatever number of policies. Nothing changes them. */
-  readonly #bases = new Map<string, BaseWeights>();
-  /** In order of creation, for ticks: by the weights that they read, of a policy's own or of a base. */
-  readonly #samplers = new Map<BaseWeights, Sampler>();
-
-  readonly #critics: ResidentCritics;
+  readonly #bases = new Map<number, BaseWeights>();
+  readonly #critics = new Map<number, ResidentCritic>();
+  /** Ticks go through them in this order. */
+  readonly #samplers: Samplers = new Map();
   readonly #arrivals = new Arrivals();
 
   constructor(kernels: Kernels, options: DecoderOptions = {}) {
     this.#kernels = kernels;
     this.#options = options;
-    this.#critics = new ResidentCritics(kernels, options);
   }
 
   /** A model that nothing trains, of random weights from a seed, or of zeros in float32 or bfloat16, to be filled. */
-  createBase(name: string, config: DecoderConfig, first: RandomStart | MatrixKind): void {
+  createBase(id: number, config: DecoderConfig, first: RandomStart | MatrixKind): void {
     if (typeof first === 'string') {
-      this.#bases.set(name, baseWeights(this.#kernels, config, first));
+      this.#bases.set(id, baseWeights(this.#kernels, config, first));
       return;
     }
     const base = new DecoderWeights(this.#kernels, config);
     initialise(config, base.tensors, first.seed, first.embeddingDeviation);
-    this.#bases.set(name, base);
+    this.#bases.set(id, base);
   }
 
-  /** Random first weights from a seed, or zeros, to be filled. Returns the number of trained parameters; of a base as it is, of all. */
-  createPolicy(name: string, shape: PolicyShape, first?: RandomStart): number {
-    if (this.#policies.has(name)) throw new BackendError(`policy '${name}' exists already`);
+  /**
+   * Random first weights from a seed, those of another policy of the same shape, or zeros, to be filled. Returns the number of
+   * trained parameters; of a base as it is, of all.
+   */
+  createPolicy(id: number, name: string, shape: PolicyShape, first?: RandomStart | { readonly like: number }): number {
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
-    const model = new PolicyModel(this.#kernels, source, this.#options);
-    this.#policies.set(name, {
-      shape,
-      source,
-      model,
-      sampler: undefined,
-      published: undefined,
-      shared: false,
-      nextVersion: 0,
-      broken: false,
-    });
-    if (first !== undefined) model.initialise(first.seed, first.embeddingDeviation);
-    return model.parameters;
+    const policy = new ResidentPolicy(this.#kernels, { id, name, shape, source }, this.#options);
+    if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));
+    else if (first !== undefined) policy.model.initialise(first.seed, first.embeddingDeviation);
+    this.#policies.set(id, policy);
+    return policy.model.parameters;
   }
 
   /** Forgets a policy whose weights could not be read. */
-  dropPolicy(name: string): void {
-    this.#policies.delete(name);
+  dropPolicy(id: number): void {
+    this.#policies.delete(id);
   }
 
-  /** After every token: [T, vocabSize]. */
-  logits(name: string, tokens: Int32Array): Float32Array {
-    return this.#resident(name).model.logits(tokens);
+  /** Logits after every token: [T, vocabSize]. */
+  logits(id: number, tokens: Int32Array): HandedOver<Float32Array> {
+    return new HandedOver(this.#policy(id).model.logits(tokens));
   }
 
-  forward(name: string, batch: SampleBatch): Float32Array[] {
-    return this.#resident(name).model.score(unpackSamples(batch)).logprobs;
+  logprobs(id: number, batch: SampleBatch): Float32Array[] {
+    return this.#policy(id).model.score(unpackSamples(batch)).logprobs;
   }
 
-  forwardBackward(name: string, batch: SampleBatch, options: ForwardBackwardOptions): ForwardBackwardResult {
-    const objective = objectiveOf(unpackSamples(batch), options);
-    const { model } = this.#resident(name);
-    const sums = objective.begin(() => model.score(objective.samples).logprobs);
-    const { entropyGradient } = sums;
-    const scores = model.accumulate(
-      objective.samples,
-      (indices, logprobs) => indices.map((index, i) => sums.gradient(index, logprobs[i] as Float32Array)),
-      entropyGradient &&
-        ((indices, entropies) => indices.map((index, i) => entropyGradient(index, entropies[i] as Float32Array))),
-    );
-    const { loss, metrics } = sums.result();
-    return {
-      loss,
-      gradientNorm: scores.gradientNorm,
-      metrics: { ...metrics, entropy: scores.entropySum / Math.max(1, scores.predicted) },
-      tokens: objective.samples.reduce((sum, { tokens }) => sum + tokens.length, 0),
-    };
+  forwardBackward(id: number, batch: SampleBatch, options: ForwardBackwardOptions): ForwardBackwardResult {
+    return this.#policy(id).forwardBackward(unpackSamples(batch), options);
   }
 
-  optimStep(name: string, settings: OptimStepSettings): OptimStepResult {
-    const resident = this.#resident(name);
-    this.#beforeChange(resident);
-    return resident.model.optimStep(settings);
+  discardGradient(id: number): void {
+    this.#policy(id).model.discardGradient();
   }
 
-  publish(name: string): number {
-    const resident = this.#resident(name);
-    const version = resident.nextVersion++;
-    resident.published = { version, weights: undefined, synced: false };
-    return version;
+  optimStep(id: number, settings: OptimStepSettings): OptimStepResult {
+    const policy = this.#policy(id);
+    policy.beforeChange();
+    return policy.model.optimStep(settings);
   }
 
-  sync(name: string): number {
-    const resident = this.#resident(name);
-    const { published, model, source } = resident;
-    if (published === undefined) throw new BackendError(`policy '${name}' has not been published`);
-    resident.sampler ??= this.#samplerOf(resident, published);
-    const { sampler, shared } = resident;
-    if (sampler.plays(name)) throw new BackendError(`policy '${name}' is playing; its weights cannot change now`);
-    const frozen = model.weights.trained === undefined;
-    const weights = frozen || shared || published.synced ? undefined : (published.weights ?? model.trained);
-    sampler.load(name, weights, published.version, 'base' in source ? source.adapter : undefined);
-    published.weights = undefined;
-    published.synced = true;
-    return published.version;
+  publish(id: number): number {
+    return this.#policy(id).publish(this.#samplers);
   }
 
-  copyWeights(from: string, to: string): void {
-    const resident = this.#resident(to);
-    const { model, shape } = resident;
-    const source = this.#resident(from);
-    if (JSON.stringify(source.shape) !== JSON.stringify(shape))
-      throw new BackendError(`the weights of policy '${from}' do not fit '${to}': their models differ`);
-    this.#beforeChange(resident);
-    model.trained.set(source.model.trained);
-    model.weightsChanged();
-    model.optimizer.reset();
+  copyWeights(from: number, to: number): void {
+    this.#policy(to).copyFrom(this.#policy(from));
   }
 
-  /** Whoever plays the weights, or is about to, keeps them as they were: copies are made here and not before. */
-  #beforeChange(resident: Resident): void {
-    const { published, model, sampler } = resident;
-    trainedWeights(model.weights);
-    if (published?.synced === false) published.weights ??= Float32Array.from(model.trained);
-    if (resident.shared) sampler?.separate();
-    resident.shared = false;
+  resetOptimizer(id: number): void {
+    this.#policy(id).model.optimizer.reset();
   }
 
-  resetOptimizer(name: string): void {
-    this.#resident(name).model.optimizer.reset();
+  exportState(id: number, options: { readonly optimizer: boolean }): HandedOver<PolicyState> {
+    return new HandedOver(this.#policy(id).state(options));
   }
 
-  exportState(name: string, optimizer: boolean): PolicyState {
-    const { model, published } = this.#resident(name);
-    if (model.weights.trained === undefined) return { weights: flatCopy(model.tensors) };
-    const weights = Float32Array.from(model.trained);
-    if (!optimizer) return { weights };
-    return { weights, optimizer: { ...model.optimizer.copyState(), version: published?.version ?? 0 } };
+  /** The weights of a decoder that computes what the policy does. */
+  exportMerged(id: number): HandedOver<Float32Array> {
+    return new HandedOver(this.#policy(id).mergedWeights());
   }
 
-  /** All adapters on a base are played by one sampler; a decoder's own reads the model's weights until they change. */
-  #samplerOf(resident: Resident, published: Published): Sampler {
-    const { source, model } = resident;
-    resident.shared = !('base' in source) && published.weights === undefined;
-    const weights =
-      'base' in source || resident.shared ? model.decoder : new DecoderWeights(this.#kernels, model.config);
-    const sampler = this.#samplers.get(weights) ?? new Sampler(this.#kernels, weights);
-    this.#samplers.set(weights, sampler);
-    return sampler;
-  }
-
-  /** A base's weights as they are. */
-  exportBase(name: string): Float32Array {
-    return flatCopy(this.#base(name).tensors);
-  }
-
-  /** The weights of a decoder that computes what the policy does: its own, or its base's with the adapter folded in. */
-  exportMerged(name: string): Float32Array {
-    const { model, source } = this.#resident(name);
-    const weights = flatCopy(model.tensors);
-    if (!('base' in source) || source.adapter === undefined) return weights;
-    const { config } = model;
-    const own = adapterTensors(config, source.adapter, model.trained);
-    mergeAdapter(config, source.adapter, decoderTensors(config, weights), own);
-    return weights;
+  exportBase(id: number): HandedOver<Float32Array> {
+    return new HandedOver(flatCopy(this.#base(id).tensors));
   }
 
   /** `weightsHash` of a base. */
-  baseHash(name: string): string {
-    return weightsHash(this.#base(name).tensors);
+  baseHash(id: number): string {
+    return weightsHash(this.#base(id).tensors);
   }
 
   /** Begins to fill weights, and what an optimiser remembers, with what files hold. */
-  beginState(owner: Owner, state?: ArrivingOptimizer): void {
-    const { kind, name } = owner;
+  beginState(owner: StateOwner, state?: ArrivingOptimizer): void {
+    const { kind, id } = owner;
     if (kind === 'base') {
-      const base = this.#base(name);
+      const base = this.#base(id);
       this.#arrivals.begin(owner, { decoder: base, adapter: undefined, trained: undefined }, undefined);
       return;
     }
     if (kind === 'critic') {
-      const { weights, optimizers } = this.#critics.model(name);
-      this.#arrivals.begin(owner, weights, { own: optimizers.trunk, state });
+      const { weights, optimizers } = this.#critic(id).model;
+      this.#arrivals.begin(owner, weights, { optimizer: optimizers.trunk, state });
       return;
     }
-    const resident = this.#existing(name);
-    this.#beforeChange(resident);
-    if (state !== undefined) resident.nextVersion = state.version;
-    const { weights, optimizer } = resident.model;
-    this.#arrivals.begin(owner, weights, { own: optimizer, state });
+    const policy = this.#policyAsItIs(id);
+    policy.beforeChange();
+    if (state !== undefined) policy.nextVersion = state.version;
+    const { weights, optimizer } = policy.model;
+    this.#arrivals.begin(owner, weights, { optimizer, state });
   }
 
-  fillState(owner: Owner, piece: TensorPiece): void {
+  fillState(owner: StateOwner, piece: TensorPiece): void {
     this.#arrivals.take(owner, piece);
   }
 
-  /** With a part of it alone a base is forgotten, and a policy refuses all but another state. */
-  endState(owner: Owner, complete: boolean): void {
+  /** With a part of its weights alone a base is forgotten, and a policy refuses all but another state. */
+  endState(owner: StateOwner, complete: boolean): void {
     this.#arrivals.end(owner);
-    const { kind, name } = owner;
-    if (kind === 'policy') this.#existing(name).broken = !complete;
-    else if (kind === 'base' && !complete) this.#bases.delete(name);
+    const { kind, id } = owner;
+    if (kind === 'policy') this.#policyAsItIs(id).broken = !complete;
+    else if (kind === 'base' && !complete) this.#bases.delete(id);
   }
 
   /** A critic of a policy's shape and present weights. */
-  createCritic(name: string, policy: string): void {
-    const { source, model } = this.#resident(policy);
-    this.#critics.create(name, source, model.trained);
+  createCritic(id: number, policy: number): void {
+    const { source, model } = this.#policy(policy);
+    this.#critics.set(id, new ResidentCritic(this.#kernels, source, model.trained, this.#options));
   }
 
-  criticValues(name: string, batch: SampleBatch): Float32Array[] {
-    return this.#critics.values(name, batch);
+  criticValues(id: number, batch: SampleBatch): Float32Array[] {
+    return this.#critic(id).model.values(unpackSamples(batch));
   }
 
-  criticForwardBackward(...args: Parameters<ResidentCritics['forwardBackward']>) {
-    return this.#critics.forwardBackward(...args);
+  criticForwardBackward(id: number, samples: readonly ValueSample[], settings: ValueLossSettings): ValueLossResult {
+    return this.#critic(id).forwardBackward(samples, settings);
   }
 
-  criticOptimStep(name: string, settings: OptimStepSettings): OptimStepResult {
-    return this.#critics.optimStep(name, settings);
+  criticOptimStep(id: number, settings: OptimStepSettings): OptimStepResult {
+    return this.#critic(id).model.optimStep(settings);
   }
 
-  exportCritic(name: string): CriticState {
-    return this.#critics.export(name);
+  exportCritic(id: number): HandedOver<CriticState> {
+    return new HandedOver(this.#critic(id).state());
   }
 
-  importHead(name: string, head: CriticState['head']): void {
-    this.#critics.importHead(name, head);
+  /** The trunk arrives in pieces (`beginState`). */
+  importHead(id: number, head: CriticState['head']): void {
+    this.#critic(id).setHead(head);
   }
 
-  submit(id: number, request: GenerateRequest): void {
-    const { sampler } = this.#resident(request.policy);
-    if (sampler === undefined) throw new BackendError(`policy '${request.policy}' has not been published`);
-    sampler.submit({ ...request, id });
+  submit(id: number, policy: number, request: GenerateRequest): void {
+    const { sampler, policy: key } = this.#policy(policy).playing;
+    sampler.submit({ ...request, policy: key, id });
   }
 
   cancel(id: number): void {
@@ -311,22 +204,29 @@ export class Engine {
     return [...this.#samplers.values()].flatMap((sampler) => (sampler.busy ? sampler.step() : []));
   }
 
-  #base(name: string): BaseWeights {
-    const base = this.#bases.get(name);
-    if (base === undefined) throw new BackendError(`there is no base '${name}'`);
-    return base;
+  #base(id: number): BaseWeights {
+    return present(this.#bases.get(id), 'base', id);
   }
 
-  #resident(name: string): Resident {
-    const resident = this.#existing(name);
-    if (resident.broken)
-      throw new BackendError(`policy '${name}' has a part of a checkpoint that could not be read; load it, or another`);
-    return resident;
+  #critic(id: number): ResidentCritic {
+    return present(this.#critics.get(id), 'critic', id);
   }
 
-  #existing(name: string): Resident {
-    const resident = this.#policies.get(name);
-    if (resident === undefined) throw new BackendError(`there is no policy '${name}'`);
-    return resident;
+  #policy(id: number): ResidentPolicy {
+    const policy = this.#policyAsItIs(id);
+    if (policy.broken)
+      throw new BackendError(
+        `policy '${policy.name}' has a part of a checkpoint that could not be read; load it, or another`,
+      );
+    return policy;
   }
+
+  #policyAsItIs(id: number): ResidentPolicy {
+    return present(this.#policies.get(id), 'policy', id);
+  }
+}
+
+function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {
+  if (value === undefined) throw new BackendError(`the engine has no ${kind} of number ${id}`);
+  return value;
 }

@@ -1,4 +1,4 @@
-/** The optimisers of a policy's updates. */
+/** The optimisers, and what a step of one did. */
 
 export interface AdamWSettings {
   readonly type: 'adamw';
@@ -9,7 +9,7 @@ export interface AdamWSettings {
   readonly weightDecay: number;
 }
 
-/** As torch.optim.SGD without dampening: the weight decay joins the gradient and, with it, the momentum. */
+/** torch.optim.SGD without dampening: the weight decay joins the gradient and, with it, the momentum. */
 export interface SgdSettings {
   readonly type: 'sgd';
   readonly learningRate: number;
@@ -26,13 +26,16 @@ export interface OptimStepSettings {
   readonly optimizer: OptimizerSettings;
   /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
   readonly clipNorm: number;
-  /** Skip the update when the norm before clipping exceeds this. */
+  /** The update is left out when the norm before clipping exceeds this. Only where norms are known before the update. */
   readonly skipAboveNorm?: number;
 }
 
-export interface OptimStepResult {
-  /** Norm of the whole gradient before clipping; not a number when it was not one, or when the backend does not tell. */
-  readonly gradientNorm: number;
-  /** False when the step was dropped because its norm was not finite or above `skipAboveNorm`. */
-  readonly applied: boolean;
-}
+/** What a step did. `norm` is that of the whole gradient before clipping, absent where the backend cannot tell it. */
+export type OptimStepResult =
+  | { readonly applied: true; readonly norm?: number }
+  | {
+      readonly applied: false;
+      /** `not-finite`: the gradient. `above-limit`: its norm is above `skipAboveNorm`. `failed`: the backend broke over it. */
+      readonly why: 'not-finite' | 'above-limit' | 'failed';
+      readonly norm?: number;
+    };

@@ -1,0 +1,113 @@
+import type { DecoderConfig } from '../../contract/architecture.js';
+import type { ForwardBackwardResult, FrozenHandle, PolicyHandle, StateOptions } from '../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import { BackendError } from '../../core/errors.js';
+import type { TrainingSample } from '../../core/sample.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import { type EmbeddedModel, type EngineRoom, fillState, openState, writeState } from './embedded-model.js';
+import { writePolicy } from './state-files.js';
+import { packSamples, transferables } from './thread/sample-batch.js';
+
+/** A model of the embedded engine that samples and scores. */
+export class EmbeddedFrozen implements FrozenHandle {
+  readonly model: EmbeddedModel;
+  readonly warnings: readonly string[];
+  protected readonly room: EngineRoom;
+
+  constructor(room: EngineRoom, model: EmbeddedModel, warnings: readonly string[] = []) {
+    this.room = room;
+    this.model = model;
+    this.warnings = warnings;
+  }
+
+  get name(): string {
+    return this.model.name;
+  }
+
+  get config(): DecoderConfig {
+    return this.model.config;
+  }
+
+  get tokenizer(): Tokenizer {
+    return this.model.tokenizer;
+  }
+
+  get context(): number {
+    return this.model.config.context;
+  }
+
+  get parameters(): number {
+    return this.model.parameters;
+  }
+
+  isIn(room: EngineRoom): boolean {
+    return this.room === room;
+  }
+
+  /** Logits after every token of one sequence: [T, vocabSize]. */
+  logits(tokens: Int32Array): Promise<Float32Array> {
+    return this.room.thread.call('logits', this.model.id, tokens);
+  }
+
+  logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    const batch = packSamples(samples);
+    return this.room.thread.callWith(transferables(batch), 'logprobs', this.model.id, batch);
+  }
+
+  publish(): Promise<number> {
+    return this.room.thread.call('publish', this.model.id);
+  }
+
+  generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
+    return this.room.queue.generate(this.model.id, request, signal);
+  }
+
+  async save(directory: string, options: StateOptions = { optimizer: false }): Promise<void> {
+    const state = await this.room.thread.call('exportState', this.model.id, options);
+    await writeState(this.room, this.model, directory, state);
+  }
+
+  /** Writes a whole model that computes the same: an adapter is folded into its base. */
+  async saveMerged(directory: string): Promise<void> {
+    const { id, config, tokenizer } = this.model;
+    const state = { weights: await this.room.thread.call('exportMerged', id) };
+    await writePolicy(this.room.files, directory, { config, tokenizer, state });
+  }
+}
+
+/** A model of the embedded engine that trains. */
+export class EmbeddedPolicy extends EmbeddedFrozen implements PolicyHandle {
+  forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
+    const batch = packSamples(samples);
+    return this.room.thread.callWith(transferables(batch), 'forwardBackward', this.model.id, batch, options);
+  }
+
+  discardGradient(): Promise<void> {
+    return this.room.thread.call('discardGradient', this.model.id);
+  }
+
+  optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    return this.room.thread.call('optimStep', this.model.id, settings);
+  }
+
+  resetOptimizer(): Promise<void> {
+    return this.room.thread.call('resetOptimizer', this.model.id);
+  }
+
+  async copyFrom(policy: PolicyHandle): Promise<void> {
+    await this.room.thread.call('copyWeights', modelOf(this.room, policy).id, this.model.id);
+  }
+
+  async load(directory: string, options: StateOptions): Promise<void> {
+    const state = await openState(this.room, this.model, directory, options);
+    await fillState(this.room, { kind: 'policy', id: this.model.id }, state);
+  }
+}
+
+/** The model behind a handle. @throws BackendError when the handle is none of this engine's */
+export function modelOf(room: EngineRoom, policy: PolicyHandle): EmbeddedModel {
+  if (policy instanceof EmbeddedPolicy && policy.isIn(room)) return policy.model;
+  throw new BackendError(`policy '${policy.name}' is one of another backend`);
+}

@@ -1,0 +1,73 @@
+import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import { BackendError } from '../../core/errors.js';
+import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
+import type { NumberedRequest } from './thread/engine-protocol.js';
+import type { EngineThread } from './thread/engine-thread.js';
+
+interface Waiting {
+  readonly resolve: (generation: Generation) => void;
+  readonly reject: (error: unknown) => void;
+  readonly stopListening: () => void;
+}
+
+/** Requests for samples on their way to the engine's thread, and those that wait for its answers. */
+export class GenerationQueue {
+  readonly #thread: EngineThread;
+  readonly #waiting = new Map<number, Waiting>();
+  /** Requests and cancellations of this event-loop turn, sent together. */
+  #requests: NumberedRequest[] = [];
+  #cancelled: number[] = [];
+  #nextId = 0;
+
+  constructor(thread: EngineThread) {
+    this.#thread = thread;
+    thread.onMessage = (message) => {
+      if (message.type === 'generated') for (const result of message.results) this.#deliver(result);
+      else this.#take(message.id)?.reject(new BackendError(message.error.message));
+    };
+    thread.onDeath = (error) => {
+      for (const id of [...this.#waiting.keys()]) this.#take(id)?.reject(error);
+    };
+  }
+
+  /** @param policy Its number in the engine. */
+  generate(policy: number, request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
+    signal?.throwIfAborted();
+    if (this.#thread.dead !== undefined) return Promise.reject(this.#thread.dead);
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId++;
+      const onAbort = () => {
+        this.#take(id)?.reject(signal?.reason);
+        this.#cancelled.push(id);
+        this.#flushSoon();
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const stopListening = () => signal?.removeEventListener('abort', onAbort);
+      this.#waiting.set(id, { resolve, reject, stopListening });
+      this.#requests.push({ id, policy, request });
+      this.#flushSoon();
+    });
+  }
+
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.stopListening();
+    return waiting;
+  }
+
+  #deliver({ id, tokens, logprobs, finishReason, policyVersion }: SamplerResult): void {
+    this.#take(id)?.resolve({ tokens, logprobs, finishReason, policyVersion });
+  }
+
+  #flushSoon(): void {
+    if (this.#requests.length + this.#cancelled.length > 1) return; // a flush is under way
+    setImmediate(() => {
+      const [requests, ids] = [this.#requests, this.#cancelled];
+      this.#requests = [];
+      this.#cancelled = [];
+      if (requests.length > 0) this.#thread.post({ type: 'generate', requests });
+      if (ids.length > 0) this.#thread.post({ type: 'cancel', ids });
+    });
+  }
+}

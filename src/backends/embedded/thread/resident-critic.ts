@@ -1,0 +1,50 @@
+import type { ValueLossResult, ValueLossSettings } from '../../../contract/handles.js';
+import type { ValueSample } from '../../../core/sample.js';
+import { valueLoss } from '../../../loss/value-loss.js';
+import { CriticModel } from '../../../model/decoder/critic-model.js';
+import type { DecoderOptions } from '../../../model/decoder/decoder.js';
+import type { ModelSource } from '../../../model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { CriticState } from '../policy-state.js';
+
+/** A critic as the worker thread holds it. */
+export class ResidentCritic {
+  readonly model: CriticModel;
+
+  /** @param trunk The first weights beside the head. */
+  constructor(kernels: Kernels, source: ModelSource, trunk: Float32Array, options: DecoderOptions) {
+    this.model = new CriticModel(kernels, source, options);
+    this.model.trunk.set(trunk);
+    this.model.trunkChanged();
+  }
+
+  forwardBackward(samples: readonly ValueSample[], settings: ValueLossSettings): ValueLossResult {
+    const sequences = samples.map(({ tokens, mask }) => ({ tokens, mask, temperature: 1 }));
+    let loss = 0;
+    let clipped = 0;
+    this.model.accumulate(sequences, (index, row) => {
+      const { oldValues, returns, mask } = samples[index] as ValueSample;
+      const input = { values: [row], oldValues: [oldValues], returns: [returns], mask: [mask] };
+      const ofRow = valueLoss(input, { ...settings, aggregate: 'token-mean' });
+      const tokens = mask.reduce((sum, written) => sum + written, 0);
+      loss += ofRow.loss;
+      clipped += ofRow.metrics.clipFraction * tokens;
+      return ofRow.gradient[0] as number[];
+    });
+    return { loss, clipFraction: clipped / Math.max(1, settings.normalizer) };
+  }
+
+  /** Copies of weights, head and the states of both optimisers. */
+  state(): CriticState {
+    const { trunk, head, optimizers } = this.model;
+    return {
+      trunk: { weights: Float32Array.from(trunk), optimizer: { ...optimizers.trunk.copyState(), version: 0 } },
+      head: { weights: Float32Array.from(head), optimizer: optimizers.head.copyState() },
+    };
+  }
+
+  setHead({ weights, optimizer }: CriticState['head']): void {
+    this.model.head.set(weights);
+    this.model.optimizers.head.restore(optimizer);
+  }
+}

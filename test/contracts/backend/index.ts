@@ -1,0 +1,50 @@
+/** What every backend must do. Every block asks first what the backend can. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { BackendError } from '../../../src/core/errors.js';
+import { samplingContract } from './sampling.js';
+import { stateContract } from './state.js';
+import { type BackendUnderTest, demonstrations, Subject } from './subject.js';
+import { trainingContract } from './training.js';
+
+export function backendContract(name: string, test: BackendUnderTest): void {
+  describe(`${name} keeps the backend contract`, () => {
+    const subject = new Subject(test);
+    const [before, after] = test.freshForEachTest ? [beforeEach, afterEach] : [beforeAll, afterAll];
+    before(() => subject.start());
+    after(() => subject.stop());
+    samplingContract(subject);
+    trainingContract(subject);
+    stateContract(subject);
+
+    it('opens the weights it says it opens', () => {
+      const { roles } = subject.can;
+      expect(roles.policy).toContain(test.weights().type);
+      expect(roles.policy).toContain(test.misfit.type);
+      expect(roles.frozen).toContain('like');
+    });
+
+    it('opens models of one name, which have nothing else in common', async () => {
+      const { backend } = subject;
+      const [one, other] = [
+        await backend.open(test.weights(1), 'policy', 'same'),
+        await backend.open(test.weights(1), 'policy', 'same'),
+      ];
+      await one.publish();
+      expect([one.name, other.name]).toEqual(['same', 'same']);
+      expect(await one.publish()).toBe(1);
+      expect(await other.publish()).toBe(0);
+    });
+  });
+
+  it(`${name} rejects what is under way when it is disposed of, and all that comes later`, async () => {
+    const backend = await test.open();
+    const policy = await backend.open(test.weights(), 'policy', 'one');
+    const pending = policy.logprobs(demonstrations(1));
+    const expectation = expect(pending).rejects.toThrow(BackendError);
+    await backend.dispose();
+    await backend.dispose();
+    await expectation;
+    await expect(policy.publish()).rejects.toThrow(BackendError);
+    await expect((async () => backend.open(test.weights(), 'policy', 'two'))()).rejects.toThrow(BackendError);
+  });
+}

@@ -1,0 +1,144 @@
+/** What must become of weights and optimisers that are saved, loaded, copied. */
+import { describe, expect, it } from 'vitest';
+import type { CriticHandle } from '../../../src/contract/handles.js';
+import { BackendError, CheckpointError } from '../../../src/core/errors.js';
+import { demonstrations, learn, logprobsOf, optimizer, type Subject, step, written } from './subject.js';
+
+export function stateContract(subject: Subject): void {
+  describe('state', () => {
+    it('is copied between policies of one shape, and refused to others', async () => {
+      const [from, to] = [await subject.policy(1), await subject.policy(2)];
+      await learn(from, demonstrations(1));
+      await step(from);
+      await to.copyFrom(from);
+      subject.expectEqualRows(await logprobsOf(to), await logprobsOf(from));
+      const other = await subject.backend.open(subject.test.misfit, 'policy', 'misfit');
+      await expect(other.copyFrom(from)).rejects.toThrow(BackendError);
+      await expect(from.copyFrom(other)).rejects.toThrow(BackendError);
+    });
+
+    it('goes on from what was saved as if nothing had happened', async () => {
+      const policy = await subject.playing();
+      for (const seed of [1, 2]) {
+        await learn(policy, demonstrations(seed));
+        await step(policy);
+        await policy.publish();
+      }
+      const path = await subject.directory();
+      await policy.save(path, { optimizer: true });
+      const again = await subject.policy(5);
+      await again.load(path, { optimizer: true });
+      subject.expectEqualRows(await logprobsOf(again), await logprobsOf(policy));
+      for (const each of [policy, again]) {
+        await learn(each, demonstrations(3));
+        await step(each);
+      }
+      subject.expectEqualRows(await logprobsOf(again), await logprobsOf(policy));
+      // The loaded weights were those of version 2, and are published once more before anybody plays.
+      expect(await again.publish()).toBe(2);
+
+      const fresh = await subject.policy(5);
+      await fresh.load(path, { optimizer: false });
+      await learn(fresh, demonstrations(3));
+      await step(fresh);
+      expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
+    });
+
+    it('goes on with the momentum of SGD that was saved', async ({ skip }) => {
+      if (!subject.can.optimizers.includes('sgd')) return skip('it has no SGD');
+      const sgd = { type: 'sgd', learningRate: 0.5, momentum: 0.9, nesterov: true, weightDecay: 0.01 } as const;
+      const policy = await subject.policy();
+      for (const seed of [1, 2]) {
+        await learn(policy, demonstrations(seed));
+        await step(policy, { optimizer: sgd });
+      }
+      const path = await subject.directory();
+      await policy.save(path, { optimizer: true });
+      const [again, fresh] = [await subject.policy(5), await subject.policy(5)];
+      await again.load(path, { optimizer: true });
+      await fresh.load(path, { optimizer: false });
+      for (const each of [policy, again, fresh]) {
+        await learn(each, demonstrations(3));
+        await step(each, { optimizer: sgd });
+      }
+      expect(await logprobsOf(again)).toEqual(await logprobsOf(policy));
+      expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
+    });
+
+    it('begins with a fresh optimiser after a reset', async () => {
+      const [used, fresh] = [await subject.policy(), await subject.policy()];
+      await learn(used, demonstrations(1));
+      await step(used);
+      await fresh.copyFrom(used);
+      await used.resetOptimizer();
+      for (const each of [used, fresh]) {
+        await learn(each, demonstrations(2));
+        await step(each);
+      }
+      subject.expectEqualRows(await logprobsOf(used), await logprobsOf(fresh));
+    });
+
+    it('of a frozen model stays what the policy was, and comes back from what it saved', async () => {
+      const policy = await subject.policy();
+      await learn(policy, demonstrations(1));
+      await step(policy);
+      const reference = await subject.backend.open({ type: 'like', policy }, 'frozen', 'reference');
+      const first = await logprobsOf(reference);
+      subject.expectEqualRows(first, await logprobsOf(policy));
+      const directory = await subject.directory();
+      await reference.save(directory);
+      await learn(policy, demonstrations(2));
+      await step(policy);
+      subject.expectEqualRows(await logprobsOf(reference), first);
+      expect(await logprobsOf(policy)).not.toEqual(first);
+      const again = await subject.backend.open({ type: 'like', policy, directory }, 'frozen', 'again');
+      subject.expectEqualRows(await logprobsOf(again), first);
+    });
+
+    it('of a critic is apart from its policy, learns returns, and goes on from what was saved', async ({ skip }) => {
+      if (subject.can.roles.critic.length === 0) return skip('it has no critics');
+      const policy = await subject.policy();
+      const before = await logprobsOf(policy);
+      const samples = demonstrations(4);
+      const teach = async (critic: CriticHandle) => {
+        const old = await critic.values(samples);
+        const lessons = samples.map(({ tokens, mask }, i) => ({
+          tokens,
+          mask,
+          oldValues: old[i] as Float32Array,
+          returns: Float32Array.from(tokens, (token) => token / 256),
+        }));
+        const { loss } = await critic.forwardBackward(lessons, { clip: 10, normalizer: written(samples) });
+        expect(await critic.optimStep({ optimizer, clipNorm: 1 })).toMatchObject({ applied: true });
+        return loss;
+      };
+      const open = (directory?: string) =>
+        subject.backend.open({ type: 'like', policy, directory }, 'critic', 'critic');
+      const critic = await open();
+      expect((await critic.values(samples)).every((row) => row.every((value) => value === 0))).toBe(true);
+      const losses: number[] = [];
+      for (let i = 0; i < 10; i++) losses.push(await teach(critic));
+      expect(losses.at(-1)).toBeLessThan((losses[0] as number) / 2);
+      expect(await logprobsOf(policy)).toEqual(before);
+
+      const path = await subject.directory();
+      await critic.save(path);
+      const again = await open(path);
+      expect(await again.values(samples)).toEqual(await critic.values(samples));
+      for (const each of [critic, again]) await teach(each);
+      expect(await again.values(samples)).toEqual(await critic.values(samples));
+      await expect(open(await subject.directory())).rejects.toThrow(CheckpointError);
+    });
+
+    it('says what is wrong with a directory', async () => {
+      const policy = await subject.policy();
+      const path = await subject.directory();
+      await expect(policy.load(path, { optimizer: false })).rejects.toThrow(CheckpointError);
+      await policy.save(path, { optimizer: false });
+      if (subject.can.weights === 'here')
+        await expect(policy.load(path, { optimizer: true })).rejects.toThrow(CheckpointError);
+      const other = await subject.backend.open(subject.test.misfit, 'policy', 'misfit');
+      await expect(other.load(path, { optimizer: false })).rejects.toThrow(/'misfit' has \w+ \S+, the checkpoint/);
+    });
+  });
+}

@@ -1,0 +1,159 @@
+/** The backend under test, and what the blocks of its contract do with it again and again. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { Backend } from '../../../src/contract/backend.js';
+import type { FrozenHandle, PolicyHandle } from '../../../src/contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../../src/contract/optimizer-settings.js';
+import type { GenerateRequest, Generation } from '../../../src/contract/sampling.js';
+import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
+import { RandomStream, randomKey } from '../../../src/core/random.js';
+import type { TrainingSample } from '../../../src/core/sample.js';
+import { plainAdamW } from '../../support/adamw.js';
+
+export const optimizer = plainAdamW(1e-2);
+export const ppo = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' } as const;
+
+export interface BackendUnderTest {
+  open(): Promise<Backend>;
+  /** Small weights that the backend can train. Equal seeds give equal ones. */
+  weights(seed?: number): WeightsSpec;
+  /** Weights of another shape than `weights()`. */
+  readonly misfit: WeightsSpec;
+  /** Decimal places to which log-probs of the same weights agree; absent where they agree bit for bit. */
+  readonly digits?: number;
+  /** By how much twelve steps on six demonstrations lower the loss, at least. */
+  readonly learns: number;
+  /** Whether every test needs a backend of its own, because models have few places on it. */
+  readonly freshForEachTest?: boolean;
+  /** A directory to write into. */
+  readonly root: string;
+}
+
+export class Subject {
+  readonly test: BackendUnderTest;
+  #backend: Backend | undefined;
+  #count = 0;
+
+  constructor(test: BackendUnderTest) {
+    this.test = test;
+  }
+
+  async start(): Promise<void> {
+    this.#backend = await this.test.open();
+  }
+
+  async stop(): Promise<void> {
+    await this.backend.dispose();
+  }
+
+  get backend(): Backend {
+    if (this.#backend === undefined) throw new Error('the backend has not been opened');
+    return this.#backend;
+  }
+
+  get can(): Backend['capabilities'] {
+    return this.backend.capabilities;
+  }
+
+  policy(seed?: number): Promise<PolicyHandle> {
+    return this.backend.open(this.test.weights(seed), 'policy', `policy${this.#count++}`);
+  }
+
+  async playing(seed?: number): Promise<PolicyHandle> {
+    const policy = await this.policy(seed);
+    await policy.publish();
+    return policy;
+  }
+
+  async directory(): Promise<string> {
+    const path = join(this.test.root, `saved-${this.#count++}`);
+    await mkdir(path, { recursive: true });
+    return path;
+  }
+
+  /** Equal bit for bit, or as far as this backend's numbers are. */
+  expectEqualRows(actual: readonly ArrayLike<number>[], expected: readonly ArrayLike<number>[], digits?: number): void {
+    const places = digits ?? this.test.digits;
+    if (places === undefined) {
+      expect(actual).toEqual(expected);
+      return;
+    }
+    expect(actual).toHaveLength(expected.length);
+    for (const [r, row] of expected.entries())
+      for (let t = 0; t < row.length; t++) expect(actual[r]?.[t]).toBeCloseTo(row[t] as number, places);
+  }
+
+  /** A number that is the same to the last bit where the backend's log-probs are. */
+  expectEqual(actual: number | undefined, expected: number): void {
+    if (this.test.digits === undefined) expect(actual).toBe(expected);
+    else expect(actual).toBeCloseTo(expected, this.test.digits);
+  }
+}
+
+export function request(
+  model: Pick<FrozenHandle, 'tokenizer'>,
+  n: number,
+  changes: Partial<GenerateRequest> = {},
+): GenerateRequest {
+  const { tokenizer } = model;
+  return {
+    prompt: tokenizer.encode(`task ${n % 3}`),
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    maxTokens: 10,
+    stopTokens: tokenizer.stopTokens,
+    key: randomKey('contract', n),
+    ...changes,
+  };
+}
+
+export function sampleOf(
+  { prompt, temperature }: Pick<GenerateRequest, 'prompt' | 'temperature'>,
+  { tokens, logprobs }: Pick<Generation, 'tokens' | 'logprobs'>,
+): TrainingSample {
+  const length = prompt.length + tokens.length;
+  const behaviourLogprobs = new Float32Array(length);
+  behaviourLogprobs.set(logprobs, prompt.length);
+  return {
+    tokens: Int32Array.from([...prompt, ...tokens]),
+    mask: new Uint8Array(length).fill(1, prompt.length),
+    behaviourLogprobs,
+    advantages: new Float32Array(length).fill(tokens.length % 2 === 0 ? 1 : -0.5, prompt.length),
+    temperature,
+    policyVersion: 0,
+    agent: 'agent',
+  };
+}
+
+/** What a policy writes to six prompts. */
+export async function played(policy: PolicyHandle): Promise<TrainingSample[]> {
+  const requests = [0, 1, 2, 3, 4, 5].map((n) => request(policy, n));
+  return Promise.all(requests.map(async (each) => sampleOf(each, await policy.generate(each))));
+}
+
+export function demonstrations(seed: number): TrainingSample[] {
+  const random = new RandomStream('demonstrations', seed);
+  return Array.from({ length: 6 }, () => {
+    const prompt = Array.from({ length: random.integer(1, 4) }, () => random.integer(0, 255));
+    const tokens = Array.from({ length: random.integer(3, 9) }, () => random.integer(0, 255));
+    return sampleOf({ prompt, temperature: 1 }, { tokens, logprobs: tokens.map(() => -5) });
+  });
+}
+
+/** The samples with advantages of 0. */
+export const silent = (samples: readonly TrainingSample[]): TrainingSample[] =>
+  samples.map((sample) => ({ ...sample, advantages: sample.advantages.map(() => 0) }));
+
+export const written = (samples: readonly TrainingSample[]): number =>
+  samples.reduce((sum, { mask }) => sum + mask.reduce((n, one) => n + one, 0), 0);
+
+export const learn = (policy: PolicyHandle, samples: readonly TrainingSample[]) =>
+  policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer: written(samples) });
+
+export const step = (policy: PolicyHandle, settings: Partial<OptimStepSettings> = {}): Promise<OptimStepResult> =>
+  policy.optimStep({ optimizer, clipNorm: 0, ...settings });
+
+/** Log-probs that are equal where the weights are. */
+export const logprobsOf = (model: FrozenHandle): Promise<Float32Array[]> => model.logprobs(demonstrations(9));
