@@ -11,13 +11,16 @@ import {
 
 const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}\n`;
 
+const HEADS = ['heads', 'kvHeads', 'headDim'];
 const ADAMW = ['learningRate', 'beta1', 'beta2', 'epsilon', 'weightDecay', 'step', 'gradientScale'];
 
 const hasStruct = ({ parameters }: Kernel) => parameters.some(({ kind }) => kind === 'heads' || kind === 'adamw');
 
-/** An argument as the addon takes it: structs number by number. */
-const flattened = ({ kind, name }: Parameter): string =>
-  kind === 'heads' ? `...flat(${name})` : kind === 'adamw' ? ADAMW.map((field) => `${name}.${field}`).join(', ') : name;
+/** An argument as the addon and the module take it: structs number by number. */
+function flattened({ kind, name }: Parameter): string {
+  const fields = kind === 'heads' ? HEADS : kind === 'adamw' ? ADAMW : undefined;
+  return fields?.map((field) => `${name}.${field}`).join(', ') ?? name;
+}
 
 const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) => name).join(', ');
 
@@ -25,7 +28,7 @@ const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) =>
 export function addonKernels(): string {
   const structured = everyKernel.filter(hasStruct);
   return file([
-    "import type { Heads, WeightArray } from '../kernel-arguments.js';",
+    "import type { WeightArray } from '../kernel-arguments.js';",
     "import type { Kernels } from '../kernels.js';",
     '',
     `type Structured = ${structured.map(({ name }) => `'${name}'`).join(' | ')};`,
@@ -35,8 +38,6 @@ export function addonKernels(): string {
     '',
     '/** The kernels as the addon has them. */',
     'export type AddonKernels = Omit<Kernels, Structured> & { readonly [name in Structured]: FlatKernel };',
-    '',
-    'const flat = ({ heads, kvHeads, headDim }: Heads) => [heads, kvHeads, headDim] as const;',
     '',
     '/** The kernels that take structs, over those that take numbers. */',
     'export function structuredKernels(addon: AddonKernels): Pick<Kernels, Structured> {',
@@ -77,7 +78,7 @@ const expressionOf = (kernel: Kernel, expression: string): string =>
     throw new Error(`${kernel.name}: ${name} is no function of lengths`);
   });
 
-/** The statement that checks an argument; buffers and structs become what the module's function takes. */
+/** The statement that checks an argument; buffers become addresses. */
 function checkArgument(kernel: Kernel, parameter: Parameter, firstWeights: string | undefined): string {
   const { name } = parameter;
   const label = `'${kernel.name}(${name})'`;
@@ -85,7 +86,7 @@ function checkArgument(kernel: Kernel, parameter: Parameter, firstWeights: strin
     case 'size':
       return `a.size(${label}, ${name});`;
     case 'heads':
-      return `const ${name}Flat = a.heads(${label}, ${name});`;
+      return `a.heads(${label}, ${name});`;
     case 'f32':
     case 'bool':
     case 'adamw':
@@ -122,14 +123,8 @@ function derived(kernel: Kernel): string[] {
   });
 }
 
-const wasmArgument = ({ kind, name }: Parameter): string =>
-  kind === 'buffer'
-    ? `${name}At`
-    : kind === 'heads'
-      ? `...${name}Flat`
-      : kind === 'adamw'
-        ? ADAMW.map((field) => `${name}.${field}`).join(', ')
-        : name;
+const wasmArgument = (parameter: Parameter): string =>
+  parameter.kind === 'buffer' ? `${parameter.name}At` : flattened(parameter);
 
 function checkedBody(kernel: Kernel): string[] {
   const { name, parameters, most, returns, hasBfloat16 } = kernel;

@@ -67,13 +67,11 @@ export class Arguments {
     return address;
   }
 
-  /** The three numbers of a layer's heads, as the module takes them. */
-  heads(name: string, { heads, kvHeads, headDim }: Heads): readonly [heads: number, kvHeads: number, headDim: number] {
+  heads(name: string, { heads, kvHeads, headDim }: Heads): void {
     for (const value of [heads, kvHeads, headDim]) this.size(name, value);
     if (heads < 1 || kvHeads < 1 || headDim < 1 || heads % kvHeads !== 0) {
       throw wrong(name, 'heads must be a multiple of kvHeads, all at least 1');
     }
-    return [heads, kvHeads, headDim];
   }
 
   #address(name: string, view: WeightArray | Int32Array, least: number): number {

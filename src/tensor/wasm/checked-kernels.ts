@@ -75,9 +75,9 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
 
   const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, heads) => {
     a.size('cacheSlotSize(capacity)', capacity);
-    const headsFlat = a.heads('cacheSlotSize(heads)', heads);
+    a.heads('cacheSlotSize(heads)', heads);
     a.size('cacheSlotSize', (capacity + 15) * heads.kvHeads * heads.headDim);
-    return wasm.cacheSlotSize(capacity, ...headsFlat);
+    return wasm.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim);
   };
 
   return {
@@ -131,17 +131,28 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
     },
     headNorm: (qkv, queryInverse, keyInverse, queryGain, keyGain, rows, heads, epsilon) => {
       a.size('headNorm(rows)', rows);
-      const headsFlat = a.heads('headNorm(heads)', heads);
+      a.heads('headNorm(heads)', heads);
       const qkvAt = a.floats('headNorm(qkv)', qkv, rows * qkvWidth(heads));
       const queryInverseAt = a.floats('headNorm(queryInverse)', queryInverse, rows * heads.heads);
       const keyInverseAt = a.floats('headNorm(keyInverse)', keyInverse, rows * heads.kvHeads);
       const queryGainAt = a.floats('headNorm(queryGain)', queryGain, heads.headDim);
       const keyGainAt = a.floats('headNorm(keyGain)', keyGain, heads.headDim);
-      wasm.headNorm(qkvAt, queryInverseAt, keyInverseAt, queryGainAt, keyGainAt, rows, ...headsFlat, epsilon);
+      wasm.headNorm(
+        qkvAt,
+        queryInverseAt,
+        keyInverseAt,
+        queryGainAt,
+        keyGainAt,
+        rows,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        epsilon,
+      );
     },
     headNormBackward: (dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse, rows, heads) => {
       a.size('headNormBackward(rows)', rows);
-      const headsFlat = a.heads('headNormBackward(heads)', heads);
+      a.heads('headNormBackward(heads)', heads);
       const dQkvAt = a.floats('headNormBackward(dQkv)', dQkv, rows * qkvWidth(heads));
       const dQueryGainAt = a.floats('headNormBackward(dQueryGain)', dQueryGain, heads.headDim);
       const dKeyGainAt = a.floats('headNormBackward(dKeyGain)', dKeyGain, heads.headDim);
@@ -160,31 +171,33 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
         queryInverseAt,
         keyInverseAt,
         rows,
-        ...headsFlat,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
       );
     },
     rope: (qkv, table, positions, rows, heads, inverse) => {
       a.size('rope(rows)', rows);
-      const headsFlat = a.heads('rope(heads)', heads);
+      a.heads('rope(heads)', heads);
       const positionsAt = a.indices('rope(positions)', positions, rows);
       const positionsIndexed = indexed(positions, rows);
       const qkvAt = a.floats('rope(qkv)', qkv, rows * qkvWidth(heads));
       const tableAt = a.floats('rope(table)', table, positionsIndexed * heads.headDim);
-      wasm.rope(qkvAt, tableAt, positionsAt, rows, ...headsFlat, inverse);
+      wasm.rope(qkvAt, tableAt, positionsAt, rows, heads.heads, heads.kvHeads, heads.headDim, inverse);
     },
     attention: (out, logSumExp, qkv, starts, sequences, heads) => {
       a.size('attention(sequences)', sequences);
-      const headsFlat = a.heads('attention(heads)', heads);
+      a.heads('attention(heads)', heads);
       const startsAt = a.offsets('attention(starts)', starts, sequences);
       const startsLast = starts[sequences] as number;
       const outAt = a.floats('attention(out)', out, startsLast * heads.heads * heads.headDim);
       const logSumExpAt = a.floats('attention(logSumExp)', logSumExp, startsLast * heads.heads);
       const qkvAt = a.floats('attention(qkv)', qkv, startsLast * qkvWidth(heads));
-      wasm.attention(outAt, logSumExpAt, qkvAt, startsAt, sequences, ...headsFlat);
+      wasm.attention(outAt, logSumExpAt, qkvAt, startsAt, sequences, heads.heads, heads.kvHeads, heads.headDim);
     },
     attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads) => {
       a.size('attentionBackward(sequences)', sequences);
-      const headsFlat = a.heads('attentionBackward(heads)', heads);
+      a.heads('attentionBackward(heads)', heads);
       const startsAt = a.offsets('attentionBackward(starts)', starts, sequences);
       const startsLast = starts[sequences] as number;
       const dQkvAt = a.floats('attentionBackward(dQkv)', dQkv, startsLast * qkvWidth(heads));
@@ -192,13 +205,24 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
       const outAt = a.floats('attentionBackward(out)', out, startsLast * heads.heads * heads.headDim);
       const logSumExpAt = a.floats('attentionBackward(logSumExp)', logSumExp, startsLast * heads.heads);
       const qkvAt = a.floats('attentionBackward(qkv)', qkv, startsLast * qkvWidth(heads));
-      wasm.attentionBackward(dQkvAt, dOutAt, outAt, logSumExpAt, qkvAt, startsAt, sequences, ...headsFlat);
+      wasm.attentionBackward(
+        dQkvAt,
+        dOutAt,
+        outAt,
+        logSumExpAt,
+        qkvAt,
+        startsAt,
+        sequences,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+      );
     },
     cacheSlotSize,
     attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, heads) => {
       a.size('attentionCached(rows)', rows);
       a.size('attentionCached(capacity)', capacity);
-      const headsFlat = a.heads('attentionCached(heads)', heads);
+      a.heads('attentionCached(heads)', heads);
       const slotsAt = a.indices('attentionCached(slots)', slots, rows);
       const positionsAt = a.indices('attentionCached(positions)', positions, rows, capacity);
       const slotsIndexed = indexed(slots, rows);
@@ -206,18 +230,30 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
       const keysAt = a.floats('attentionCached(keys)', keys, slotsIndexed * cacheSlotSize(capacity, heads));
       const valuesAt = a.floats('attentionCached(values)', values, slotsIndexed * cacheSlotSize(capacity, heads));
       const qkvAt = a.floats('attentionCached(qkv)', qkv, rows * qkvWidth(heads));
-      wasm.attentionCached(outAt, keysAt, valuesAt, qkvAt, slotsAt, positionsAt, rows, capacity, ...headsFlat);
+      wasm.attentionCached(
+        outAt,
+        keysAt,
+        valuesAt,
+        qkvAt,
+        slotsAt,
+        positionsAt,
+        rows,
+        capacity,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+      );
     },
     cacheCopy: (keys, values, from, to, length, capacity, heads) => {
       a.size('cacheCopy(from)', from);
       a.size('cacheCopy(to)', to);
       a.size('cacheCopy(length)', length);
       a.size('cacheCopy(capacity)', capacity);
-      const headsFlat = a.heads('cacheCopy(heads)', heads);
+      a.heads('cacheCopy(heads)', heads);
       a.atMost('cacheCopy(length)', length, capacity);
       const keysAt = a.floats('cacheCopy(keys)', keys, (Math.max(from, to) + 1) * cacheSlotSize(capacity, heads));
       const valuesAt = a.floats('cacheCopy(values)', values, (Math.max(from, to) + 1) * cacheSlotSize(capacity, heads));
-      wasm.cacheCopy(keysAt, valuesAt, from, to, length, capacity, ...headsFlat);
+      wasm.cacheCopy(keysAt, valuesAt, from, to, length, capacity, heads.heads, heads.kvHeads, heads.headDim);
     },
     swiglu: (out, gateUp, rows, feedForward) => {
       a.size('swiglu(rows)', rows);
