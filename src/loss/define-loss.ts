@@ -61,18 +61,14 @@ export type LossSchema<Type extends string, Shape extends z.ZodRawShape> = z.Zod
 
 type SettingsOf<Type extends string, Shape extends z.ZodRawShape> = Readonly<z.output<LossSchema<Type, Shape>>>;
 
-/** What documents say about a loss. */
-export interface LossDocumentation {
+interface Declaration<Type extends string, Shape extends z.ZodRawShape> extends LossFacts {
+  readonly type: Type;
   /** The paper, and the equations in it. */
   readonly source: string;
   /** The loss of a token, in the symbols of docs/losses.md. */
   readonly formula: string;
   /** When to use it. */
   readonly use: string;
-}
-
-interface Declaration<Type extends string, Shape extends z.ZodRawShape> extends LossFacts, LossDocumentation {
-  readonly type: Type;
   /** Its settings beside `type`, with their ranges and defaults. */
   readonly schema: Shape;
   /** The aggregation of a loss that has only one; others have the setting `aggregate`. */

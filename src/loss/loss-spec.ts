@@ -1,7 +1,7 @@
 /** A policy loss as recipes and programs name it, and the declaration behind the name. */
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
-import type { LossDeclaration, LossDocumentation, LossKind } from './define-loss.js';
+import type { LossDeclaration, LossKind } from './define-loss.js';
 import type { Aggregation, ImportanceCorrection } from './loss-settings.js';
 import { losses } from './losses/index.js';
 
@@ -48,7 +48,3 @@ function aggregationOf(spec: LossSpec): Aggregation {
 export function correctionOf(spec: LossSpec): ImportanceCorrection | undefined {
   return 'importanceCorrection' in spec ? spec.importanceCorrection : undefined;
 }
-
-/** What documents say about every loss, in order. */
-export const lossRows = (): (LossDocumentation & { readonly type: LossType })[] =>
-  losses.map(({ type, source, formula, use }) => ({ type, source, formula, use }));

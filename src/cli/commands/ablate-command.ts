@@ -50,13 +50,13 @@ export const ablate = defineCommand({
       else say(...wrap(message, width));
     };
     let directory = '';
-    const told: Told = asJson
+    const listeners: Listeners = asJson
       ? { onEvent: ({ name }, event) => say(JSON.stringify({ run: name, ...event })) }
       : forPeople(say, width, (begins) => {
           directory = begins;
         });
     try {
-      const result = await ablateWith(context.work, recipe, { ...request, signal, onNotice, ...told });
+      const result = await ablateWith(context.work, recipe, { ...request, signal, onNotice, ...listeners });
       if (asJson) say(JSON.stringify({ type: 'ablation', ...result }));
       else say('', ...ablationLines(result, width), '', `the runs lie in ${directory}`, ...next(directory));
       return result.runs.some(({ status }) => status === 'failed') ? 1 : 0;
@@ -68,10 +68,11 @@ export const ablate = defineCommand({
   },
 });
 
-type Told = Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onEnd'>;
+/** What an ablation tells of while it goes on. */
+type Listeners = Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onEnd'>;
 
 /** Lines about runs that begin, are evaluated and end. */
-function forPeople(say: (...lines: string[]) => void, width: number, begins: (directory: string) => void): Told {
+function forPeople(say: (...lines: string[]) => void, width: number, begins: (directory: string) => void): Listeners {
   const started = performance.now();
   return {
     onStart: (plan) => {

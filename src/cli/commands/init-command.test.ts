@@ -7,16 +7,16 @@ import { temporaryRoot } from '../../../test/support/tiny-run.js';
 const repository = new URL('../../../', import.meta.url).pathname;
 const root = temporaryRoot();
 const project = join(root, 'My Team');
-let said: Awaited<ReturnType<typeof drmas>>;
+let result: Awaited<ReturnType<typeof drmas>>;
 beforeAll(async () => {
-  said = await drmas(['init', project]);
+  result = await drmas(['init', project]);
   await symlink(join(repository, 'node_modules'), join(project, 'node_modules')); // as `npm install` would
 });
 
 describe('init', () => {
   it('writes a project and says what to do next', async () => {
-    expect(said).toMatchObject({ code: 0, err: '' });
-    expect(said.out).toMatch(/next\n {2}cd .*My Team\n {2}npm install\n {2}npm run probe\n {2}npm run train\n$/);
+    expect(result).toMatchObject({ code: 0, err: '' });
+    expect(result.out).toMatch(/next\n {2}cd .*My Team\n {2}npm install\n {2}npm run probe\n {2}npm run train\n$/);
     const names = (await readdir(project)).filter((name) => name !== 'node_modules');
     const expected = [
       '.gitignore',
@@ -33,9 +33,9 @@ describe('init', () => {
     const manifest = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
     expect(manifest).toMatchObject({ name: 'my-team', private: true, type: 'module' });
     const place = manifest.dependencies.drmas.replace(/^file:/, '');
-    const found = JSON.parse(await readFile(join(project, place, 'package.json'), 'utf8'));
-    expect(found.name).toBe('drmas');
-    const { dependencies, devDependencies } = found;
+    const linked = JSON.parse(await readFile(join(project, place, 'package.json'), 'utf8'));
+    expect(linked.name).toBe('drmas');
+    const { dependencies, devDependencies } = linked;
     expect(manifest.dependencies.zod).toBe(dependencies.zod);
     expect(manifest.devDependencies).toEqual({
       '@types/node': devDependencies['@types/node'],

@@ -27,9 +27,9 @@ function byTask(episodes: readonly StoredEpisode[]): Map<string, [StoredEpisode,
   const tasks = new Map<string, [StoredEpisode, ...StoredEpisode[]]>();
   for (const episode of episodes) {
     if (episode.failure !== undefined) continue;
-    const known = tasks.get(episode.task.id);
-    if (known === undefined) tasks.set(episode.task.id, [episode]);
-    else known.push(episode);
+    const before = tasks.get(episode.task.id);
+    if (before === undefined) tasks.set(episode.task.id, [episode]);
+    else before.push(episode);
   }
   return tasks;
 }

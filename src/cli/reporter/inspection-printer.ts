@@ -1,4 +1,4 @@
-/** What `drmas inspect` found, for people. */
+/** What `drmas inspect` shows a person. */
 import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-log.js';
 import { labelled } from './start-printer.js';
 import { grouped, percent, significant, table, wrap } from './text-layout.js';

@@ -1,4 +1,4 @@
-/** What `drmas probe` found, for people. */
+/** What `drmas probe` shows a person. */
 import type { StoredEpisode } from '../../store/episode-files.js';
 import type { ProbeReport } from '../../studies/probe/probe-recipe.js';
 import { describeTask } from './conversation-printer.js';
@@ -104,7 +104,7 @@ function projectionRows({ projection }: ProbeReport): string[][] {
   ];
 }
 
-/** Every turn of an episode with what the agent was told and had not been told before. */
+/** Every turn of an episode, with the messages that its agent had not seen before. */
 function wholeEpisode(episode: StoredEpisode, width: number): string[] {
   const shown = new Set<string>();
   const lines = [

@@ -116,8 +116,8 @@ export class TerminalReporter implements MetricSink {
   }
 
   #warmupLine(event: Warmup): string {
-    const own = this.#history.warmups.filter(({ policy }) => policy === event.policy);
-    return warmupLine(event, own.at(-2)?.step ?? 0, this.#screen.width);
+    const ofPolicy = this.#history.warmups.filter(({ policy }) => policy === event.policy);
+    return warmupLine(event, ofPolicy.at(-2)?.step ?? 0, this.#screen.width);
   }
 
   #sayHeldStep(): void {
