@@ -3,7 +3,7 @@ import type { Host } from '../core/host.js';
 import type { Stream } from './reporter/screen.js';
 import type { Work } from './wiring.js';
 
-/** What a command has around it. */
+/** The surroundings of a command: its streams, its environment and the work that it may call. */
 export interface CommandContext {
   readonly stdout: Stream;
   readonly stderr: Stream;
@@ -15,10 +15,10 @@ export interface CommandContext {
   readonly work: Work;
 }
 
-/** Exit codes beside 0: 1 the run failed, 2 the request was wrong (DrmasError knows which). */
+/** The exit code of an interrupted run. The others: 0 done; 1 the run failed, 2 the request was wrong (`DrmasError.exitCode`). */
 export const INTERRUPTED = 130;
 
-/** `--json`: one event a line on stdout. */
+/** The sink of `--json`: it writes one event a line to stdout. */
 export const jsonSink = (context: CommandContext) => ({
   write: (event: RunEvent) => void context.stdout.write(`${JSON.stringify(event)}\n`),
 });

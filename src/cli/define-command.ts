@@ -1,14 +1,14 @@
-/** What a command declares: its file says everything that the command line, its help and the documents know about it. */
+/** The declaration of a command: all that the command line, its help and the documents know about it. */
 import type { CommandContext } from './command-context.js';
 import type { Flag, ValuesOfFlags } from './flags.js';
 
-/** What a person types after the name of a command. */
+/** An argument: what a person types after the name of a command. */
 export interface Argument<Value = unknown> {
   readonly name: string;
   readonly description: string;
-  /** How many words it is. */
+  /** How many words it takes. */
   readonly words: 'one' | 'none or one' | 'one or more';
-  /** The type of its value; never there. */
+  /** The type of its value; the property is never set. */
   readonly value?: Value;
 }
 
@@ -32,12 +32,12 @@ type ValuesOfArguments<Arguments extends readonly Argument[]> = {
 
 interface Declaration<Arguments extends readonly Argument[], Flags extends Readonly<Record<string, Flag>>> {
   readonly name: string;
-  /** A line of the help. */
+  /** A line for the help. */
   readonly description: string;
-  /** A sentence or two of a page. */
+  /** A sentence or two for a page of the documents. */
   readonly details: string;
   readonly arguments: Arguments;
-  /** By their names in camel case: `warmStartSeed` is `--warm-start-seed`. */
+  /** The flags by their names in camel case: `warmStartSeed` is `--warm-start-seed`. */
   readonly flags: Flags;
   /** Whole command lines, shown below the help. */
   readonly examples: readonly string[];
@@ -46,7 +46,7 @@ interface Declaration<Arguments extends readonly Argument[], Flags extends Reado
   readonly subcommands?: readonly Command[];
 }
 
-/** A command as the command line holds it: what it reads is what its declaration says. */
+/** A command whose arguments and flags are read as its declaration says. */
 export type Command = Declaration<readonly Argument[], Readonly<Record<string, Flag>>>;
 
 export function defineCommand<

@@ -1,9 +1,9 @@
-/** The kinds of flags that commands have, each with the type of its value. */
+/** The kinds of flags that a command may have, each with the type of its value. */
 import { InvalidArgumentError } from 'commander';
 
 export interface Flag<Value = unknown> {
   readonly description: string;
-  /** The name of the value that follows; a flag without one is there or not. */
+  /** The name of the value that follows the flag; a flag without a value is typed or not. */
   readonly value?: string;
   readonly required?: true;
   readonly choices?: readonly string[];
@@ -15,7 +15,7 @@ export interface Flag<Value = unknown> {
 type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
 type Optional<Flags> = { [K in keyof Flags]: undefined extends ValueOf<Flags[K]> ? K : never }[keyof Flags];
 
-/** What a command gets: a flag that was not typed and has no default is not there. */
+/** The values of flags as a command gets them: a flag that was not typed and has no default is left out. */
 export type ValuesOfFlags<Flags> = {
   readonly [K in Exclude<keyof Flags, Optional<Flags>>]: ValueOf<Flags[K]>;
 } & { readonly [K in Optional<Flags>]?: Exclude<ValueOf<Flags[K]>, undefined> };

@@ -4,7 +4,7 @@ import type { Aggregation } from './loss-settings.js';
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;
 
-/** What a mini-batch divides the sum of its losses by. */
+/** The numbers of a mini-batch that may divide the sum of its losses. */
 export interface BatchSize {
   /** Response tokens. */
   readonly tokens: number;
@@ -108,7 +108,7 @@ export function aggregationWeights(mask: readonly Row[], aggregation: Aggregatio
   });
 }
 
-/** @throws ArgumentError naming the first array whose shape differs from that of the first one */
+/** Checks that arrays have the same rows of the same lengths. @throws ArgumentError naming the first array whose shape differs from that of the first one */
 export function assertSameShape(arrays: Readonly<Record<string, readonly ArrayLike<unknown>[]>>): void {
   const [first, ...others] = Object.entries(arrays);
   if (first === undefined) return;

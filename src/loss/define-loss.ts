@@ -1,8 +1,8 @@
-/** What a loss declares: its file says everything that recipes, objectives, backends, laws and documents know about it. */
+/** The declaration of a loss: all that recipes, objectives, backends, laws and documents know about it. */
 import { z } from 'zod';
 import type { Aggregation } from './loss-settings.js';
 
-/** What one token contributes. */
+/** The contribution of one token. */
 export interface TokenOutcome {
   loss: number;
   /** The derivative of the loss by what `LossFacts.gradientOf` names, before aggregation. */
@@ -20,7 +20,7 @@ export interface TokenOutcome {
  */
 export type TokenLoss = (ratio: number, advantage: number, logprob: number, out: TokenOutcome) => void;
 
-/** What others ask of a loss instead of knowing its name. */
+/** The facts that others ask of a loss instead of knowing its name. */
 export interface LossFacts {
   /** Every token has its own ratio, or the tokens of a turn (a run of the mask) or of the sequence share their geometric mean. */
   readonly ratio: 'token' | 'turn' | 'sequence';
@@ -49,7 +49,7 @@ export interface ProtocolLoss {
 export interface LossKind extends LossFacts {
   readonly aggregate: Aggregation;
   readonly token: TokenLoss;
-  /** Given where a loss of the protocol is this one exactly, importance correction aside. */
+  /** The loss of the protocol that is exactly this one, importance correction aside; undefined where there is none. */
   readonly protocolLoss?: ProtocolLoss | undefined;
 }
 
@@ -67,14 +67,15 @@ interface Declaration<Type extends string, Shape extends z.ZodRawShape> extends 
   readonly source: string;
   /** The loss of a token, in the symbols of docs/losses.md. */
   readonly formula: string;
-  /** When to use it. */
+  /** The situation to use it in. */
   readonly use: string;
   /** Its settings beside `type`, with their ranges and defaults. */
   readonly schema: Shape;
   /** The aggregation of a loss that has only one; others have the setting `aggregate`. */
   readonly aggregate?: Aggregation;
-  /** @throws ArgumentError for a number out of range: programs pass settings that no schema has seen */
+  /** The loss with these settings. @throws ArgumentError for a number out of range: no schema checks what a program passes */
   token(settings: SettingsOf<Type, Shape>): TokenLoss;
+  /** The loss of the protocol that is exactly this one with these settings. */
   protocolLoss?(settings: SettingsOf<Type, Shape>): ProtocolLoss | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Correction for samples of another policy: the loss of every token is weighted with a constant made of ρ = p_proximal /
+ * The importance correction for samples of another policy: the loss of every token is weighted with a constant made of ρ = p_proximal /
  * p_behaviour. Truncated at the cap (TIS: Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
  * training") or 0 above it (MIS: Liu et al. 2025, "When speed kills stability: demystifying RL collapse from the
  * training-inference mismatch"), by token or by sequence, as both describe. The ratio to the proximal policy is the decoupled
@@ -11,11 +11,11 @@ import type { ImportanceCorrection } from './loss-settings.js';
 
 export interface CorrectionWeights {
   readonly weights: Float64Array; // [T], 0 where masked
-  /** Response tokens whose ρ exceeds the cap. */
+  /** The number of response tokens whose ρ exceeds the cap. */
   readonly beyond: number;
 }
 
-/** @throws ArgumentError when the cap is not positive */
+/** The weights of a row. @throws ArgumentError when the cap is not positive */
 export function correctionWeights(
   {
     behaviourLogprobs,

@@ -10,11 +10,11 @@ export interface KlTerm {
   readonly coefficient: number;
 }
 
-/** One estimator (Schulman, "Approximating KL divergence", 2020). */
+/** An estimator of the KL divergence (Schulman, "Approximating KL divergence", 2020). */
 interface KlEstimator {
-  /** From d = log p - log p_reference. */
+  /** The value from d = log p - log p_reference. */
   readonly value: (d: number) => number;
-  /** d value / d log p. */
+  /** The derivative of the value by log p. */
   readonly derivative: (d: number) => number;
 }
 
@@ -48,7 +48,7 @@ export function klPenaltyGradient(
   return map(logprobs, referenceLogprobs, klEstimator(kind).derivative);
 }
 
-/** @throws ArgumentError for an unknown kind */
+/** The estimator of that kind. @throws ArgumentError for an unknown one */
 export function klEstimator(kind: KlKind): KlEstimator {
   if (Object.hasOwn(estimators, kind)) return estimators[kind];
   throw new ArgumentError(`unknown KL kind ${JSON.stringify(kind)}; there are ${Object.keys(estimators).join(', ')}`);

@@ -25,7 +25,7 @@ export function lossDeclaration(type: LossType): LossDeclaration {
   throw new ArgumentError(`unknown loss ${JSON.stringify(type)}; there are ${lossTypes.join(', ')}`);
 }
 
-/** @throws ArgumentError for an unknown type or a number outside its range */
+/** The loss with these settings. @throws ArgumentError for an unknown type or a number out of range */
 export function lossKind(spec: LossSpec): LossKind {
   const { ratio, gradientOf, dampensClipping, selects, ...declaration } = lossDeclaration(spec.type);
   return {
@@ -44,7 +44,7 @@ function aggregationOf(spec: LossSpec): Aggregation {
   throw new ArgumentError(`loss.aggregate is missing; '${spec.type}' has no aggregation of its own`);
 }
 
-/** How the loss corrects importance; undefined where it does not. */
+/** The importance correction of a loss; undefined where it has none. */
 export function correctionOf(spec: LossSpec): ImportanceCorrection | undefined {
   return 'importanceCorrection' in spec ? spec.importanceCorrection : undefined;
 }

@@ -21,7 +21,7 @@ export interface AdvantagePart {
   readonly counts?: Row; // [T]
 }
 
-/** A row that is to be added: all that is known before the current policy's log-probs are. */
+/** A row that is to be added, without the log-probs of the current policy. */
 export interface LossRow {
   readonly mask: Row; // [T]
   readonly behaviourLogprobs: Row; // [T]
@@ -36,16 +36,17 @@ export interface LossRow {
 interface ScoredRow {
   readonly logprobs: Row;
   readonly behaviourLogprobs: Row;
-  /** What ratios are taken to. */
+  /** The log-probs that ratios compare the current ones with. */
   readonly oldLogprobs: Row;
   readonly mask: Row;
   readonly tokens: number;
   /** Constant factors of the advantages, where importance is corrected. */
   readonly weights: Row | undefined;
-  /** Tokens whose importance exceeds the cap. */
+  /** The number of tokens whose importance exceeds the cap. */
   readonly beyond: number;
 }
 
+/** Adds up a policy loss. The constructor takes all rows, so nothing can be added before what has to be measured first. */
 export class PolicyLossAccumulator {
   readonly #kind: LossKind;
   readonly #correction: ImportanceCorrection | undefined;
@@ -55,7 +56,7 @@ export class PolicyLossAccumulator {
   readonly #clippingBias: number;
   readonly #outcome: TokenOutcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
   #tokens = 0;
-  /** What clipping is counted in: tokens, or turns or sequences where these share a ratio. */
+  /** The number of units that clipping is counted in: tokens, or turns or sequences where these share a ratio. */
   #units = 0;
   #clipped = 0;
   #clippedLower = 0;

@@ -10,7 +10,7 @@ export interface PolicyLossInput {
   readonly behaviourLogprobs: readonly Row[]; // [rows][T]
   readonly advantages: readonly Row[]; // [rows][T]
   readonly mask: readonly Row[]; // [rows][T], 1 where the policy wrote the token
-  /** Of the policy that the update begins with; `importanceCorrection` needs them. */
+  /** The log-probs of the policy that the update begins with; `importanceCorrection` needs them. */
   readonly proximalLogprobs?: readonly Row[]; // [rows][T]
 }
 

@@ -68,10 +68,10 @@ export const ablate = defineCommand({
   },
 });
 
-/** What an ablation tells of while it goes on. */
+/** The callbacks of an ablation while it goes on. */
 type Listeners = Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onEnd'>;
 
-/** Lines about runs that begin, are evaluated and end. */
+/** Callbacks that write lines about runs that begin, are evaluated and end. */
 function forPeople(say: (...lines: string[]) => void, width: number, begins: (directory: string) => void): Listeners {
   const started = performance.now();
   return {

@@ -11,7 +11,7 @@ import { toggle } from '../flags.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
 
-/** What `drmas doctor` finds out about this machine. */
+/** The facts about this machine that `drmas doctor` shows. */
 interface Diagnosis {
   readonly drmas: string;
   readonly node: string;
@@ -74,7 +74,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
   };
 }
 
-/** Tries it: permissions alone do not tell. */
+/** Whether a directory can be written to, found out by writing: permissions alone do not tell. */
 async function isWritable(directory: string): Promise<boolean> {
   try {
     await mkdir(directory, { recursive: true });

@@ -10,7 +10,7 @@ import { evaluationLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
 
-/** The episodes of the evaluation are kept beside those of the run. */
+/** Plays held-out tasks with the last checkpoint of a run, and keeps the episodes beside those of the run. */
 export const evaluate = defineCommand({
   name: 'evaluate',
   description: "play held-out tasks with a run's last checkpoint",

@@ -67,7 +67,7 @@ function entryOf(section: unknown, key: string): unknown {
   return isObject(section) ? section[key] : undefined;
 }
 
-/** @throws RunError naming the agents that there are */
+/** The policy of an agent. @throws RunError naming the agents that there are */
 function policyOf(assign: unknown, agent: string): string {
   const policies = new Map<string, unknown>(
     Object.entries(typeof assign === 'object' && assign !== null ? assign : {}),
@@ -78,7 +78,7 @@ function policyOf(assign: unknown, agent: string): string {
   throw new RunError(`the run has no agent '${agent}'${suggestion(agent, [...policies.keys()])}`);
 }
 
-/** @throws RunError naming the steps that there are */
+/** The checkpoint of a step, or the last one. @throws RunError naming the steps that there are */
 async function checkpointOf(path: string, step: number | undefined): Promise<Checkpoint> {
   const checkpoints = await new Checkpoints(nodeFiles, join(path, 'checkpoints')).list();
   const chosen = step === undefined ? checkpoints.at(-1) : checkpoints.find((checkpoint) => checkpoint.step === step);
@@ -88,7 +88,7 @@ async function checkpointOf(path: string, step: number | undefined): Promise<Che
   throw new RunError(`${path} has no checkpoint of step ${step}; there are those of ${steps}`);
 }
 
-/** Complete or not there. @throws RunError when the target exists or cannot be written */
+/** Creates a directory that is complete or not there. @throws RunError when the target exists or cannot be written */
 async function create(to: string, fill: (directory: string) => Promise<void>): Promise<void> {
   const target = resolve(to);
   if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; nothing is overwritten`);

@@ -5,7 +5,7 @@ import { ArgumentError, messageOf } from '../../core/errors.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { argument, defineCommand } from '../define-command.js';
 
-/** Where this package lies: the same from its sources and compiled. */
+/** The directory of this package, from its sources as from its compiled files. */
 const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
 const template = join(packageRoot, 'templates', 'project');
 

@@ -10,9 +10,9 @@ import { warmupLine } from '../reporter/progress-printer.js';
 import { screenOf } from '../reporter/screen.js';
 import { wrap } from '../reporter/text-layout.js';
 
-/** Tasks played where nobody says how many. */
+/** The number of tasks that are played by default. */
 const TASKS = 32;
-/** Seconds between lines about the warm start. */
+/** The least seconds between two lines about the warm start. */
 const SECONDS_BETWEEN_LINES = 10;
 
 export const probe = defineCommand({

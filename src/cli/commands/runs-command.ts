@@ -132,7 +132,7 @@ function scoreOf(event: EvaluationEvent | undefined): Score | null {
   return { step, averageAtK, low: interval.low, high: interval.high };
 }
 
-/** What runs are sorted by; those that never began come last. */
+/** The key that runs are sorted by; runs that never began come last. */
 const timeOf = (run: ListedRun | UnreadableRun) => ('started' in run ? (run.started ?? '') : '');
 
 const tones = {
@@ -143,7 +143,7 @@ const tones = {
   unreadable: 'red',
 } as const;
 
-/** The name of a run with its state, and what it is below, on as many lines as the width asks for. */
+/** The lines of a run: its name and its state, and its facts below, wrapped at the width. */
 function runLines(run: ListedRun | UnreadableRun, screen: Screen): string[] {
   const { width } = screen;
   const steps = 'steps' in run ? `, ${run.steps}${run.plannedSteps === null ? '' : `/${run.plannedSteps}`} steps` : '';

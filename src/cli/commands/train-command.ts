@@ -7,7 +7,7 @@ import { reportRun, typedRequest } from '../report-run.js';
 import { planLines } from '../reporter/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
 
-/** Nothing is created before recipe, tasks and run directory are known to be good. */
+/** Trains a team. It creates nothing before the recipe, the tasks and the run directory have been checked. */
 export const train = defineCommand({
   name: 'train',
   description: 'train a team',

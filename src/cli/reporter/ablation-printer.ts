@@ -1,4 +1,4 @@
-/** What an ablation shows while it goes on, and the comparison at its end. */
+/** The lines that an ablation shows while it goes on, and the comparison at its end. */
 import type { AblationResult } from '../../studies/ablation/ablate.js';
 import type { PairedDifference, RunSummary, VariantSummary } from '../../studies/ablation/ablation-summary.js';
 import { percent, significant, table, wrap } from './text-layout.js';

@@ -7,7 +7,7 @@ export interface Pair {
   readonly after: StoredEpisode;
 }
 
-/** The task that improved most: one of its worst episodes before and one of its best after. None where nothing improved. */
+/** The task that improved most: one of its worst episodes before and one of its best after. Undefined where nothing improved. */
 export function choosePair(before: readonly StoredEpisode[], after: readonly StoredEpisode[]): Pair | undefined {
   const later = byTask(after);
   let best: { pair: Pair; gain: number } | undefined;
@@ -47,7 +47,7 @@ export function pairLines({ before, after }: Pair, width: number): string[] {
   ];
 }
 
-/** Longer texts are cut: a report shows what a conversation is like, the episode file holds all of it. */
+/** The length beyond which texts are cut: the episode file holds all of them. */
 const LONGEST = 600;
 
 /** A task's question and answer where it has them, else its data or its name. */

@@ -3,7 +3,7 @@ import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-lo
 import { labelled } from './start-printer.js';
 import { grouped, percent, significant, table, wrap } from './text-layout.js';
 
-/** Further from 1 than this, an agent's gradient is worth a sentence. */
+/** The factor from which on an agent's inflation is worth a sentence. */
 const NOTABLE = 1.25;
 
 export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
@@ -89,7 +89,7 @@ function estimatorLines({ estimators }: Inspection): string[] {
   return table(cells.map(([type = '', name = '', ...numbers]) => [type, name.padEnd(widest), ...numbers]));
 }
 
-/** The table in sentences: who is inflated, what teaches nothing, what to try. */
+/** The tables in sentences: who is inflated, what teaches nothing, what to try. */
 function findings({ agents, groups, estimators }: Inspection): string[] {
   const sentences: string[] = [];
   const names = Object.keys(agents);

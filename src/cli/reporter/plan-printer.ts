@@ -1,4 +1,4 @@
-/** What a run will take, for people. */
+/** The tokens, the memory and the time that a run will take, as `drmas train --dry-run` shows them. */
 
 import type { RunPlan } from '../../studies/plan/dry-run.js';
 import type { Tokens } from '../../studies/plan/token-budget.js';

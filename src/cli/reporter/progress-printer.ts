@@ -1,10 +1,10 @@
-/** One line an event, while a run goes on. */
+/** The lines that a run shows while it goes on, one for each event. */
 import type { EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { duration, type Part, percent, short, shortened, significant } from './text-layout.js';
 
-/** `before`: the step of the policy's last event, 0 for none. */
+/** The line of a warm start. @param before The step of the policy's last event, 0 for none */
 export function warmupLine(event: Warmup, before: number, width: number): string {
   const left = (event.seconds / Math.max(1, event.step - before)) * (event.steps - event.step);
   const heldOut =
@@ -23,7 +23,7 @@ export function warmupLine(event: Warmup, before: number, width: number): string
   );
 }
 
-/** Steps whose pace tells the time that is left. */
+/** The number of last steps from whose pace the time that is left is estimated. */
 const PACE = 10;
 
 /** Seconds until the last of `steps` steps, evaluations included. */
@@ -66,7 +66,7 @@ export function stepLine(
   );
 }
 
-/** What the numbers of a step line are. */
+/** The explanation of the numbers of a step line. */
 export function stepLegend(agents: readonly string[]): string {
   return `reward: mean of the step's episodes; ${agents.join(', ')}: gradient norm, ! marks a spike`;
 }

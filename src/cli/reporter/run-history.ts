@@ -1,6 +1,6 @@
 import type { EvaluationEvent, RunEvent, RunStarted, Spike, Step, Warmup } from '../../core/events.js';
 
-/** What happened in a run so far, collected from its events. */
+/** The events of a run so far, by their kind. */
 export interface History {
   readonly started: RunStarted | undefined;
   readonly warmups: readonly Warmup[];

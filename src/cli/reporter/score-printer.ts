@@ -2,7 +2,7 @@
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
 import { percent, significant, table } from './text-layout.js';
 
-/** Longer names of parts are cut. */
+/** The length beyond which names of parts are cut. */
 const LONGEST_NAME = 24;
 
 /** One table for each field by which the evaluation is divided, without intervals where the lines would be too long. */

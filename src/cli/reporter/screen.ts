@@ -1,11 +1,11 @@
 import { styleText } from 'node:util';
 
-/** Where a report goes, and what can be done there. */
+/** A terminal, a file or a pipe that lines are written to, and what it can do. */
 export interface Screen {
   write(text: string): void;
   /** Columns of a line. */
   readonly width: number;
-  /** A terminal: a line can be written over. */
+  /** Whether a line can be written over, as in a terminal. */
   readonly live: boolean;
   readonly colour: boolean;
 }
@@ -16,11 +16,11 @@ export interface Stream {
   readonly columns?: number | undefined;
 }
 
-/** Lines longer than this are hard to read. */
+/** The widest line that is easy to read, in columns. */
 const WIDEST = 100;
 const WIDTH_WITHOUT_TERMINAL = 80;
 
-/** NO_COLOR (no-color.org) and TERM=dumb are respected. */
+/** The screen behind a stream. It respects NO_COLOR (no-color.org) and TERM=dumb. */
 export function screenOf(stream: Stream, environment: NodeJS.ProcessEnv): Screen {
   const live = stream.isTTY === true && environment.TERM !== 'dumb';
   return {
@@ -35,7 +35,7 @@ export function screenOf(stream: Stream, environment: NodeJS.ProcessEnv): Screen
 
 type Tone = 'bold' | 'dim' | 'green' | 'red' | 'yellow';
 
-/** Colours a text where the screen shows colours; meaning never depends on it. */
+/** Colours a text where the screen shows colours. The meaning of a text never depends on its colour. */
 export function tone(screen: Pick<Screen, 'colour'>, format: Tone, text: string): string {
   return screen.colour ? styleText(format, text, { validateStream: false }) : text;
 }

@@ -4,7 +4,7 @@ import { lossOf } from '../../recipe/policy-losses.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
 
-/** What is about to happen, on what hardware, and where it will lie. */
+/** The first lines of a run: its recipe, its hardware and its directory. */
 export function startLines(recipe: Recipe, started: RunStarted, runPath: string, width: number): string[] {
   const { hardware } = started;
   const { training, warmStart, evaluation } = recipe;
@@ -39,7 +39,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   return labelled(rows, width);
 }
 
-/** A label and its text a line; a row without a label continues the one above. */
+/** Lines of a label and a text each; a row without a label continues the one above. */
 export function labelled(rows: readonly (readonly string[])[], width: number): string[] {
   const indent = Math.max(...rows.map((row) => row[0]?.length ?? 0)) + 2;
   return rows.flatMap(([label = '', text = '']) =>
@@ -63,11 +63,11 @@ export interface TimeSpent {
   readonly sampling: number;
   readonly training: number;
   readonly evaluation: number;
-  /** Of the whole run. */
+  /** The seconds of the whole run. */
   readonly total: number;
 }
 
-/** Where the time went. Seconds that no phase claims are the rest. */
+/** A table of the time that each phase took; the seconds of no phase are the rest. */
 export function timeLines(time: TimeSpent): string[] {
   const parts: [string, number][] = [
     ['warm start', time.warmStart],

@@ -75,7 +75,7 @@ function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
   ];
 }
 
-/** Seconds of all that the history holds. */
+/** The seconds that all phases of a history took together. */
 export function secondsOf(history: History): number {
   const { warmStart, sampling, training, evaluation } = phases(history);
   return warmStart + sampling + training + evaluation;
@@ -97,7 +97,7 @@ function timeSpent(history: History, total: number): TimeSpent {
   return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
-/** What to do next. @param rival The estimator that the run's is to be compared with */
+/** The commands to try next. @param rival The estimator that the run's is to be compared with */
 export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
   return [
     'next',

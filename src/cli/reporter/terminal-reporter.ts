@@ -15,7 +15,7 @@ import { nearPath, wrap } from './text-layout.js';
 /** Lines of progress that cannot be written over come at most this often. */
 const SECONDS_BETWEEN_LINES = 10;
 
-/** Where the run being reported lies. */
+/** The run that is reported. */
 export interface ReportedRun {
   readonly path: string;
   stepEpisodesPath(step: number): string;
@@ -35,7 +35,7 @@ export class TerminalReporter implements MetricSink {
   #held: Step | undefined;
   #lastProgress = Number.NEGATIVE_INFINITY;
   #secondsOfRun = 0;
-  /** Of what was done before the run was interrupted. */
+  /** The seconds of what was done before the run was interrupted. */
   #secondsBefore = 0;
 
   constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
@@ -45,7 +45,7 @@ export class TerminalReporter implements MetricSink {
     this.#runPath = nearPath(options.runPath);
   }
 
-  /** Takes in what happened before a run was interrupted, and says only where it goes on. */
+  /** Adds what happened before a run was interrupted to the history, and says only where the run goes on. */
   resume(events: readonly RunEvent[]): void {
     for (const event of events) this.#history = remember(this.#history, event);
     this.#secondsBefore = secondsOf(this.#history);
@@ -95,7 +95,7 @@ export class TerminalReporter implements MetricSink {
     }
   }
 
-  /** The report at the end. @throws RunError when an episode file is damaged */
+  /** Writes the report at the end of a run. @throws RunError when an episode file is damaged */
   async finish(run: ReportedRun): Promise<void> {
     const { width } = this.#screen;
     this.#say('', ...summaryLines(this.#history, this.#secondsOfRun, width), '');
@@ -106,7 +106,7 @@ export class TerminalReporter implements MetricSink {
     this.#say(...nextLines(this.#request, this.#runPath, seed, rivalOf(advantage)));
   }
 
-  /** What an interrupted run says last. */
+  /** Writes how to go on with an interrupted run. */
   interrupted(): void {
     this.#say('', `interrupted; go on with: npx drmas resume ${this.#runPath}`);
   }
@@ -145,7 +145,7 @@ export class TerminalReporter implements MetricSink {
     return choosePair(await readEpisodes(nodeFiles, before), await readEpisodes(nodeFiles, after));
   }
 
-  /** Lines that stay. The last line of progress before them stays too, and a step that was held back comes first. */
+  /** Writes lines that stay. The last line of progress before them stays too, and a step that was held back comes first. */
   #say(...lines: string[]): void {
     const [progress, step] = [this.#status, this.#held];
     this.#status = '';
@@ -154,7 +154,7 @@ export class TerminalReporter implements MetricSink {
     for (const line of [...(step ? this.#stepLines(step) : []), ...lines]) this.#screen.write(`${line}\n`);
   }
 
-  /** A line that the next one replaces; where lines cannot be replaced, one now and then. */
+  /** Writes a line that the next one replaces; where lines cannot be replaced, one now and then. */
   #progress(line: string): void {
     const now = performance.now() / 1000;
     if (this.#screen.live) this.#screen.write(`\r${line.padEnd(this.#status.length)}`);

@@ -1,4 +1,4 @@
-/** Bars, tables and lines as people read them; numbers stand in core. */
+/** Bars, tables and lines for people; core/format.ts formats numbers. */
 import { relative } from 'node:path';
 import { mean } from '../../core/statistics.js';
 
@@ -18,7 +18,7 @@ export function sparkline(values: readonly number[], width: number, low = 0, hig
   return line;
 }
 
-/** Rows under headers: the first column to the left, numbers to the right, two spaces between. */
+/** Aligns rows below their headers: the first column to the left, the others to the right, with two spaces between. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, c) => Math.max(...rows.map((row) => row[c]?.length ?? 0)));
@@ -30,10 +30,10 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Parts in order of importance, as many as fit, shown in the order of their places. */
+/** A part of a line, which may be left out where the line would be too long. */
 export interface Part {
   readonly text: string;
-  /** Dropped first when highest. */
+  /** Parts with the highest rank are left out first. */
   readonly rank: number;
 }
 
@@ -67,7 +67,7 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** A path as a person would type it: from the working directory where it lies below it. */
+/** A path as a person would type it: relative where it lies below the working directory. */
 export function nearPath(path: string): string {
   const near = relative('', path) || '.';
   return near.startsWith('..') ? path : near;

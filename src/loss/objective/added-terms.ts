@@ -4,7 +4,7 @@ import { countTokens, type Row, rowWeight } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';
 import { type KlTerm, klEstimator } from '../kl.js';
 
-/** How the policy loss weighs the tokens of a row. */
+/** The aggregation and the normalizer with which the policy loss weighs the tokens of a row. */
 export interface Weighing {
   readonly aggregate: LossKind['aggregate'];
   readonly normalizer: number;
@@ -25,7 +25,7 @@ class TermSums {
     this.#weighing = weighing;
   }
 
-  /** Over the written tokens added so far, before the coefficient. */
+  /** The mean of the values of the written tokens added so far, before the coefficient. */
   get mean(): number {
     return this.#sum / Math.max(this.#tokens, 1);
   }

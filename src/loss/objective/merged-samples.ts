@@ -19,11 +19,11 @@ export interface MergedPart {
 
 /** A row to be sent through the model once. */
 export interface MergedRow {
-  /** The first of the identical samples. Its `advantages` are its own; use those of `parts`. */
+  /** The first of the identical samples. Its `advantages` are those of this sample alone; use those of `parts`. */
   readonly sample: TrainingSample;
-  /** One or two; none where no copy has an advantage and other terms keep the row. */
+  /** One or two parts; none where no copy has an advantage and other terms keep the row. */
   readonly parts: readonly MergedPart[];
-  /** Positions of all copies in the list that was merged. */
+  /** The positions of all copies in the list that was merged. */
   readonly indices: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** What an update minimises, and what is measured on the way. */
+/** The options of what an update minimises, and the metrics of its loss. */
 
 import type { LossTerms } from '../../core/events.js';
 import type { KlTerm } from '../kl.js';
@@ -21,11 +21,11 @@ export interface ForwardBackwardOptions {
   readonly entropyCoefficient?: number;
 }
 
-/** Over the response tokens that were sent. */
+/** Means and maxima over the response tokens that were sent. */
 export interface LossMetrics extends LossTerms {
   /** Share of tokens (of sequences, where these share a ratio) that took the clipped side of the objective (CISPO: whose weight was clamped). */
   readonly clipFraction: number;
-  /** Share stopped by the dual clip. */
+  /** Share of tokens (of sequences, where these share a ratio) that the dual clip stopped. */
   readonly clipFractionLower: number;
   /** Mean of old log-prob - log-prob; old is the behaviour's or, where importance is corrected, the proximal policy's. */
   readonly approxKl: number;

@@ -12,8 +12,9 @@ import { EntropySums, KlSums } from './added-terms.js';
 import { type MergedRow, mergeSamples } from './merged-samples.js';
 import type { ForwardBackwardOptions, LossMetrics } from './objective-options.js';
 
+/** A loss of some samples, before the log-probs of the current policy are known. */
 export interface Objective {
-  /** What has to go through the model: identical samples once, those that add nothing not at all. */
+  /** The samples that have to go through the model: identical samples once, those that add nothing not at all. */
   readonly samples: readonly TrainingSample[];
   /**
    * Begins the sums, which every sample is then added to.
@@ -23,6 +24,7 @@ export interface Objective {
   begin(score: () => readonly Float32Array[]): ObjectiveSums;
 }
 
+/** The sums of an objective, to which its samples are added one by one. */
 export interface ObjectiveSums {
   /**
    * Adds the sample at this position of `samples` to the sums, each once, in order.
@@ -40,7 +42,7 @@ export interface ObjectiveSums {
   result(): { readonly loss: number; readonly metrics: LossMetrics };
 }
 
-/** @throws ArgumentError when shapes differ, a spec is wrong or a sample lacks what a term needs */
+/** The objective of these samples. @throws ArgumentError when shapes differ or a spec is wrong */
 export function objectiveOf(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Objective {
   const { loss, normalizer } = options;
   if (loss.type === 'demonstrations') return new Demonstrations(samples, normalizer);
