@@ -64,7 +64,7 @@ function integers(kernels: Kernels, length: number, at: (i: number) => number): 
   return buffer;
 }
 
-/** The same numbers in bfloat16, rounded towards zero. */
+/** The numbers of a float32 buffer in bfloat16, rounded towards zero. */
 function narrowed(kernels: Kernels, floats: Float32Array): Uint16Array {
   const buffer = kernels.allocateBfloat16(floats.length);
   const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);

@@ -62,7 +62,7 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly backend?: BackendInput;
 }
 
-/** What a recipe file exports: the input as written, to be resolved when it is loaded. */
+/** The export of a recipe file: the input as written, which is resolved when it is loaded. */
 export interface RecipeDefinition {
   readonly type: 'recipe';
   readonly input: RecipeInput;

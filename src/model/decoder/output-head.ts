@@ -89,7 +89,7 @@ export interface ScoreGradient {
   readonly dEntropy: Float32Array | undefined; // [N]
 }
 
-/** Where the head's gradients go. */
+/** The matrices of the head's backward pass. */
 export interface HeadBackward {
   /** The packed transpose of the head's matrix. */
   readonly transposed: WeightArray;

@@ -40,8 +40,15 @@ export function forwardLayer(
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
   if (biased) fillRows(qkv, weights.qkvBias, rows);
-  const qkvInput = { x: normed, downProjected: downProjected.qkv };
-  multiply(stack, { layer, matrix: 'qkv', rows, ...qkvInput, out: qkv, accumulate: biased });
+  multiply(stack, {
+    layer,
+    matrix: 'qkv',
+    rows,
+    x: normed,
+    downProjected: downProjected.qkv,
+    out: qkv,
+    accumulate: biased,
+  });
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = buffers;
     if (projected.length > 0) projected.set(qkv);
@@ -57,34 +64,45 @@ export function forwardLayer(
     kernels.embed(keptAttended, attended, kept, count, heads * headDim);
   }
   if (middle !== keptInput) middle.set(keptInput);
-  const attentionOut = {
+  const outputBias = config.attentionBias === 'qkvo';
+  const attentionOut = outputBias ? middleNormed : middle; // `middleNormed` is free until the normalisation below
+  if (outputBias) fillRows(attentionOut, weights.attentionOutBias, count);
+  multiply(stack, {
     layer,
     matrix: 'attentionOut',
     rows: count,
     x: keptAttended,
     downProjected: downProjected.attentionOut,
+    out: attentionOut,
     accumulate: true,
-  } as const;
-  if (config.attentionBias === 'qkvo') {
-    const change = middleNormed; // free until the normalisation below
-    fillRows(change, weights.attentionOutBias, count);
-    multiply(stack, { ...attentionOut, out: change });
-    kernels.add(middle, change, count * width);
-  } else {
-    multiply(stack, { ...attentionOut, out: middle });
-  }
+  });
+  if (outputBias) kernels.add(middle, attentionOut, count * width);
 
   kernels.rmsNorm(middleNormed, middleInverse, middle, weights.feedForwardNorm, count, width, normEpsilon);
-  const gateUpInput = { x: middleNormed, downProjected: downProjected.gateUp };
-  multiply(stack, { layer, matrix: 'gateUp', rows: count, ...gateUpInput, out: gateUp });
+  multiply(stack, {
+    layer,
+    matrix: 'gateUp',
+    rows: count,
+    x: middleNormed,
+    downProjected: downProjected.gateUp,
+    out: gateUp,
+    accumulate: false,
+  });
   kernels.swiglu(activated, gateUp, count, feedForward);
-  const down = { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down } as const;
   if (output === undefined) {
-    downProject(stack, down);
+    downProject(stack, { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down });
     return;
   }
   if (output !== middle) output.set(middle);
-  multiply(stack, { ...down, out: output, accumulate: true });
+  multiply(stack, {
+    layer,
+    matrix: 'down',
+    rows: count,
+    x: activated,
+    downProjected: downProjected.down,
+    out: output,
+    accumulate: true,
+  });
 }
 
 /** out [rows, row.length] = `row` in every row: the start value of a product with a bias. */

@@ -44,7 +44,7 @@ interface ProductInput {
 export interface Product extends MatrixUse, ProductInput {
   readonly out: Float32Array; // [rows, outputs]
   /** True adds the product to `out` instead of replacing its content. */
-  readonly accumulate?: boolean;
+  readonly accumulate: boolean;
 }
 
 /** The gradient of a product; `x` and `downProjected` are those of the forward pass. */
@@ -65,7 +65,7 @@ export interface AdapterScratch {
  * `downProjected` and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
  */
 export function multiply({ kernels, packed, adapters }: Stack, product: Product): void {
-  const { layer, matrix, rows, x, downProjected, out, accumulate = false } = product;
+  const { layer, matrix, rows, x, downProjected, out, accumulate } = product;
   const [from, to] = packed.shapes[matrix];
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
   kernels.linear(out, x, matrices[matrix], rows, from, to, accumulate);
@@ -104,9 +104,8 @@ export function multiplyBackward(
 ): void {
   const { kernels, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
-  const backward = { layer, matrix, rows, x: dOut, downProjected: dDownProjected };
-  if (dx === undefined) downProject(stack, backward);
-  else multiply(stack, { ...backward, out: dx });
+  if (dx === undefined) downProject(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected });
+  else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, accumulate: false });
   const matrixGradients = gradient.decoder?.layers[layer];
   if (matrixGradients !== undefined)
     kernels.linearWeightGradient(matrixGradients[matrix], x, dOut, rows, inputs, outputs);

@@ -32,8 +32,10 @@ export interface CachedRow {
   readonly position: number;
 }
 
-/** How the next token of a request is drawn: draw number `index` of the stream named by `key`. */
-export interface TokenDraw extends Sampling {
+/**
+ * The draw of a request's next token: draw number `index` of the stream named by `key`, with these sampling settings.
+ */
+export interface TokenDraw extends Pick<Sampling, 'temperature' | 'topP' | 'topK'> {
   readonly key: RandomKey;
   readonly index: number;
 }
