@@ -64,9 +64,9 @@ describe('named choices', () => {
     }));
     const advantages = estimateAdvantages(records, { type: 'gae', whiten: 'agent' });
     for (const agent of ['solver', 'critic']) {
-      const own = advantages.filter((_, i) => records[i]?.agent === agent).flat();
-      expect(own.reduce((a, b) => a + b, 0)).toBeCloseTo(0, 9);
-      expect(own.reduce((a, b) => a + b * b, 0) / (own.length - 1)).toBeCloseTo(1, 6);
+      const ofAgent = advantages.filter((_, i) => records[i]?.agent === agent).flat();
+      expect(ofAgent.reduce((a, b) => a + b, 0)).toBeCloseTo(0, 9);
+      expect(ofAgent.reduce((a, b) => a + b * b, 0) / (ofAgent.length - 1)).toBeCloseTo(1, 6);
     }
   });
 });

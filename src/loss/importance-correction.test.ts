@@ -16,9 +16,9 @@ describe('correctionWeights', () => {
     [{ cap: 1.2, beyond: 'truncate', level: 'sequence' }, [0, 1.2, 1.2, 1.2], 3],
     [{ cap: 1.2, beyond: 'mask', level: 'sequence' }, [0, 0, 0, 0], 3],
   ] as const)('%o gives %o', (correction, weights, beyond) => {
-    const found = correctionWeights({ ...row, proximalLogprobs }, correction);
-    expect([...found.weights]).toEqual(weights.map((weight) => expect.closeTo(weight, 12)));
-    expect(found.beyond).toBe(beyond);
+    const corrected = correctionWeights({ ...row, proximalLogprobs }, correction);
+    expect([...corrected.weights]).toEqual(weights.map((weight) => expect.closeTo(weight, 12)));
+    expect(corrected.beyond).toBe(beyond);
   });
 
   it('stands a response that is a million times as probable, or as improbable', () => {

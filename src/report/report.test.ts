@@ -49,9 +49,9 @@ describe('the page of one run', () => {
     expect(page).not.toContain('\u0000');
     expect(tags(page, 'script')).toBe(2);
     const policy = /Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? '';
-    const own = /<script>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '';
+    const script = /<script>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '';
     expect(policy).toContain("default-src 'none'");
-    expect(policy).toContain(`script-src 'sha256-${createHash('sha256').update(own).digest('base64')}'`);
+    expect(policy).toContain(`script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`);
     const data = /<script type="application\/json"[^>]*>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '';
     expect(JSON.parse(data)[0].texts).toContain(`${hostile} 0`);
   });
@@ -115,8 +115,8 @@ it('refuses what is not a run, and to overwrite what is not a report', async () 
 });
 
 const browser = await ['chromium', 'chromium-browser', 'google-chrome'].reduce<Promise<string | undefined>>(
-  async (found, name) =>
-    (await found) ??
+  async (content, name) =>
+    (await content) ??
     promisify(execFile)(name, ['--version']).then(
       () => name,
       () => undefined,

@@ -68,8 +68,8 @@ async function install(base: string, directory: string, python: string): Promise
     const timeout = Math.max(1, INSTALL_TIMEOUT_MS - Math.round(performance.now() - started));
     await run(program, words, { timeout, maxBuffer: 2 ** 26 }).catch((error: unknown) => {
       const lines = messageOf(error).trim().split('\n');
-      const said = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1);
-      throw new Unavailable(`${words.slice(0, 3).join(' ')} failed: ${said}`);
+      const reason = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1);
+      throw new Unavailable(`${words.slice(0, 3).join(' ')} failed: ${reason}`);
     });
   }
   console.log(`installed in ${Math.round((performance.now() - started) / 1000)} s`);

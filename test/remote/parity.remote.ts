@@ -9,14 +9,14 @@ const remote = inject('remote');
 describe.skipIf('unavailable' in remote)('a checkpoint in the server and in the embedded engine', () => {
   let wire: Wire;
   let model: string;
-  let own: Awaited<ReturnType<typeof loadPolicy>>;
+  let local: Awaited<ReturnType<typeof loadPolicy>>;
   beforeAll(async () => {
     if ('unavailable' in remote) return;
     wire = await Wire.open(remote.url);
     model = await wire.createModel({ rank: 4, seed: 1 });
-    own = await loadPolicy(remote.model, { threads: 1 });
+    local = await loadPolicy(remote.model, { threads: 1 });
   });
-  afterAll(() => own?.dispose());
+  afterAll(() => local?.dispose());
 
   const random = new RandomStream('remote parity');
   const sequence = (length: number) => Array.from({ length }, () => random.integer(0, 258));
@@ -27,10 +27,10 @@ describe.skipIf('unavailable' in remote)('a checkpoint in the server and in the 
     const { loss_fn_outputs } = await wire.pass(model, { data, loss_fn: 'cross_entropy' }, 'forward');
     let [theirs, ours, most] = [0, 0, 0];
     for (const [i, [first, ...rest]] of rows.entries()) {
-      const expected = await own.logprobs([first as number], rest);
-      const found = loss_fn_outputs[i]?.logprobs.data ?? [];
-      expect(found.length).toBe(rest.length);
-      for (const [t, logprob] of found.entries()) {
+      const expected = await local.logprobs([first as number], rest);
+      const logprobs = loss_fn_outputs[i]?.logprobs.data ?? [];
+      expect(logprobs.length).toBe(rest.length);
+      for (const [t, logprob] of logprobs.entries()) {
         most = Math.max(most, Math.abs(logprob - (expected[t] as number)));
         theirs -= logprob;
         ours -= expected[t] as number;
@@ -49,7 +49,7 @@ describe.skipIf('unavailable' in remote)('a checkpoint in the server and in the 
     const prompt = sequence(12);
     const sampling_params = { max_tokens: 8, seed: 1, temperature: 0 };
     const [theirs] = (await wire.sample(model, { prompt, num_samples: 1, sampling_params })).sequences;
-    const ours = await own.generate({ prompt, maxTokens: 8, temperature: 0, seed: 1, ignoreEos: true });
+    const ours = await local.generate({ prompt, maxTokens: 8, temperature: 0, seed: 1, ignoreEos: true });
     expect(theirs?.tokens).toEqual(ours.tokens);
     for (const [t, logprob] of (theirs?.logprobs ?? []).entries())
       expect(logprob).toBeCloseTo(ours.logprobs[t] as number, 4);

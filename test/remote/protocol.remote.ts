@@ -26,8 +26,8 @@ describe.skipIf('unavailable' in remote)('the wire of SkyRL 0.3.0', () => {
         base_model: await baseModel(),
         lora_config: { rank: 4 },
       };
-      const asked = await wire.post('create_model', body);
-      expect(asked).toEqual({
+      const promise = await wire.post('create_model', body);
+      expect(promise).toEqual({
         status: 200,
         body: {
           model_id: expect.stringMatching(/^model_/),
@@ -37,9 +37,9 @@ describe.skipIf('unavailable' in remote)('the wire of SkyRL 0.3.0', () => {
           request_id: expect.stringMatching(/^\d+$/),
         },
       });
-      const made = await wire.finish(asked);
-      const { model_id } = asked.body as { model_id: string };
-      expect(made.body).toEqual({
+      const created = await wire.finish(promise);
+      const { model_id } = promise.body as { model_id: string };
+      expect(created.body).toEqual({
         model_id,
         base_model: body.base_model,
         lora_config: expect.objectContaining({
@@ -55,10 +55,18 @@ describe.skipIf('unavailable' in remote)('the wire of SkyRL 0.3.0', () => {
 
     it('of a pass, an optimiser step and saved weights', async () => {
       const input = { data: [datum(tokens, { weights: ones })], loss_fn: 'cross_entropy' };
-      const asked = await wire.post('forward_backward', { model_id: model, forward_backward_input: input, seq_id: 1 });
-      expect(asked.body).toEqual({ future_id: expect.any(String), status: 'pending', request_id: expect.any(String) });
+      const promise = await wire.post('forward_backward', {
+        model_id: model,
+        forward_backward_input: input,
+        seq_id: 1,
+      });
+      expect(promise.body).toEqual({
+        future_id: expect.any(String),
+        status: 'pending',
+        request_id: expect.any(String),
+      });
       const row = { data: expect.any(Array), dtype: 'float32', shape: [9] };
-      expect((await wire.finish(asked)).body).toEqual({
+      expect((await wire.finish(promise)).body).toEqual({
         loss_fn_output_type: 'scalar',
         loss_fn_outputs: [{ elementwise_loss: row, logprobs: row }],
         metrics: {},
@@ -137,33 +145,33 @@ describe.skipIf('unavailable' in remote)('the wire of SkyRL 0.3.0', () => {
     const prompt = tokens.slice(0, 6);
     const sampling_params = { max_tokens: 6, seed: 3, temperature: 0.5 };
     const { sequences, prompt_logprobs } = await wire.sample(model, { prompt, num_samples: 1, sampling_params });
-    const [said] = sequences;
-    const whole = [...prompt, ...(said?.tokens ?? [])];
+    const [sequence] = sequences;
+    const whole = [...prompt, ...(sequence?.tokens ?? [])];
     const { loss_fn_outputs } = await wire.pass(model, { data: [datum(whole)], loss_fn: 'cross_entropy' }, 'forward');
     const forward = loss_fn_outputs[0]?.logprobs.data ?? [];
-    const sampled = [...(prompt_logprobs ?? []), ...(said?.logprobs ?? [])];
+    const sampled = [...(prompt_logprobs ?? []), ...(sequence?.logprobs ?? [])];
     expect(sampled.length).toBe(forward.length);
     for (const [i, logprob] of forward.entries()) close(logprob, sampled[i] ?? Number.NaN, 1e-4);
   });
 
   it('sampling an older snapshot rolls training back', async () => {
-    const own = await wire.createModel({ rank: 4, seed: 2 });
+    const model = await wire.createModel({ rank: 4, seed: 2 });
     const input = { data: [datum(tokens)], loss_fn: 'cross_entropy' };
     const loss = async () => {
-      const { loss_fn_outputs } = await wire.pass(own, input, 'forward');
+      const { loss_fn_outputs } = await wire.pass(model, input, 'forward');
       return (loss_fn_outputs[0]?.elementwise_loss.data ?? []).reduce((a, b) => a + b, 0);
     };
     const train = async () => {
-      await wire.pass(own, input);
-      await wire.optimStep(own, 1e-2);
+      await wire.pass(model, input);
+      await wire.optimStep(model, 1e-2);
     };
     await train();
-    await wire.finish(await wire.post('save_weights_for_sampler', { model_id: own, path: 'old' }));
+    await wire.finish(await wire.post('save_weights_for_sampler', { model_id: model, path: 'old' }));
     const then = await loss();
     await train();
     await train();
     expect(await loss()).toBeLessThan(then - 0.1);
-    const model_path = `tinker://${own}/sampler_weights/old`;
+    const model_path = `tinker://${model}/sampler_weights/old`;
     const opened = await wire.post('create_sampling_session', {
       session_id: wire.session,
       sampling_session_seq_id: 50,
@@ -174,7 +182,7 @@ describe.skipIf('unavailable' in remote)('the wire of SkyRL 0.3.0', () => {
     const body = { sampling_session_id, seq_id: 0, prompt: modelInput(tokens), num_samples: 1, sampling_params };
     await wire.finish(await wire.post('asample', body));
     close(await loss(), then, 1e-3);
-    await wire.finish(await wire.post('unload_model', { model_id: own }));
+    await wire.finish(await wire.post('unload_model', { model_id: model }));
   });
 
   describe('refusals', () => {

@@ -65,18 +65,18 @@ export class SkyrlServer {
         JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: '-1',
       },
     });
-    const said: string[] = [];
+    const output: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (data: Buffer) => {
-        said.push(...data.toString().trimEnd().split('\n'));
-        said.splice(0, said.length - LAST_LINES);
+        output.push(...data.toString().trimEnd().split('\n'));
+        output.splice(0, output.length - LAST_LINES);
       });
     const server = new SkyrlServer(`http://127.0.0.1:${at}`, child);
     try {
       await server.#ready();
     } catch (error) {
       await server.stop();
-      throw new Error(`the server did not start: ${messageOf(error)}\n${said.join('\n')}`);
+      throw new Error(`the server did not start: ${messageOf(error)}\n${output.join('\n')}`);
     }
     return server;
   }

@@ -99,13 +99,13 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
     }
 
     // Our own engine says of its words what the server said.
-    const own = await loadPolicy(join(root, 'solver'), { threads: 1 });
+    const local = await loadPolicy(join(root, 'solver'), { threads: 1 });
     const episodes = await readEpisodes(nodeFiles, join(run, 'episodes', 'evaluation-000010.jsonl'));
     const turns = episodes.flatMap((episode) => episode.turns).filter(({ agent }) => agent === 'solver');
     expect(turns.length).toBeGreaterThan(0);
     for (const { prompt, response, logprobs } of turns)
-      for (const [t, logprob] of Array.from(await own.logprobs([...prompt], [...response])).entries())
+      for (const [t, logprob] of Array.from(await local.logprobs([...prompt], [...response])).entries())
         expect(logprob).toBeCloseTo(logprobs[t] ?? Number.NaN, 3);
-    await own.dispose();
+    await local.dispose();
   });
 });

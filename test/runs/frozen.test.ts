@@ -122,18 +122,18 @@ describe('an agent behind an endpoint', () => {
     tinyDefinition({ assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1', ...options }) } });
 
   it('plays in training and evaluation, and nothing is learnt from what it says', async () => {
-    const { asked, url } = await judge();
+    const { requests, url } = await judge();
     const notices: string[] = [];
     const { run, events } = await train(definition(url), {
       run: join(root, 'endpoint'),
       threads: 1,
       onNotice: (message) => notices.push(message),
     });
-    expect(asked.length).toBeGreaterThan(4 * 8);
-    expect(asked[0]?.headers.authorization).toBe(`Bearer ${secret}`);
-    expect(asked[0]?.body).toMatchObject({ model: 'judge-1', temperature: 1, max_tokens: 2 });
-    expect(asked[0]?.body.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant']);
-    expect(new Set(asked.map(({ body }) => body.seed)).size).toBe(asked.length);
+    expect(requests.length).toBeGreaterThan(4 * 8);
+    expect(requests[0]?.headers.authorization).toBe(`Bearer ${secret}`);
+    expect(requests[0]?.body).toMatchObject({ model: 'judge-1', temperature: 1, max_tokens: 2 });
+    expect(requests[0]?.body.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant']);
+    expect(new Set(requests.map(({ body }) => body.seed)).size).toBe(requests.length);
     expect(events).toContainEqual(
       expect.objectContaining({
         type: 'warning',
@@ -163,13 +163,13 @@ describe('an agent behind an endpoint', () => {
   });
 
   it('leaves no key in any file, be it of the environment or of the recipe', async () => {
-    const { asked, url } = await judge();
+    const { requests, url } = await judge();
     const apiKey = 'sk-other-secret';
     const { run } = await train(definition(url, { apiKey }), {
       run: join(root, 'keys'),
       set: ['training.steps=1'],
     });
-    expect(asked[0]?.headers.authorization).toBe(`Bearer ${apiKey}`);
+    expect(requests[0]?.headers.authorization).toBe(`Bearer ${apiKey}`);
     const names = await readdir(run, { recursive: true, withFileTypes: true });
     const files = names.filter((entry) => entry.isFile() && /\.jsonl?$/.test(entry.name));
     const texts = await Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')));
@@ -178,7 +178,7 @@ describe('an agent behind an endpoint', () => {
   });
 
   it('is asked again after a resume, an evaluation, a probe, and in an ablation', async () => {
-    const { asked, url } = await judge();
+    const { requests, url } = await judge();
     const recipe = definition(url);
     const path = join(root, 'again');
     const controller = new AbortController();
@@ -187,9 +187,9 @@ describe('an agent behind an endpoint', () => {
     const { events } = await resume(path, recipe, { threads: 1 });
     expect(stepsOf(events).map(({ step }) => step)).toEqual([1, 2, 3, 4]);
     expect(events.filter(({ type }) => type === 'warning')).toHaveLength(1);
-    const before = asked.length;
+    const before = requests.length;
     await evaluate(path, { recipe, tasks: 2, samples: 2, threads: 1 });
-    expect(asked.length - before).toBe(4);
+    expect(requests.length - before).toBe(4);
     const changes = { assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1' }) } };
     const report = await probeRecipe(tinyRecipe(changes), nodeHost({ threads: 1 }), { tasks: 2 });
     expect(Object.keys(report.agents)).toEqual(['solver', 'verifier']);

@@ -34,10 +34,10 @@ export function coarseAndFine(tensors: readonly NamedTensor[]): {
       ...rounded.map((each) => new Uint8Array(each.halves.buffer)),
     ]),
     fine: safetensorsBytes(
-      rounded.map(({ name, shape, halves: own }) => ({
+      rounded.map(({ name, shape, halves: bits }) => ({
         name,
         shape,
-        data: new Float32Array(Uint32Array.from(own, (bits) => bits << 16).buffer),
+        data: new Float32Array(Uint32Array.from(bits, (bits) => bits << 16).buffer),
       })),
       { format: 'pt' },
     ),

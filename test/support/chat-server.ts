@@ -13,7 +13,7 @@ interface Asked {
   };
 }
 
-type Handler = (asked: Asked, response: ServerResponse, index: number) => void;
+type Handler = (request: Asked, response: ServerResponse, index: number) => void;
 
 const servers = new Set<Server>();
 afterEach(() => {
@@ -26,17 +26,17 @@ afterEach(() => {
 
 /** Listens until the test is over; `asked` grows with every request. */
 export async function chatServer(handler: Handler) {
-  const asked: Asked[] = [];
+  const requests: Asked[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const ask = { url: request.url ?? '', headers: request.headers, body: JSON.parse(body) };
-    asked.push(ask);
-    handler(ask, response, asked.length - 1);
+    requests.push(ask);
+    handler(ask, response, requests.length - 1);
   });
   servers.add(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
+  return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
 }
 
 /** Answers as the protocol says; repetitions need not wait. */

@@ -4,9 +4,9 @@ import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
 /** Files in memory, for what models and their formats read and write. */
 export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
   const get = (path: string) => {
-    const found = content.get(path);
-    if (found === undefined) throw new Error(`ENOENT: ${path}`);
-    return Buffer.from(found);
+    const value = content.get(path);
+    if (value === undefined) throw new Error(`ENOENT: ${path}`);
+    return Buffer.from(value);
   };
   const unused = () => Promise.reject(new Error('not needed here'));
   return {

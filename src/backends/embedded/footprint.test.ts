@@ -82,16 +82,16 @@ describe('the footprint', () => {
   const request = { config, optimizer, agents: 2, longest: length, recompute: false };
 
   it('of a whole model is about what the engine asks its kernels for', () => {
-    const said = sum(policyFootprint(request)) + cacheFootprint(config, length);
-    const ratio = takes('whole') / said;
+    const expected = sum(policyFootprint(request)) + cacheFootprint(config, length);
+    const ratio = takes('whole') / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
   it.each(['float32', 'bfloat16'] as const)('of an adapter and its base in %s too', (kind) => {
     const base = baseFootprint(config, kind);
-    const said = sum(policyFootprint({ ...request, adapter })) + base + cacheFootprint(config, length);
-    const ratio = takes('adapter', kind) / said;
+    const expected = sum(policyFootprint({ ...request, adapter })) + base + cacheFootprint(config, length);
+    const ratio = takes('adapter', kind) / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
@@ -103,9 +103,9 @@ describe('the footprint', () => {
       expect(coarse / fine).toBeLessThan(0.52);
     }
     const saved = takes('adapter', 'float32') - takes('adapter', 'bfloat16');
-    const said = baseFootprint(config, 'float32') - baseFootprint(config, 'bfloat16');
-    expect(saved / said).toBeGreaterThan(0.95);
-    expect(saved / said).toBeLessThan(1.1);
+    const expected = baseFootprint(config, 'float32') - baseFootprint(config, 'bfloat16');
+    expect(saved / expected).toBeGreaterThan(0.95);
+    expect(saved / expected).toBeLessThan(1.1);
   });
 
   it('has moments only where the optimiser has, and one gradient for one agent', () => {

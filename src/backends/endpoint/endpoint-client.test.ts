@@ -20,15 +20,15 @@ function open(url: string, options: Record<string, unknown> = {}, environment: N
 
 describe('an endpoint', () => {
   it('is asked as the protocol says, and answers with text and counts', async () => {
-    const { asked, url } = await chatServer((_, response) => say(response, 'Me.'));
+    const { requests, url } = await chatServer((_, response) => say(response, 'Me.'));
     expect(await open(url).complete(request, never)).toEqual({
       text: 'Me.',
       finishReason: 'stop',
       promptTokens: 11,
       responseTokens: 7,
     });
-    expect(asked[0]?.url).toBe('/v1/chat/completions');
-    expect(asked[0]?.body).toEqual({
+    expect(requests[0]?.url).toBe('/v1/chat/completions');
+    expect(requests[0]?.body).toEqual({
       model: 'judge-1',
       messages: [{ role: 'user', content: 'Who?' }],
       temperature: 0.7,
@@ -39,10 +39,10 @@ describe('an endpoint', () => {
   });
 
   it('is sent further fields, and none that are null', async () => {
-    const { asked, url } = await chatServer((_, response) => say(response, ''));
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
     const body = { max_tokens: null, top_p: null, max_completion_tokens: 3, reasoning_effort: 'low' };
     await open(url, { body }).complete(request, never);
-    const { messages, ...sent } = asked[0]?.body ?? { messages: [] };
+    const { messages, ...sent } = requests[0]?.body ?? { messages: [] };
     expect(sent).toEqual({
       model: 'judge-1',
       temperature: 0.7,
@@ -53,13 +53,13 @@ describe('an endpoint', () => {
   });
 
   it('is sent the key of the recipe, else of the environment, else none', async () => {
-    const { asked, url } = await chatServer((_, response) => say(response, ''));
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
     const environment = { OPENAI_API_KEY: 'from-environment' };
     await open(url, { apiKey: 'own' }, environment).complete(request, never);
     await open(url, {}, environment).complete(request, never);
     await open(url, { apiKey: '' }, environment).complete(request, never);
     await open(url).complete(request, never);
-    const sent = asked.map(({ headers }) => headers.authorization);
+    const sent = requests.map(({ headers }) => headers.authorization);
     expect(sent).toEqual(['Bearer own', 'Bearer from-environment', undefined, undefined]);
   });
 
@@ -75,22 +75,22 @@ describe('an endpoint', () => {
 
 describe('an endpoint that fails', () => {
   it.each([429, 500, 503])('is asked again after %i, so often and no oftener', async (status) => {
-    const { asked, url } = await chatServer(({ body }, response, index) =>
+    const { requests, url } = await chatServer(({ body }, response, index) =>
       body.seed === 5 && index >= 2 ? say(response, 'at last') : refuse(response, status),
     );
     expect((await open(url, { retries: 2 }).complete(request, never)).text).toBe('at last');
-    expect(asked).toHaveLength(3);
+    expect(requests).toHaveLength(3);
     const failure = open(url, { retries: 1 }).complete({ ...request, seed: 6 }, never);
     await expect(failure).rejects.toThrow(`${url}: ${status} status ${status}`);
     await expect(failure).rejects.not.toThrow(EndpointError);
-    expect(asked).toHaveLength(5);
+    expect(requests).toHaveLength(5);
   });
 
   it('is given up after the time that an attempt may take', async () => {
-    const { asked, url } = await chatServer(() => {});
+    const { requests, url } = await chatServer(() => {});
     const failure = open(url, { timeoutMs: 30, retries: 1 }).complete(request, never);
     await expect(failure).rejects.toThrow(`${url}: Request timed out.`);
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 
   it.each([
@@ -112,22 +112,22 @@ describe('an endpoint that fails', () => {
   });
 
   it('because nobody listens is told with its reason', async () => {
-    const { asked, url } = await chatServer((_, response) => say(response, ''));
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
     const nowhere = url.replace(/:\d+\//, ':1/');
     await expect(open(nowhere, { retries: 0 }).complete(request, never)).rejects.toThrow(
       /127\.0\.0\.1:1\/v1: Connection error/,
     );
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it.each([401, 403, 404])('for good (%i) ends everything, and shows no key', async (status) => {
-    const { asked, url } = await chatServer(({ headers }, response) =>
+    const { requests, url } = await chatServer(({ headers }, response) =>
       refuse(response, status, `no such right: ${headers.authorization}`),
     );
     const failure = open(url, { apiKey: 'sk-very-secret' }).complete(request, never);
     await expect(failure).rejects.toThrow(EndpointError);
     await expect(failure).rejects.toThrow(`${url}: ${status} no such right: Bearer [API key]`);
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it('32 times in a row ends everything; one answer in between does not', async () => {
@@ -164,12 +164,12 @@ describe('requests at the same time', () => {
   });
 
   it('that are cancelled end with the reason; those that wait are never sent', async () => {
-    const { asked, url } = await chatServer(() => controller.abort(reason));
+    const { requests, url } = await chatServer(() => controller.abort(reason));
     const controller = new AbortController();
     const reason = new Error('the episode is over');
     const endpoint = open(url, { concurrency: 1 });
     const calls = [1, 2, 3].map(() => endpoint.complete(request, controller.signal));
     for (const call of calls) await expect(call).rejects.toBe(reason);
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 });

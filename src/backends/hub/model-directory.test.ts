@@ -112,8 +112,8 @@ describe('a model on a hub', () => {
     const shards = { a: 'model-1.safetensors', b: 'model-2.safetensors', c: 'model-1.safetensors' };
     hub.files.set('model.safetensors.index.json', Buffer.from(JSON.stringify({ weight_map: shards })));
     for (const name of Object.values(shards)) hub.files.set(name, randomBytes(1000));
-    const found = await readdir(await locate('org/tiny'));
-    expect(found.filter((name) => name.endsWith('.safetensors')).sort()).toEqual([...new Set(Object.values(shards))]);
+    const names = await readdir(await locate('org/tiny'));
+    expect(names.filter((name) => name.endsWith('.safetensors')).sort()).toEqual([...new Set(Object.values(shards))]);
     hub.files.delete('model-2.safetensors');
     await rm(repository(), { recursive: true });
     expect((await failure(locate('org/tiny'))).message).toContain('org/tiny has no model-2.safetensors');
@@ -195,14 +195,14 @@ describe('a model on a hub', () => {
         const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
           env: { ...process.env, ...variables() },
         });
-        let said = '';
+        let output = '';
         child.stdout.on('data', (chunk) => {
-          said += chunk;
+          output += chunk;
         });
         child.stderr.on('data', (chunk) => {
-          said += chunk;
+          output += chunk;
         });
-        child.on('close', () => resolve(said.trim()));
+        child.on('close', () => resolve(output.trim()));
       });
     const directory = join(repository(), 'snapshots', COMMIT);
     expect(await Promise.all([run(), run()])).toEqual([directory, directory]);

@@ -50,10 +50,10 @@ describe('the warm start', () => {
     const { run, submitted, done } = await fakeRunOf(recipe);
     await trainWarmStart(run, settingsOf(recipe), () => {});
     for (const policy of ['solver', 'verifier']) {
-      const own = submitted.filter((call) => call.policy === policy);
-      expect(own).toHaveLength(12);
-      expect(own.every(({ samples }) => samples.length === 4)).toBe(true);
-      expect(agentsOf(own.flatMap(({ samples }) => samples))).toEqual([policy]);
+      const ofPolicy = submitted.filter((call) => call.policy === policy);
+      expect(ofPolicy).toHaveLength(12);
+      expect(ofPolicy.every(({ samples }) => samples.length === 4)).toBe(true);
+      expect(agentsOf(ofPolicy.flatMap(({ samples }) => samples))).toEqual([policy]);
     }
     expect(done).toEqual(['reset solver', 'reset verifier']);
   });
