@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll } from 'vitest';
 import { z } from 'zod';
 import type { EventBody, RunEvent, Step } from '../../src/core/events.js';
 import { assistant, user } from '../../src/core/message.js';
@@ -20,26 +20,28 @@ import { agent } from '../../src/teams/agent.js';
 import { oneOf } from '../../src/teams/parsers.js';
 import { defineTeam } from '../../src/teams/team.js';
 import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
-import { loadNativeKernels } from '../../src/tensor/native/load-kernels.js';
 import { tinySizes } from '../../src/testing/train-tiny.js';
 
-/** A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels. */
+/**
+ * A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels, which the global setup
+ * has built.
+ */
 export function temporaryRoot(): string {
   const root = mkdtempSync(join(tmpdir(), 'drmas-training-'));
-  const native = join(cacheDirectory(), 'native');
-  mkdirSync(native, { recursive: true });
-  useCache(join(root, 'cache'), native);
-  beforeAll(async () => {
-    // the first time compiles them, which no test should wait for
-    const loaded = await loadNativeKernels({ threads: 1 });
-    if ('kernels' in loaded) loaded.kernels.dispose();
-  }, 120_000);
-  afterAll(() => rmSync(root, { recursive: true, force: true }));
+  const { DRMAS_CACHE: before } = process.env;
+  useCache(join(root, 'cache'));
+  afterAll(() => {
+    if (before === undefined) delete process.env.DRMAS_CACHE;
+    else process.env.DRMAS_CACHE = before;
+    rmSync(root, { recursive: true, force: true });
+  });
   return root;
 }
 
 /** Makes an empty cache directory the one in use. */
-export function useCache(directory: string, native = join(cacheDirectory(), 'native')): void {
+export function useCache(directory: string): void {
+  const native = join(cacheDirectory(), 'native');
+  mkdirSync(native, { recursive: true });
   mkdirSync(directory, { recursive: true });
   symlinkSync(native, join(directory, 'native'));
   process.env.DRMAS_CACHE = directory;
