@@ -196,8 +196,8 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
   const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
   return learners.reduce((sum, { name, agents: spokenFor }) => {
     const { tokenizer } = models.get(name) as KnownModel;
-    const own = warmStart.share === 'base' ? agents : spokenFor;
-    const samples = traceBatch(recipe, { agents: own, tokenizer }, DEMONSTRATIONS, 'train', 1, warmStart.seed);
+    const learned = warmStart.share === 'base' ? agents : spokenFor;
+    const samples = traceBatch(recipe, { agents: learned, tokenizer }, DEMONSTRATIONS, 'train', 1, warmStart.seed);
     return sum + warmStart.steps * warmStart.batch * mean(samples.map(({ tokens }) => tokens.length));
   }, 0);
 }

@@ -1,0 +1,122 @@
+/** The update of one policy: epochs of mini-batches, each with a gradient and a step of the optimiser. */
+import type { ForwardBackwardResult } from '../../contract/handles.js';
+import type { OptimStepResult } from '../../contract/optimizer-settings.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { mean } from '../../core/statistics.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { type Progress, policyNamed, type TrainingRun } from '../run-state.js';
+import { stepsAhead } from './critics.js';
+import { klTerm } from './kl-penalty.js';
+import { decayAfterRise, learningRateAt } from './learning-rate.js';
+import { miniBatchesOf } from './mini-batches.js';
+import { objectiveOptions, withProximal } from './policy-objective.js';
+import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate } from './update-result.js';
+
+/** What the update with one mini-batch did. */
+interface MiniBatchUpdate {
+  readonly gradients: readonly { readonly agent: string; readonly result: ForwardBackwardResult }[];
+  readonly optimStep: OptimStepResult;
+}
+
+/** Updates a policy with the samples of a step and hands its new weights to the sampler. */
+export async function updatePolicy(
+  run: TrainingRun,
+  progress: Progress,
+  step: number,
+  policy: string,
+  played: readonly TrainingSample[],
+): Promise<PolicyUpdate> {
+  const { recipe } = run;
+  const handle = policyNamed(run, policy);
+  const samples = await withProximal(recipe, policy, handle, played);
+  const { optimizer, warmupSteps, schedule, epochs, miniBatches } = settingsOf(recipe, policy);
+  const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
+  const ahead = stepsAhead(recipe, policy);
+  const decay = decayAfterRise(rates, (recipe.training.steps - ahead) * epochs * miniBatches);
+  const updates: MiniBatchUpdate[] = [];
+  let learningRate = optimizer.learningRate;
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
+      learningRate = learningRateAt(rates, ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1, decay);
+      updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate));
+    }
+  }
+  await handle.publish();
+  return policyUpdate(updates, learningRate);
+}
+
+async function updateOnMiniBatch(
+  run: TrainingRun,
+  { watch, kl }: Progress,
+  policy: string,
+  batch: readonly TrainingSample[],
+  learningRate: number,
+): Promise<MiniBatchUpdate> {
+  const { recipe, backend } = run;
+  const handle = policyNamed(run, policy);
+  const { optimizer, clipNorm } = settingsOf(recipe, policy);
+  const skipAboveNorm =
+    backend.capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(policy) : undefined;
+  const agents = [...new Set(batch.map(({ agent }) => agent))];
+  // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
+  const submitted = agents.map((agent) =>
+    handle.forwardBackward(
+      batch.filter((sample) => sample.agent === agent),
+      { ...objectiveOptions(recipe, policy, batch, agent), ...klTerm(recipe, kl, policy) },
+    ),
+  );
+  const stepped = handle.optimStep({
+    optimizer: { ...optimizer, learningRate },
+    clipNorm,
+    ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
+  });
+  const [results, optimStep] = await Promise.all([Promise.all(submitted), stepped]);
+  return { gradients: results.map((result, k) => ({ agent: agents[k] as string, result })), optimStep };
+}
+
+const settingsOf = (recipe: Recipe, policy: string) => recipe.policies[policy] as Recipe['policies'][string];
+
+function policyUpdate(updates: readonly MiniBatchUpdate[], learningRate: number): PolicyUpdate {
+  const gradients = updates.flatMap((update) => update.gradients);
+  const steps = updates.map(({ optimStep }) => optimStep);
+  const names = [...new Set(gradients.map(({ agent }) => agent))];
+  const agents = names.map((name) => {
+    const update = agentUpdate(gradients.filter(({ agent }) => agent === name).map(({ result }) => result));
+    if (names.length > 1 || update.gradientNorm !== undefined) return [name, update] as const;
+    // A backend that tells the whole gradient's norm only has told this agent's, the only one that there is.
+    return [name, { ...update, gradientNorm: meanNorm(steps.map(({ norm }) => norm)) }] as const;
+  });
+  return {
+    gradientNorm: largestNorm(steps),
+    learningRate,
+    outcome: outcomeOf(steps),
+    agents: Object.fromEntries(agents),
+  };
+}
+
+/** The mean of norms; undefined where one of them was not told. */
+function meanNorm(norms: readonly (number | undefined)[]): number | undefined {
+  const numbers = norms.filter((norm) => norm !== undefined);
+  return numbers.length < norms.length ? undefined : mean(numbers);
+}
+
+/** An agent's part in the updates, averaged over them. */
+function agentUpdate(results: readonly ForwardBackwardResult[]): AgentUpdate {
+  const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));
+  return {
+    gradientNorm: meanNorm(results.map(({ gradientNorm }) => gradientNorm)),
+    loss: over(({ loss }) => loss),
+    entropy: over(({ metrics }) => metrics.entropy),
+    clipFraction: over(({ metrics }) => metrics.clipFraction),
+    kl: over(({ metrics }) => metrics.approxKl),
+    maxRatioDeviation: results.reduce((most, { metrics }) => Math.max(most, metrics.maxRatioDeviation), 0),
+    logprobGap: results[0]?.metrics.logprobGap ?? 0,
+    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
+    ...Object.fromEntries(
+      LOSS_TERMS.flatMap((name) => {
+        const values = results.flatMap(({ metrics }) => metrics[name] ?? []);
+        return values.length === 0 ? [] : [[name, mean(values)]];
+      }),
+    ),
+  };
+}
