@@ -9,6 +9,17 @@ import { TurnBatch } from './turn-batch.js';
  * estimators) an array with one number a token. Linear in the number of turns; the turns are left as they are.
  * @throws ArgumentError naming the turn whose reward (or whatever else the estimator needs) is missing or not a finite
  *   number, or the choice of the estimator that is out of range
+ *
+ * @example
+ * ```ts
+ * import { estimateAdvantages } from 'drmas';
+ *
+ * const turns = [
+ *   { task: 't', episode: '0', agent: 'solver', turn: 0, reward: 1 },
+ *   { task: 't', episode: '1', agent: 'solver', turn: 0, reward: 0 },
+ * ];
+ * estimateAdvantages(turns, { type: 'dr-grpo' }); // [0.5, -0.5]
+ * ```
  */
 export function estimateAdvantages(turns: readonly TurnRecord[], estimator: Estimator): (number | number[])[] {
   const advantages = openEstimator(estimator).compute(new TurnBatch(turns));

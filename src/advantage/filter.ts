@@ -36,6 +36,13 @@ function differ(scores: readonly number[]): boolean {
  * @param rewards One an episode, groups side by side
  * @param options.lastTry Keep everything: there is no time left to play other tasks
  * @throws ArgumentError when the episodes do not fill whole groups
+ *
+ * @example
+ * ```ts
+ * import { filterGroups } from 'drmas';
+ *
+ * filterGroups([1, 0, 1, 1], { groupSize: 2 }); // [0, 1]: the second group's episodes earned the same
+ * ```
  */
 export function filterGroups(
   rewards: readonly number[],

@@ -266,6 +266,7 @@ export type EventBody =
   | Warning
   | RunFinished;
 
+/** One line of a run's event log. */
 export type RunEvent = EventBody & Base;
 
 /** A receiver of every event in order: the log, the terminal, a user's sink. */

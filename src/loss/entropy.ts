@@ -15,6 +15,14 @@ export interface EntropyResult {
  * @param logits [rows][T][V]
  * @param mask [rows][T]
  * @throws ArgumentError when shapes differ or the temperature is not positive
+ *
+ * @example
+ * ```ts
+ * import { entropyBonus } from 'drmas';
+ *
+ * const rows = { logits: [[[0, 0]]], mask: [[1]] };
+ * entropyBonus(rows, { aggregate: 'token-mean' }); // the entropy of a fair coin is log 2
+ * ```
  */
 export function entropyBonus(
   { logits, mask }: { readonly logits: readonly (readonly Row[])[]; readonly mask: readonly Row[] },

@@ -34,6 +34,13 @@ const estimators: Readonly<Record<KlKind, KlEstimator>> = {
  * @param logprobs [rows][T]
  * @returns [rows][T]
  * @throws ArgumentError when shapes differ or the kind is unknown
+ *
+ * @example
+ * ```ts
+ * import { klPenalty } from 'drmas';
+ *
+ * klPenalty([[-1]], [[-1.5]], 'k1'); // [[0.5]]
+ * ```
  */
 export function klPenalty(logprobs: readonly Row[], referenceLogprobs: readonly Row[], kind: KlKind): number[][] {
   return map(logprobs, referenceLogprobs, klEstimator(kind).value);

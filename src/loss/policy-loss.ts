@@ -38,6 +38,14 @@ export interface PolicyLossResult {
 /**
  * A policy loss and its gradient with respect to the log-probs.
  * @throws ArgumentError when shapes differ, the spec or an option is wrong, or log-probs that it needs are missing
+ *
+ * @example
+ * ```ts
+ * import { policyLoss } from 'drmas';
+ *
+ * const rows = { logprobs: [[-0.9]], behaviourLogprobs: [[-1]], advantages: [[1]], mask: [[1]] };
+ * const { loss, gradient, metrics } = policyLoss(rows, { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' });
+ * ```
  */
 export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: PolicyLossOptions = {}): PolicyLossResult {
   const { logprobs, behaviourLogprobs, advantages, mask } = input;

@@ -19,6 +19,14 @@ export interface ValueLossResult {
  * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that some put
  * before it, as in the paper's code.
  * @throws ArgumentError when shapes differ
+ *
+ * @example
+ * ```ts
+ * import { valueLoss } from 'drmas';
+ *
+ * const rows = { values: [[0.4]], oldValues: [[0.5]], returns: [[1]], mask: [[1]] };
+ * const { loss } = valueLoss(rows, { clip: 0.5, aggregate: 'token-mean' });
+ * ```
  */
 export function valueLoss(
   input: {

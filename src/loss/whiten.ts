@@ -7,6 +7,13 @@ import { assertSameShape, type Row } from './aggregate.js';
  * @param weights [rows][T], a mask or, where an entry stands for many tokens, their number
  * @returns [rows][T]
  * @throws ArgumentError when shapes differ
+ *
+ * @example
+ * ```ts
+ * import { whiten } from 'drmas';
+ *
+ * whiten([[1, 3]], [[1, 1]]); // about [[-0.71, 0.71]]
+ * ```
  */
 export function whiten(values: readonly Row[], weights: readonly Row[]): number[][] {
   assertSameShape({ values, weights });

@@ -94,7 +94,16 @@ export interface LoraInput extends Omit<LoraOptions, 'rank'> {
 
 export type ModelInput = WholeModelInput | LoraInput;
 
-/** A small decoder in the Llama layout with random first weights. */
+/**
+ * A small decoder in the Llama layout with random first weights.
+ *
+ * @example
+ * ```ts
+ * import { tinyDecoder } from 'drmas';
+ *
+ * const model = tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 96, tokenizer: { type: 'bytes' } });
+ * ```
+ */
 export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderInput {
   return { type: 'tiny-decoder', ...input };
 }
@@ -103,6 +112,13 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
  * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
  * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. What begins with `/`, `~`, `.`
  * or `..` is always a directory.
+ *
+ * @example
+ * ```ts
+ * import { checkpoint } from 'drmas';
+ *
+ * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
+ * ```
  */
 export function checkpoint(path: string): CheckpointSpec {
   return { type: 'checkpoint', path };
@@ -112,6 +128,13 @@ export function checkpoint(path: string): CheckpointSpec {
  * A low-rank adapter (LoRA, Hu et al. 2021) on a base that is not trained: y = x W + (alpha / rank) (x A) B. Only A and
  * B are trained, separately for each policy; the base is in memory once. With `from` the adapter starts from the saved
  * one, with its rank, alpha and targets, on the base that it was trained on.
+ *
+ * @example
+ * ```ts
+ * import { checkpoint, lora } from 'drmas';
+ *
+ * const model = lora(checkpoint('Qwen/Qwen2.5-0.5B-Instruct'), { rank: 16 });
+ * ```
  */
 export function lora(base: WholeModelInput, options: LoraOptions | SavedAdapter): LoraInput {
   return { type: 'lora', base, ...options };

@@ -71,6 +71,18 @@ export interface RecipeDefinition {
 /**
  * Defines a recipe. The names of agents and policies are checked by the compiler here; values are checked, and defaults
  * filled in, by `resolveRecipe`.
+ *
+ * @example
+ * ```ts
+ * import { arithmetic, checkpoint, defineRecipe, solverVerifier } from 'drmas';
+ *
+ * export default defineRecipe({
+ *   team: solverVerifier(),
+ *   tasks: arithmetic(),
+ *   model: checkpoint('Qwen/Qwen2.5-0.5B-Instruct'),
+ *   training: { steps: 20 },
+ * });
+ * ```
  */
 export function defineRecipe<T extends Team, const Assign extends Assignment<T> = 'separate'>(
   input: RecipeInput<T, Assign>,

@@ -15,6 +15,7 @@ export const frozenSchema = z.discriminatedUnion('type', [
 /** The model or endpoint of a frozen agent. */
 export type FrozenSpec = z.output<typeof frozenSchema>;
 
+/** What `frozen` returns. */
 export type FrozenInput =
   | { readonly type: 'frozen'; readonly model: ModelInput }
   | ({ readonly type: 'endpoint' } & EndpointOptions);
@@ -25,6 +26,16 @@ export type FrozenInput =
  * text and uses the agent's sampling settings; its key comes from the environment (OPENAI_API_KEY) unless given, and is
  * never written anywhere. An endpoint may answer the same request differently, so a run with one does not repeat bit
  * for bit.
+ *
+ * @example
+ * ```ts
+ * import { frozen } from 'drmas';
+ *
+ * const assign = {
+ *   solver: 'solver',
+ *   verifier: frozen({ url: 'http://127.0.0.1:8000/v1', model: 'qwen3-32b' }),
+ * };
+ * ```
  */
 export function frozen(model: ModelInput | EndpointOptions): FrozenInput {
   return 'url' in model ? { type: 'endpoint', ...model } : { type: 'frozen', model };

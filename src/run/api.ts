@@ -40,6 +40,7 @@ interface Execution {
   readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
+/** The options of `train`. */
 export interface TrainOptions extends Execution {
   /** The run's directory; by default a new one under `runs/` in the working directory. */
   readonly run?: string;
@@ -49,6 +50,7 @@ export interface TrainOptions extends Execution {
   readonly set?: readonly string[];
 }
 
+/** What `train` and `resume` return. */
 export interface TrainResult {
   /** The run's directory. */
   readonly run: string;
@@ -69,6 +71,13 @@ export const runWork: RunWork = { prepareTasks, executeRun, evaluateCheckpoint }
  * would not know where to find the last kind again: `resume` goes on with such a run.
  * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; TrainingError or
  *   BackendError when the run fails; the signal's reason when interrupted
+ *
+ * @example
+ * ```ts
+ * import { train } from 'drmas';
+ *
+ * const { run, events } = await train('math', { seed: 2, set: ['training.steps=20'] });
+ * ```
  */
 export function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
   return trainWith(runWork, recipe, options);
@@ -91,6 +100,7 @@ export async function trainWith(
   return { run: path, events: await log.events() };
 }
 
+/** The options of `resume`. */
 export interface ResumeOptions extends Execution {
   /** Go on although the recipe or its code has changed. */
   readonly acceptChanges?: boolean;
@@ -101,6 +111,13 @@ export interface ResumeOptions extends Execution {
  * `defineRecipe` returned needs that definition again; of other runs the recipe is found by what recipe.json names.
  * Whether the code of a definition has changed cannot be seen, only whether it resolves to other settings.
  * @throws RunError when there is no such run, it is complete, or its recipe has changed; otherwise as `train`
+ *
+ * @example
+ * ```ts
+ * import { resume } from 'drmas';
+ *
+ * await resume('runs/first');
+ * ```
  */
 export function resume(run: string, definition?: RecipeDefinition, options: ResumeOptions = {}): Promise<TrainResult> {
   return resumeWith(runWork, run, definition, options);
@@ -123,6 +140,7 @@ export async function resumeWith(
   return { run: path, events: await log.events() };
 }
 
+/** The options of `evaluate`. */
 export interface EvaluateOptions {
   /** Held-out tasks and episodes a task; by default those of the recipe. */
   readonly tasks?: number;
@@ -140,6 +158,13 @@ export interface EvaluateOptions {
 /**
  * Plays held-out tasks with a run's last checkpoint and the recipe it was trained with. Writes nothing.
  * @throws RunError when there is no run, or no checkpoint in it yet
+ *
+ * @example
+ * ```ts
+ * import { evaluate } from 'drmas';
+ *
+ * const { averageAtK, interval } = await evaluate('runs/first', { tasks: 500, samples: 8 });
+ * ```
  */
 export async function evaluate(run: string, options: EvaluateOptions = {}): Promise<EvaluationEvent> {
   return (await evaluateWith(runWork, run, options)).event;

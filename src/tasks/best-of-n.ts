@@ -6,6 +6,13 @@ import { ArgumentError } from '../core/errors.js';
  * x_i ((i / m)^n - ((i - 1) / m)^n). Best-of-n selection reaches it with a perfect judge. The counterpart without
  * replacement, for scores of 0 and 1, is `passAtK`.
  * @throws ArgumentError when there is no score, one is not a finite number, or n is not a positive integer
+ *
+ * @example
+ * ```ts
+ * import { bestOfN } from 'drmas';
+ *
+ * bestOfN([0, 1], 2); // 0.75
+ * ```
  */
 export function bestOfN(scores: readonly number[], n: number): number {
   const m = scores.length;
@@ -16,7 +23,16 @@ export function bestOfN(scores: readonly number[], n: number): number {
   return sorted.reduce((sum, score, i) => sum + score * (((i + 1) / m) ** n - (i / m) ** n), 0);
 }
 
-/** The expected worst score of n samples drawn with replacement. @throws ArgumentError as `bestOfN` */
+/**
+ * The expected worst score of n samples drawn with replacement. @throws ArgumentError as `bestOfN`
+ *
+ * @example
+ * ```ts
+ * import { worstOfN } from 'drmas';
+ *
+ * worstOfN([0, 1], 2); // 0.25
+ * ```
+ */
 export function worstOfN(scores: readonly number[], n: number): number {
   return -bestOfN(
     scores.map((score) => -score),
@@ -29,6 +45,13 @@ export function worstOfN(scores: readonly number[], n: number): number {
  * reference; a tie goes to the answer that was drawn first. Answers are compared as texts; the time grows with the
  * number of answers times n³.
  * @throws ArgumentError when there is no prediction or n is not an integer from 1 to 1000
+ *
+ * @example
+ * ```ts
+ * import { majorityOfN } from 'drmas';
+ *
+ * majorityOfN(['7', '7', '8'], '7', 1); // 2/3
+ * ```
  */
 export function majorityOfN(predictions: readonly string[], reference: string, n: number): number {
   if (predictions.length === 0) throw new ArgumentError('majorityOfN needs at least one prediction');

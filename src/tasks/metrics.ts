@@ -7,6 +7,13 @@ import { mean } from '../core/statistics.js';
  * The probability that at least one of k samples is right, estimated without bias from n samples of which c are right:
  * 1 - C(n - c, k) / C(n, k) (Chen et al. 2021, eq. 1).
  * @throws ArgumentError unless 1 <= k <= n and 0 <= c <= n are integers
+ *
+ * @example
+ * ```ts
+ * import { passAtK } from 'drmas';
+ *
+ * passAtK(4, 1, 2); // 0.5
+ * ```
  */
 export function passAtK(n: number, c: number, k: number): number {
   if (![n, c, k].every(Number.isInteger) || k < 1 || k > n || c < 0 || c > n) {
@@ -38,7 +45,16 @@ export function bestAtK(scores: readonly number[], k: number): number {
   return sum;
 }
 
-/** The mean score of a task's samples; for a list of tasks, the mean over tasks of that mean. 0 for an empty list. */
+/**
+ * The mean score of a task's samples; for a list of tasks, the mean over tasks of that mean. 0 for an empty list.
+ *
+ * @example
+ * ```ts
+ * import { averageAtK } from 'drmas';
+ *
+ * averageAtK([[1, 0], [1, 1]]); // 0.75
+ * ```
+ */
 export function averageAtK(scores: readonly number[] | readonly (readonly number[])[]): number {
   return mean(scores.map((score: number | readonly number[]) => (typeof score === 'number' ? score : mean(score))));
 }
@@ -47,6 +63,13 @@ export function averageAtK(scores: readonly number[] | readonly (readonly number
  * 1 when the answer given most often is right, else 0. A tie goes to the answer seen first; a missing answer has no
  * vote.
  * @param same Whether two answers mean the same; by default equality of the trimmed texts
+ *
+ * @example
+ * ```ts
+ * import { majorityAtK } from 'drmas';
+ *
+ * majorityAtK(['7', '8', '7'], '7'); // 1
+ * ```
  */
 export function majorityAtK(
   predictions: readonly (string | null | undefined)[],
@@ -78,6 +101,13 @@ export interface BootstrapInterval {
  * @param options.resamples Default 2000
  * @param options.seed The same seed gives the same interval; default 0
  * @throws ArgumentError when there is no task, a value is not a finite number, or an option is out of range
+ *
+ * @example
+ * ```ts
+ * import { bootstrapInterval } from 'drmas';
+ *
+ * const { mean, low, high } = bootstrapInterval([1, 0, 1, 1], { level: 0.95 });
+ * ```
  */
 export function bootstrapInterval(
   perTask: readonly number[],

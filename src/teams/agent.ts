@@ -43,7 +43,16 @@ const specSchema = z.strictObject({
 
 const wholeText: Parser<string> = (text) => text;
 
-/** Declares an agent of a team. @throws ArgumentError naming the field that is wrong. */
+/**
+ * Declares an agent of a team. @throws ArgumentError naming the field that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { agent, boxed } from 'drmas';
+ *
+ * const solver = agent({ system: 'Solve step by step.', parse: boxed, invalidPenalty: 0.1 });
+ * ```
+ */
 export function agent(spec?: AgentSpec<string> & { readonly parse?: never }): Agent<string>;
 export function agent<Value>(spec: AgentSpec<Value>): Agent<Value>;
 export function agent(spec: AgentSpec<unknown> = {}): Agent {

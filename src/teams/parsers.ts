@@ -15,6 +15,13 @@ export const boxed: Parser<string> = (text) => {
  * overlap the longer one counts, so `oneOf('correct', 'incorrect')` reads "incorrect" as such.
  *
  * @throws ArgumentError when there is no option, an empty one, or the same one twice.
+ *
+ * @example
+ * ```ts
+ * import { oneOf } from 'drmas';
+ *
+ * const verdict = oneOf('<approve>', '<reject>');
+ * ```
  */
 export function oneOf<const Option extends string>(...options: readonly Option[]): Parser<Option> {
   if (options.length === 0 || options.includes('' as Option) || new Set(options).size < options.length)
@@ -34,6 +41,13 @@ export function oneOf<const Option extends string>(...options: readonly Option[]
  * The content of the last `<name>...</name>`, without the spaces around it; invalid when there is none or it is empty.
  *
  * @throws ArgumentError when `name` is not made of letters, digits, - and _.
+ *
+ * @example
+ * ```ts
+ * import { tagged } from 'drmas';
+ *
+ * const query = tagged('query'); // the content of the last <query>...</query>
+ * ```
  */
 export function tagged(name: string): Parser<string> {
   if (!/^[\w-]+$/.test(name))

@@ -28,6 +28,7 @@ export interface PipelineOutcome {
   readonly said: readonly Said[];
 }
 
+/** The options of `pipeline`. */
 export interface PipelineOptions<Name extends string> {
   /** Two to eight agents by name, in the order of their calls. */
   readonly agents: { readonly [N in Name]: PipelineAgent };
@@ -66,6 +67,13 @@ const optionsSchema = z.strictObject({
  * agent's calls is a setting, and its reward can be one.
  *
  * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { pipeline } from 'drmas';
+ *
+ * const team = pipeline({ agents: { writer: { probability: 0.5 }, editor: { probability: 1 } } });
+ * ```
  */
 export function pipeline<Name extends string>(
   options: PipelineOptions<Name>,

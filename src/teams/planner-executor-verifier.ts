@@ -8,6 +8,7 @@ import { agent } from './agent.js';
 import { boxed, oneOf, type Parser, tagged } from './parsers.js';
 import { defineTeam, type Reply } from './team.js';
 
+/** The options of `plannerExecutorVerifier`. */
 export interface PlannerExecutorVerifierOptions {
   /** The most plans in an episode. Default 2. */
   readonly maxLoops?: number;
@@ -79,6 +80,13 @@ const step: Parser<Step> = (text) => {
  * is repeated without a verdict; the last attempt needs no verdict and counts.
  *
  * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { plannerExecutorVerifier } from 'drmas';
+ *
+ * const team = plannerExecutorVerifier();
+ * ```
  */
 export function plannerExecutorVerifier(options: PlannerExecutorVerifierOptions = {}) {
   const checked = optionsSchema.safeParse(options);

@@ -14,6 +14,7 @@ const searchTask = z.object({
   corpus: z.string().optional(),
 });
 
+/** The data of a task of `searchTeam`. */
 export type SearchTask = z.output<typeof searchTask>;
 
 /** The content of an agent's prompt. */
@@ -30,6 +31,7 @@ interface RoleOptions<Value> {
   readonly parse?: Parser<Value>;
 }
 
+/** The options of `searchTeam`. */
 export interface SearchTeamOptions {
   /** A retriever for all tasks, or a function from a task to its retriever. */
   readonly retriever: Retriever | ((task: SearchTask) => Retriever);
@@ -84,6 +86,13 @@ const optionsSchema = z.strictObject({
  * for an answer that matches (SQuAD's exact match). A search that fails ends the episode.
  *
  * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { bm25Retriever, readCorpus, searchTeam } from 'drmas';
+ *
+ * const team = searchTeam({ retriever: bm25Retriever(await readCorpus('passages.jsonl')) });
+ * ```
  */
 export function searchTeam(options: SearchTeamOptions) {
   const checked = optionsSchema.safeParse(options);

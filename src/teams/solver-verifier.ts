@@ -54,6 +54,13 @@ const optionsSchema = z
  * rejection the solver sees the verdict and writes another draft. The last draft is not judged, and counts.
  *
  * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { solverVerifier } from 'drmas';
+ *
+ * const team = solverVerifier({ maxLoops: 2, approve: '<approve>', reject: '<reject>' });
+ * ```
  */
 export function solverVerifier(options: SolverVerifierOptions = {}) {
   const checked = optionsSchema.safeParse(options);

@@ -136,6 +136,19 @@ const definitionSchema = z.strictObject({
  * Declares a team: the shape of its tasks, its agents, how they play one episode, and the reward of an episode.
  *
  * @throws ArgumentError naming the field that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { agent, boxed, defineTeam, gradeMath } from 'drmas';
+ * import { z } from 'zod';
+ *
+ * const team = defineTeam({
+ *   task: z.object({ question: z.string(), answer: z.string() }),
+ *   agents: { solver: agent({ parse: boxed }) },
+ *   play: async ({ task, agents: { solver } }) => ({ answer: (await solver(task.question)).value }),
+ *   reward: ({ outcome, task }) => gradeMath(outcome.answer, task.answer),
+ * });
+ * ```
  */
 export function defineTeam<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>>(
   definition: TeamDefinition<Data, A, Outcome, R>,

@@ -45,6 +45,16 @@ export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { re
  *
  * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than there
  *   are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it does not have
+ *
+ * @example
+ * ```ts
+ * import { solverVerifier } from 'drmas';
+ * import { playScripted } from 'drmas/testing';
+ *
+ * const task = { question: '1+1', answer: '2' };
+ * const lines = { solver: ['\\boxed{2}'], verifier: ['<approve>'] };
+ * const { score } = await playScripted(solverVerifier({ approve: '<approve>', reject: '<reject>' }), task, lines);
+ * ```
  */
 export async function playScripted<Data, A extends Agents, Outcome>(
   team: Team<Data, A, Outcome>,

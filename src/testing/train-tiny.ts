@@ -14,6 +14,7 @@ export const tinySizes = { width: 8, layers: 1, heads: 2, kvHeads: 2, feedForwar
 
 const MAX_TOKENS = 16;
 
+/** The options of `trainTiny`. */
 export interface TinyOptions {
   /** Steps of reinforcement; default 2. */
   readonly steps?: number;
@@ -24,6 +25,7 @@ export interface TinyOptions {
   readonly threads?: number;
 }
 
+/** What `trainTiny` returns. */
 export interface TinyRun {
   /** What the run logged, from `run.started` to `run.finished`. */
   readonly events: readonly RunEvent[];
@@ -42,6 +44,15 @@ export interface TinyRun {
  * embedded one. Endpoints stay what they are.
  *
  * @throws what `train` throws
+ *
+ * @example
+ * ```ts
+ * import { arithmetic, checkpoint, defineRecipe, solverVerifier } from 'drmas';
+ * import { trainTiny } from 'drmas/testing';
+ *
+ * const recipe = defineRecipe({ team: solverVerifier(), tasks: arithmetic(), model: checkpoint('any/model') });
+ * const { events } = await trainTiny(recipe);
+ * ```
  */
 export async function trainTiny(recipe: RecipeDefinition, options: TinyOptions = {}): Promise<TinyRun> {
   const { steps = 2, threads = 1, seed, set = [] } = options;

@@ -7,6 +7,7 @@ import { modelDirectory } from '../hub/model-directory.js';
 import { LoadedPolicy } from './loaded-policy.js';
 import { holdsAdapter, locateBase } from './state-files.js';
 
+/** The options of `loadPolicy`. */
 export interface LoadPolicyOptions {
   /** Threads of the engine's kernels; by default one a core. */
   readonly threads?: number;
@@ -25,6 +26,16 @@ export interface LoadPolicyOptions {
  * changes no result. `model` is a directory, or `org/name[@revision]` on a hub: then what the cache lacks is downloaded.
  * @throws CheckpointError naming file, tensor and expectation; HubError when it cannot be downloaded; TokenizerError when the
  * tokenizer cannot be used
+ *
+ * @example
+ * ```ts
+ * import { loadPolicy } from 'drmas';
+ *
+ * const policy = await loadPolicy('runs/first/checkpoints/step-000060/solver');
+ * const prompt = policy.tokenizer.encode('19a+7');
+ * const { tokens } = await policy.generate({ prompt, maxTokens: 40, temperature: 0, seed: 1 });
+ * await policy.dispose();
+ * ```
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
   const { threads = availableParallelism(), base, signal, onProgress, ...rest } = options;
@@ -44,6 +55,14 @@ export async function loadPolicy(model: string, options: LoadPolicyOptions = {})
  * Loads the tokenizer and chat template of such a model, without its weights; of an adapter, those of its base.
  * @throws CheckpointError naming the file that is missing or unreadable; HubError when it cannot be downloaded;
  * TokenizerError when its contents cannot be used
+ *
+ * @example
+ * ```ts
+ * import { loadTokenizer } from 'drmas';
+ *
+ * const tokenizer = await loadTokenizer('Qwen/Qwen2.5-0.5B-Instruct');
+ * tokenizer.decode(tokenizer.encode('12 + 7'));
+ * ```
  */
 export async function loadTokenizer(
   model: string,

@@ -11,6 +11,7 @@ import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files
 /** Token ids, in the vocabulary of the policy. */
 export type TokenIds = readonly number[] | Int32Array;
 
+/** A request to `LoadedPolicy.generate`. */
 export interface GenerateOptions {
   readonly prompt: TokenIds; // [P], at least one
   readonly maxTokens: number;
@@ -22,6 +23,7 @@ export interface GenerateOptions {
   readonly ignoreEos?: boolean;
 }
 
+/** What `LoadedPolicy.generate` returns. */
 export interface GeneratedText {
   readonly tokens: number[]; // [R], the stop token included if one was sampled
   /** log softmax(logits / temperature) of each token over the full vocabulary; at temperature 0: log softmax(logits). */

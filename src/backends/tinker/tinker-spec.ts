@@ -64,6 +64,13 @@ export interface TinkerInput {
 
 /**
  * Trains and samples on a server that speaks the Tinker protocol: `backend: tinker({ url: 'http://127.0.0.1:8000' })`.
+ *
+ * @example
+ * ```ts
+ * import { defineRecipe, tinker } from 'drmas';
+ *
+ * const backend = tinker({ url: 'http://127.0.0.1:8000' }); // in a recipe: defineRecipe({ ..., backend })
+ * ```
  */
 export function tinker(options: Omit<TinkerInput, 'type'>): TinkerInput {
   return { type: 'tinker', ...options };

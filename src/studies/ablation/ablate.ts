@@ -36,6 +36,7 @@ const MOST_PARALLEL = 4;
 /** The events that may come before a run's warm start has ended. */
 const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['run.started', 'warning', 'warmup'];
 
+/** The options of `ablate`. */
 export interface AblateOptions {
   /**
    * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several keys make a
@@ -79,6 +80,7 @@ export interface AblationPlan {
   readonly parallel: number;
 }
 
+/** What `ablate` returns. */
 export interface AblationResult {
   /** Holds ablation.json and a run directory for each run. */
   readonly directory: string;
@@ -99,6 +101,13 @@ export interface AblateWork {
  * comparison and named in the result; the others go on. Interrupted, it can be called again with the same directory.
  * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; the signal's reason
  *   when interrupted
+ *
+ * @example
+ * ```ts
+ * import { ablate } from 'drmas';
+ *
+ * const { differences } = await ablate('math', { vary: { 'advantage.type': ['grpo', 'drmas'] }, seeds: 5 });
+ * ```
  */
 export function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
   return ablateWith({ prepareTasks, executeRun }, recipe, options);

@@ -98,6 +98,13 @@ interface QuestionAndAnswer {
  *
  * @throws RecipeError naming the option that is wrong. Reading happens in `load`, which throws TaskError with file and
  * line.
+ *
+ * @example
+ * ```ts
+ * import { file } from 'drmas';
+ *
+ * const tasks = file('questions.csv', { question: 'problem', answer: 'solution', test: 0.1 });
+ * ```
  */
 export function file<Data = QuestionAndAnswer>(path: string, options: FileOptions = {}): TaskSource<Data> {
   const checked = fileSettings.safeParse(options);
@@ -106,7 +113,16 @@ export function file<Data = QuestionAndAnswer>(path: string, options: FileOption
   return sourceOf<Data>('file', path, checked.data, { format, delimiter }, (other, settings) => file(other, settings));
 }
 
-/** Reads tasks from a file of JSON lines or a JSON array, whatever its name; otherwise like `file`. */
+/**
+ * Reads tasks from a file of JSON lines or a JSON array, whatever its name; otherwise like `file`.
+ *
+ * @example
+ * ```ts
+ * import { jsonl } from 'drmas';
+ *
+ * const tasks = { train: jsonl('train.jsonl'), test: jsonl('test.jsonl') };
+ * ```
+ */
 export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOptions = {}): TaskSource<Data> {
   const checked = jsonlSettings.safeParse(options);
   if (!checked.success) throw new RecipeError(`jsonl: ${issuesText(checked.error.issues)}`);

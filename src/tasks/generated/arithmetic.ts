@@ -74,6 +74,13 @@ const HELD_OUT_SHARE = 0.1;
  * every verdict is true.
  *
  * @throws RecipeError naming the setting that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { arithmetic } from 'drmas';
+ *
+ * const tasks = arithmetic({ operations: [1, 2], top: 19 });
+ * ```
  */
 export function arithmetic(options: ArithmeticOptions = {}): TaskSource<ArithmeticTask> {
   const checked = arithmeticSettings.safeParse(options);

@@ -11,6 +11,13 @@ const MOST_DECIMALS = 10;
  * Computes the exact value of an expression of numbers, brackets and + - * / ^ as text: `12*(3+4)` is `84`, `7/2` is
  * `3.5`; a value with more than ten decimals stays a reduced fraction such as `1/3`. Returns `undefined` for anything
  * else: names, divisions by zero, numbers of more than fifty digits. Time and memory are bounded for every text.
+ *
+ * @example
+ * ```ts
+ * import { calculate } from 'drmas';
+ *
+ * calculate('12*(3+4)'); // '84'
+ * ```
  */
 export function calculate(text: string): string | undefined {
   if (text.length > LONGEST) return undefined;

@@ -56,6 +56,13 @@ export interface EncyclopediaTask {
  * three agents of a search team.
  *
  * @throws RecipeError naming the setting that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { encyclopedia } from 'drmas';
+ *
+ * const tasks = encyclopedia({ hops: [0, 1, 2] });
+ * ```
  */
 export function encyclopedia(options: EncyclopediaOptions = {}): TaskSource<EncyclopediaTask> {
   const checked = encyclopediaSettings.safeParse(options);

@@ -2,6 +2,13 @@
  * The content of the last `\boxed{...}` with balanced braces; `null` when there is none, or when the last `\boxed` is
  * not followed by a brace or never closed (a truncated answer is no answer). Braces count even behind a backslash, and
  * `\fbox` is not an answer, as in the Dr. MAS code.
+ *
+ * @example
+ * ```ts
+ * import { extractBoxed } from 'drmas';
+ *
+ * extractBoxed('so it is \\boxed{17}'); // '17'
+ * ```
  */
 export function extractBoxed(text: string | null | undefined): string | null {
   const start = text?.lastIndexOf('\\boxed') ?? -1;

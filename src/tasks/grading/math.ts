@@ -14,6 +14,13 @@ const MAX_LENGTH = 1000;
  * up to a factor, words without regard to case. It reads LaTeX and plain text; in a longer text the last `\boxed{...}`
  * counts, or the text after GSM8K's `####`. A missing prediction is wrong. The function never throws, and its time is
  * bounded for every input.
+ *
+ * @example
+ * ```ts
+ * import { gradeMath } from 'drmas';
+ *
+ * gradeMath('1/2', '0.5'); // true
+ * ```
  */
 export function gradeMath(
   prediction: string | number | null | undefined,

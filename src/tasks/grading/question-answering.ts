@@ -3,12 +3,30 @@
 const PUNCTUATION = /[!-/:-@[-`{-~]/g;
 const ARTICLES = /(?<![\p{L}\p{N}_])(?:a|an|the)(?![\p{L}\p{N}_])/gu;
 
-/** The text in lower case, without ASCII punctuation and the articles a, an, the, with single spaces between words. */
+/**
+ * The text in lower case, without ASCII punctuation and the articles a, an, the, with single spaces between words.
+ *
+ * @example
+ * ```ts
+ * import { normalizeAnswer } from 'drmas';
+ *
+ * normalizeAnswer('The Eiffel Tower!'); // 'eiffel tower'
+ * ```
+ */
 export function normalizeAnswer(text: string): string {
   return text.toLowerCase().replace(PUNCTUATION, '').replace(ARTICLES, ' ').split(/\s+/).filter(Boolean).join(' ');
 }
 
-/** Whether the normalised prediction equals one of the normalised references. A missing prediction is wrong. */
+/**
+ * Whether the normalised prediction equals one of the normalised references. A missing prediction is wrong.
+ *
+ * @example
+ * ```ts
+ * import { exactMatch } from 'drmas';
+ *
+ * exactMatch('The Eiffel Tower', ['Eiffel tower']); // true
+ * ```
+ */
 export function exactMatch(prediction: string | null | undefined, references: string | readonly string[]): boolean {
   if (typeof prediction !== 'string') return false;
   const answer = normalizeAnswer(prediction);
@@ -18,6 +36,13 @@ export function exactMatch(prediction: string | null | undefined, references: st
 /**
  * The harmonic mean of precision and recall over the words of the normalised texts, in [0, 1], for the best reference.
  * Two texts without words score 1, one text without words scores 0. A missing prediction scores 0.
+ *
+ * @example
+ * ```ts
+ * import { tokenF1 } from 'drmas';
+ *
+ * tokenF1('the tower of Paris', 'tower'); // 0.5
+ * ```
  */
 export function tokenF1(prediction: string | null | undefined, references: string | readonly string[]): number {
   if (typeof prediction !== 'string') return 0;

@@ -2,6 +2,7 @@ import MiniSearch from 'minisearch';
 import { ArgumentError } from '../../core/errors.js';
 import type { Passage, Retriever } from './retriever.js';
 
+/** The options of `bm25Retriever`. */
 export interface Bm25Options {
   /** The saturation of a word's frequency (k1 in the literature). Default 1.2. */
   readonly k?: number;
@@ -47,6 +48,13 @@ export function bm25Index(
 
 /**
  * A retriever on a BM25 index of passages, such as those of `readCorpus`. @throws ArgumentError as `bm25Index` does.
+ *
+ * @example
+ * ```ts
+ * import { bm25Retriever, readCorpus } from 'drmas';
+ *
+ * const retriever = bm25Retriever(await readCorpus('passages.jsonl'));
+ * ```
  */
 export function bm25Retriever(passages: readonly Passage[], options: Bm25Options = {}): Retriever {
   const search = bm25Index(passages, options);

@@ -3,6 +3,7 @@ import { fileRows, formatOf, ROW_NAMES } from '../files/file-rows.js';
 import { fieldOf, shown } from '../files/row-fields.js';
 import type { Passage } from './retriever.js';
 
+/** The names of the fields of a corpus file. */
 export interface CorpusFields {
   /** The field of a passage's title. Default `title`. Dots lead into nested objects. */
   readonly title?: string;
@@ -14,6 +15,13 @@ export interface CorpusFields {
  * Reads the passages of a file in its order: JSON lines, a JSON array, CSV or Parquet, by its extension.
  *
  * @throws TaskError with file and line where a row has no text.
+ *
+ * @example
+ * ```ts
+ * import { readCorpus } from 'drmas';
+ *
+ * const passages = await readCorpus('passages.jsonl', { text: 'body' });
+ * ```
  */
 export async function readCorpus(file: string, fields: CorpusFields = {}): Promise<Passage[]> {
   const passages: Passage[] = [];

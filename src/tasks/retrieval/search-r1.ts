@@ -22,6 +22,7 @@ const optionsSchema = z.strictObject({
   cacheSize: z.int().min(0).default(10_000),
 });
 
+/** The options of `searchR1Retriever`. */
 export type SearchR1Options = z.input<typeof optionsSchema>;
 
 const document = z.union([
@@ -44,6 +45,13 @@ class Transient extends Error {}
  * episode fail.
  *
  * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { searchR1Retriever } from 'drmas';
+ *
+ * const retriever = searchR1Retriever({ url: 'http://127.0.0.1:8000' });
+ * ```
  */
 export function searchR1Retriever(options: SearchR1Options): Retriever {
   const checked = optionsSchema.safeParse(options);
