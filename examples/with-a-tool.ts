@@ -1,6 +1,6 @@
 /**
- * A team with a tool, which is plain code between two calls of agents. A buyer names the price to look up, a cashier writes
- * the sum to be paid, a calculator computes it. In the warm start half of the buyers ask for a random price; reinforcement
+ * A team with a tool, which is plain code between two calls of agents. A buyer names the price to look up, a cashier
+ * writes the sum, a calculator computes it. In the warm start half of the buyers ask for a random price; reinforcement
  * teaches them to ask for the right one. The tasks are defined here too.
  */
 import { agent, calculate, defineRecipe, defineTeam, tagged, tinyDecoder, user } from 'drmas';
