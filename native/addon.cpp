@@ -41,11 +41,12 @@ void dispose(Arguments& a) {
   a.instance().pool = nullptr;
 }
 
-/// What Node 20 gives of memory that is not V8's: beyond it, it calls `release` and fails.
+/// The largest buffer of foreign memory that Node 20 accepts: for a larger one it calls `release` and fails.
 constexpr size_t kMostExternal = size_t{1} << 32;
 constexpr size_t kAlignment = 64;
 
-/// new Constructor(...values) of JavaScript's own; null where that throws, which is taken back.
+/// Calls `new constructor(...values)` of a global of JavaScript; where that throws, clears the exception and returns
+/// null.
 napi_value construct(napi_env env, const char* constructor, std::initializer_list<napi_value> values) {
   napi_value global, function, object, exception;
   napi_get_global(env, &global);
@@ -55,7 +56,7 @@ napi_value construct(napi_env env, const char* constructor, std::initializer_lis
   return nullptr;
 }
 
-/// A typed array on V8's own memory, which Node limits nowhere: it is zeroed, and not touched before it is used.
+/// A zeroed typed array on memory of V8, whose size Node does not limit; the system provides pages as they are touched.
 napi_value largeArray(napi_env env, const char* constructor, size_t length, size_t bytes) {
   napi_value size, offset, count;
   napi_create_double(env, static_cast<double>(bytes + kAlignment), &size);
@@ -69,7 +70,7 @@ napi_value largeArray(napi_env env, const char* constructor, size_t length, size
   return construct(env, constructor, {buffer, offset, count});
 }
 
-/// The same on a region that is freed with the array.
+/// A zeroed typed array on a `Region`, which is freed with the array.
 napi_value regionArray(napi_env env, napi_typedarray_type type, size_t length, size_t bytes) {
   Region* region = Region::zeroed(bytes);
   if (!region) return nullptr;

@@ -77,7 +77,7 @@ class Arguments {
   int32_t* integers(size_t i, const char* name, double least) {
     return static_cast<int32_t*>(checked(viewOf(i), name, napi_int32_array, least));
   }
-  /// In float32 or in bfloat16, as `like` is.
+  /// A matrix in float32 or in bfloat16; of the kind of `like` where that is given.
   Weights weights(size_t i, const char* name, double least, const Weights* like = nullptr) {
     const View view = viewOf(i);
     const bool isBfloat16 = like ? like->isBfloat16 : view.type == napi_uint16_array;

@@ -13,7 +13,7 @@ namespace drmas {
 
 #if defined(__wasm__)
 
-/// There is no instruction that rests: one look at the memory takes a nanosecond.
+/// WebAssembly has no instruction that rests: one look at the memory takes a nanosecond.
 constexpr int kSpins = 50000;
 
 inline void relax() {}

@@ -23,7 +23,7 @@ const runs = (program: string) => {
   }
 };
 
-/** What the driver writes: a buffer a line. */
+/** Compiles and runs the driver, and returns what it writes: a buffer a line. */
 function compute(directory: string, compiler: string, isa: Isa, more: readonly string[], emulator: readonly string[]) {
   const program = join(directory, isa);
   const kernels = join(shippedSources(), 'kernels.cpp');

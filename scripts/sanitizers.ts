@@ -16,7 +16,7 @@ import { findCompiler } from '../src/tensor/native/compiler.js';
 const GXX = 'g++';
 const SUITES = ['src/tensor/native/native.test.ts', 'src/model/decoder/decoder-native.test.ts'];
 
-/** Where the compiler keeps the sanitizer's library; undefined where one of the two is missing. */
+/** The path of the sanitizer's library; undefined where the compiler or the library is missing. */
 function runtimeLibrary(): string | undefined {
   try {
     const path = execFileSync(GXX, ['-print-file-name=libasan.so'], { encoding: 'utf8', stdio: 'pipe' }).trim();

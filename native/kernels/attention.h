@@ -72,7 +72,7 @@ inline Softmax softmaxScores(float* row, long count, float scale) {
   return {largest, sumLanes(sum)};
 }
 
-/// The same for the kTileRows rows of a tile, `room` apart, of which row r sees `first + r` keys; the others up to
+/// The softmax of the kTileRows rows of a tile, `room` apart, of which row r sees `first + r` keys; the others up to
 /// `end` become 0. All rows go through a block of keys together: their sums are independent, which hides how long
 /// each takes.
 inline void softmaxTile(Softmax* result, float* rows, long room, long first, long end, float scale) {
@@ -118,7 +118,7 @@ inline void packRows(float* panels, const float* from, long stride, long rows, l
     }
 }
 
-/// The same of the transpose: [panel][column][kPanel rows].
+/// Panels of the transpose of such a matrix: [panel][column][kPanel rows].
 inline void packColumns(float* panels, const float* from, long stride, long rows, long columns) {
   F16 square[kLanes];
   for (long first = 0; first < rows; first += kPanel, panels += columns * kPanel)

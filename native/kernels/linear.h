@@ -35,8 +35,8 @@ constexpr int kVectors = 1;
 constexpr int kTileRows = 2;  // 8 of the 16 registers hold sums
 #endif
 constexpr int kPanel = kVectors * kLanes;
-// Weights are asked for so long before they are needed: where rows are few they come from memory, and what the
-// processor fetches of its own accord is too little.
+// How far ahead of their use weights are prefetched: where rows are few they come from memory, and the processor's
+// prefetcher alone fetches too little.
 constexpr long kAheadBytes = 8192;
 
 inline long panelsOf(long outputs) { return (outputs + kPanel - 1) / kPanel; }

@@ -7,7 +7,8 @@ namespace drmas {
 namespace DRMAS_ISA {
 
 /// Runs `tasks` tasks on all threads and returns the floating-point operations of all of them (two a multiply-add).
-/// As many independent sums as a tile of the linear layers keeps in registers, enough to hide the latency.
+/// Each task keeps as many independent sums as a tile of the linear layers keeps in registers: enough to hide the
+/// latency.
 inline double fmaPeak(Pool& pool, long tasks) {
   constexpr int kSums = kTileRows * kVectors;
   constexpr long kSteps = 20000;  // some tens of microseconds, long against handing out a task

@@ -51,7 +51,7 @@ inline F16 zeroBelow(F16 a, F16 x, F16 limit) {
 inline __m256 lowEight(F16 a) { return _mm512_castps512_ps256(a.v); }
 inline __m256 highEight(F16 a) { return _mm512_extractf32x8_ps(a.v, 1); }
 
-/// Rows become columns.
+/// Transposes 16 vectors of 16 lanes: rows become columns.
 inline void transpose(F16* rows) {
   __m512 pairs[kLanes], fours[kLanes];
   for (int i = 0; i < kLanes; i += 2) {

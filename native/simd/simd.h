@@ -16,7 +16,7 @@
 namespace drmas {
 namespace DRMAS_ISA {
 
-/// What is not loaded is 0.
+/// Loads the first n of 16 bfloat16 numbers; the other lanes are 0.
 inline F16 loadPartial(const Bfloat16* p, int n) {
   Bfloat16 t[kLanes] = {0};
   for (int i = 0; i < n; i++) t[i] = p[i];
@@ -44,7 +44,7 @@ inline F16 keepLanes(F16 x, int n, float fill) {
 #endif
 
 #if !defined(__AVX512F__)
-/// Rows become columns.
+/// Transposes 16 vectors of 16 lanes: rows become columns.
 inline void transpose(F16* rows) {
   alignas(64) float from[kLanes][kLanes], to[kLanes][kLanes];
   for (int i = 0; i < kLanes; i++) store(from[i], rows[i]);
@@ -54,7 +54,7 @@ inline void transpose(F16* rows) {
 }
 #endif
 
-/// The first n lanes, or all where n >= 16.
+/// Loads and stores the first n lanes, or all of them where n >= 16.
 inline F16 loadUpTo(const float* p, int n) { return n >= kLanes ? load(p) : loadPartial(p, n); }
 inline void storeUpTo(float* p, F16 x, int n) {
   if (n >= kLanes)

@@ -274,7 +274,7 @@ function addonMethod(kernel: Kernel): string {
   ].join('\n');
 }
 
-/** What scalars must not exceed, and what a size that is returned must not. */
+/** The checks of upper bounds: of scalars, and of the size that a kernel returns. */
 function bounds(kernel: Kernel): string[] {
   const sizes = kernel.parameters.flatMap((each) =>
     each.kind === 'size' && each.most !== undefined

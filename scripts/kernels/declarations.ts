@@ -13,7 +13,7 @@ export interface BufferParameter {
   readonly element: 'f32' | 'i32' | 'offsets' | 'weights';
   /** Elements that it holds at least; one more of offsets. */
   readonly length: string;
-  /** Of indices: what each is below, or `none` where they need only be at least 0. */
+  /** The limit that indices stay below, or `none` where they need only be at least 0; undefined for other buffers. */
   readonly below: string | 'none' | undefined;
   readonly readOnly: boolean;
   readonly private: boolean;
@@ -74,14 +74,14 @@ export const everyKernel = kernels.filter(({ nativeOnly }) => !nativeOnly);
 export const buffersOf = ({ parameters }: Kernel): BufferParameter[] =>
   parameters.filter((each) => each.kind === 'buffer');
 
-/** Buffers whose contents are checked, and so before any length is computed from them. */
+/** Whether the contents of a buffer are checked, which happens before lengths are computed from them. */
 export const holdsIndices = ({ element }: BufferParameter): boolean => element === 'i32' || element === 'offsets';
 
 /** The names of the versions of a kernel: for matrices in float32 and in bfloat16. */
 export const versionsOf = ({ name, hasBfloat16 }: Kernel): string[] =>
   hasBfloat16 ? [name, `${name}Bfloat16`] : [name];
 
-/** Kernels that return a size are functions of the manifest's expressions. */
+/** Kernels that return a size may be called in the manifest's expressions. */
 const sizeFunctions = kernels.filter(({ returns }) => returns === 'size').map(({ name }) => name);
 
 /** An expression of the manifest with its calls rewritten: `rewrite` gets a function's name and its arguments. */
@@ -91,7 +91,7 @@ export function rewriteCalls(expression: string, rewrite: (name: string, values:
 
 export const isSizeFunction = (name: string): boolean => sizeFunctions.some((each) => each === name);
 
-/** What `indexed` and `last` need besides the buffer: how many of its elements count. */
+/** The number of elements that `indexed` and `last` read of a buffer. */
 export function countOf(kernel: Kernel, buffer: string): string {
   const parameter = buffersOf(kernel).find(({ name }) => name === buffer);
   if (parameter === undefined) throw new Error(`${kernel.name}: there is no buffer ${buffer}`);

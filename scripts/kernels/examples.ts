@@ -35,7 +35,7 @@ function contentsOf(kernel: Kernel, { name, element, below }: BufferParameter): 
   return element === 'i32' ? '0' : 'noise()';
 }
 
-/** Names that expressions use beside the kernel's own parameters: sizes of examples. */
+/** The sizes that a kernel's expressions use and that are no parameters of it. */
 function usedSizes({ examples = {}, parameters }: Kernel): string[] {
   const texts = [
     ...Object.values(examples),
@@ -45,10 +45,10 @@ function usedSizes({ examples = {}, parameters }: Kernel): string[] {
   return SIZES.filter((size) => !declared.has(size) && texts.some((text) => new RegExp(`\\b${size}\\b`).test(text)));
 }
 
-/** `one (packed, accumulate)`: what tells the calls of one kernel apart. */
+/** The names of a kernel's flags; a test program runs it with each of them false and true. */
 const flagsOf = ({ parameters }: Kernel) => parameters.filter(({ kind }) => kind === 'bool').map(({ name }) => name);
 
-/** Whether the buffer is a matrix in the private layout that `pack` writes, and some kernel only reads. */
+/** Whether the buffer is a matrix in the private layout that `pack` writes, which a kernel reads. */
 const isPacked = ({ element, readOnly, ...rest }: BufferParameter) => element === 'weights' && readOnly && rest.private;
 
 // ---- C++ -----------------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ export function checkedKernels(): string {
     '',
     `type Name = ${everyKernel.map(({ name }) => `'${name}'`).join(' | ')};`,
     '',
-    '/** What the module exports: a function a version of a kernel. Addresses and numbers in; booleans as 0 and 1. */',
+    '/** The exports of the module, one function a version of a kernel: they take addresses and numbers. */',
     `export type ModuleKernels = { readonly [name in ${versions.join(' | ')}]: ModuleKernel };`,
     'export type ModuleKernel = (...values: (number | boolean)[]) => number;',
     '',

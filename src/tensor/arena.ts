@@ -37,7 +37,7 @@ export class Arena {
     return block.subarray(start, start + length);
   }
 
-  /** The same for integers. */
+  /** A buffer of integers. */
   takeIntegers(length: number): Int32Array {
     const { buffer, byteOffset } = this.take(length);
     return new Int32Array(buffer, byteOffset, length);

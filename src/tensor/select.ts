@@ -8,21 +8,21 @@ import { createReferenceKernels } from './reference/reference.js';
 import { startNodeThread } from './wasm/node-threads.js';
 import { createWasmKernels } from './wasm/wasm.js';
 
-/** Fastest first. */
+/** The kinds of kernels, the fastest first. */
 const KERNELS = ['native', 'wasm', 'reference'] as const;
 type KernelsName = (typeof KERNELS)[number];
 
 export interface SelectOptions extends NativeOptions {
   /**
-   * Nothing faster than these. Default: native. `DRMAS_KERNELS` in the environment wins, and takes nothing slower
-   * either.
+   * The fastest kernels to try; by default native. `DRMAS_KERNELS` in the environment overrides this, and excludes
+   * slower ones too.
    */
   readonly prefer?: KernelsName | undefined;
 }
 
 export interface Selection {
   readonly kernels: Kernels;
-  /** One line for people when they get less than they could have. */
+  /** One line for people, where faster kernels could not be had. */
   readonly notice?: string;
 }
 

@@ -26,7 +26,7 @@ export interface BuildPlan {
   readonly sourceDirectory: string;
   readonly units: readonly Unit[];
   readonly link: readonly string[];
-  /** Of the sources, the flags, the compiler's version, the platform and the Node-API version. */
+  /** The hash of sources, flags, the compiler's version, the platform and the Node-API version. */
   readonly hash: string;
 }
 
@@ -39,7 +39,7 @@ const ISA_FLAGS = {
 };
 export type Isa = keyof typeof ISA_FLAGS;
 
-/** How kernels.cpp is compiled for an instruction set, but for the level of optimisation. */
+/** The flags that kernels.cpp is compiled with for an instruction set, without the level of optimisation. */
 export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]];
 
 /** The sources that ship: `native/` beside the package.json of drmas, above this file in src as in dist. */
@@ -162,14 +162,14 @@ async function moveIntoPlace(staging: string, place: string): Promise<void> {
   }
 }
 
-/** Takes a damaged build away in one step, so that nobody sees half of it. */
+/** Renames a damaged build before it is deleted, so that no process sees half of it. */
 async function discard(place: string, staging: string): Promise<void> {
   const aside = `${staging}-damaged`;
   if (existsSync(place)) await rename(place, aside).catch(ignoreMissing);
   await rm(aside, { recursive: true, force: true });
 }
 
-/** Somebody else was faster. */
+/** Ignores that a directory is gone: another process was faster. */
 function ignoreMissing(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOENT') throw error;
 }

@@ -12,10 +12,10 @@ export interface NativeOptions {
   readonly threads: number;
   /** Instruction set to use; by default the best one that this processor has. */
   readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
-  /** Told what is being done when it takes a while. */
+  /** Called with a sentence for people before a step that takes a while. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;
-  /** Where kernels.cpp and addon.cpp lie; by default those that ship. */
+  /** The directory of kernels.cpp and addon.cpp; by default those that ship. */
   readonly sourceDirectory?: string | undefined;
 }
 
@@ -71,15 +71,15 @@ export async function loadNativeKernels(
   }
 }
 
-/** What there is, for `drmas doctor`. Builds and writes nothing. */
+/** The state of the native kernels on this machine, for `drmas doctor`. */
 export interface NativeInspection {
   /** Command and first line of its version; undefined when no compiler runs. */
   readonly compiler: { readonly command: string; readonly version: string } | undefined;
   /** Why there is no compiler. */
   readonly reason: string | undefined;
-  /** Where builds are kept. */
+  /** The directory that builds are kept in. */
   readonly cache: string;
-  /** Whether the addon of these sources and this compiler lies there. */
+  /** Whether the cache holds the addon of these sources and this compiler. */
   readonly built: boolean;
 }
 

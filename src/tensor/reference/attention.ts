@@ -1,7 +1,7 @@
 import type { Heads } from '../kernel-arguments.js';
 import type { Kernels } from '../kernels.js';
 
-/** Where one head's keys or values lie: position t begins at `at + t · stride`. */
+/** One head's keys or values in a buffer: those of position t begin at `at + t · stride`. */
 interface Lane {
   readonly data: Float32Array;
   readonly at: number;

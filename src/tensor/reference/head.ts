@@ -1,6 +1,6 @@
 import type { Kernels } from '../kernels.js';
 
-/** What a row of logits comes to: z = logits · inverseTemperature, Σ exp(z − max z). */
+/** The softmax of a row of logits: z = logits · inverseTemperature, Σ exp(z − max z). */
 interface Softmax {
   readonly max: number;
   readonly sum: number;

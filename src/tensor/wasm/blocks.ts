@@ -1,9 +1,9 @@
 import type { Memory } from './webassembly.js';
 
 const PAGE = 65_536;
-/** Blocks are whole cache lines. */
+/** The sizes of blocks are multiples of this: whole cache lines. */
 const ALIGNMENT = 64;
-/** Grown by at least 1 MiB, so that many small blocks do not mean many calls into the system. */
+/** The memory grows by at least 1 MiB, so that many small blocks do not mean many calls into the system. */
 const GROWTH_PAGES = 16;
 
 interface Free {
@@ -12,12 +12,12 @@ interface Free {
 }
 
 /**
- * Blocks of a memory for one thread. Several may share the memory without knowing of each other: each gives out what it
- * was given at the beginning, and what it made the memory grow by.
+ * Allocates blocks of a memory for one thread. Several allocators may share the memory without knowing of each other:
+ * each hands out the range it got at the beginning, and what it has grown the memory by.
  */
 export class Blocks {
   readonly #memory: Memory;
-  /** In order of address; no two touch. */
+  /** The free blocks in order of address; no two touch. */
   readonly #free: Free[] = [];
   /** Bytes of the blocks in use, by address. */
   readonly #sizes = new Map<number, number>();
@@ -26,7 +26,7 @@ export class Blocks {
     this.#memory = memory;
   }
 
-  /** Blocks may lie from `start` to `end`, which nobody else gives out. */
+  /** Adds the range from `start` to `end`, which no other allocator hands out. */
   give(start: number, end: number): void {
     this.#put(aligned(start), end);
   }
@@ -48,7 +48,7 @@ export class Blocks {
     return address;
   }
 
-  /** Does nothing where no block starts. */
+  /** Frees the block at an address; does nothing where no block starts. */
   release(address: number): void {
     const size = this.#sizes.get(address);
     if (size === undefined) return;

@@ -2,9 +2,9 @@ const [WORKING, STATE, LENGTH, TEXT] = [0, 1, 2, 3];
 const [NOTHING, BEING_WRITTEN, WRITTEN] = [0, 1, 2];
 const MOST_TEXT = 500;
 
-/** What all threads of one set of kernels see: how many of them work by now, and what went wrong in one. */
+/** A few words that all threads of one set of kernels see: how many of them work by now, and what went wrong in one. */
 export class Board {
-  /** Of the words it needs, zero at first. */
+  /** The number of words that a board needs, which are zero at first. */
   static readonly LENGTH = TEXT + MOST_TEXT;
   readonly #words: Int32Array;
 
@@ -16,12 +16,12 @@ export class Board {
     return Atomics.load(this.#words, WORKING);
   }
 
-  /** One more thread works. */
+  /** Counts the calling thread as working. */
   arrive(): void {
     Atomics.add(this.#words, WORKING, 1);
   }
 
-  /** Of several failures the first is kept until it is read. */
+  /** Reports a failure. Of several the first is kept until it is read. */
   fail(message: string): void {
     if (Atomics.compareExchange(this.#words, STATE, NOTHING, BEING_WRITTEN) !== NOTHING) return;
     const text = message.slice(0, MOST_TEXT);
@@ -30,7 +30,7 @@ export class Board {
     Atomics.store(this.#words, STATE, WRITTEN);
   }
 
-  /** What went wrong since the last time that somebody asked. */
+  /** Returns the failure since the last call, if there was one, and clears it. */
   takeFailure(): string | undefined {
     if (Atomics.load(this.#words, STATE) !== WRITTEN) return undefined;
     const text = String.fromCharCode(...this.#words.subarray(TEXT, TEXT + (this.#words[LENGTH] ?? 0)));

@@ -1,4 +1,4 @@
-/** What a Web Worker runs (browser-threads.ts). */
+/** The entry of a Web Worker that works on kernels; browser-threads.ts starts it. */
 import { type ThreadSettings, workOn } from './thread-work.js';
 
 interface Scope {

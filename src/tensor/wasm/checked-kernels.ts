@@ -30,7 +30,7 @@ type Name =
   | 'add'
   | 'adamw';
 
-/** What the module exports: a function a version of a kernel. Addresses and numbers in; booleans as 0 and 1. */
+/** The exports of the module, one function a version of a kernel: they take addresses and numbers. */
 export type ModuleKernels = {
   readonly [name in
     | 'packedSize'

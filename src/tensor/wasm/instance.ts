@@ -1,7 +1,7 @@
 import type { ModuleKernels } from './checked-kernels.js';
 import { type Memory, type Module, webAssembly } from './webassembly.js';
 
-/** What native/wasm.cpp and the linker export. */
+/** The exports of native/wasm.cpp and of the linker. */
 export type Exports = ModuleKernels & {
   /** How many threads calls are cut for; 1 until said otherwise. */
   setThreads(count: number): void;
@@ -19,7 +19,7 @@ export type Exports = ModuleKernels & {
   readonly __heap_base: { readonly value: number };
 };
 
-/** Where an instance gets its working memory from. */
+/** The source of an instance's working memory. */
 interface Allocator {
   take(bytes: number): number;
   release(address: number): void;

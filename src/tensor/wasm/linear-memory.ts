@@ -3,7 +3,7 @@ import { Blocks } from './blocks.js';
 import { type Memory, webAssembly } from './webassembly.js';
 
 const INITIAL_PAGES = 16;
-/** What 32-bit addresses reach: 4 GiB; less where so many addresses cannot be reserved. */
+/** The sizes to try: all that 32-bit addresses reach, 4 GiB, then less, where so many addresses cannot be reserved. */
 const MOST_PAGES = [65_536, 49_152, 32_768, 16_384, 8_192];
 
 interface ViewKind<View> {
@@ -14,13 +14,12 @@ interface ViewKind<View> {
 /**
  * The memory of one set of kernels, and its buffers.
  *
- * It grows while buffers are in use, so it is a shared memory: growing an unshared one takes its earlier views away.
- * (That needs no second thread, and no page that is isolated from others: only handing such memory to another thread
- * does.)
+ * The memory grows while buffers are in use, so it is a shared one: growing an unshared memory detaches its earlier
+ * views. (A shared memory needs neither a second thread nor an isolated page; only handing it to another thread does.)
  *
- * Nobody gives buffers back, as with any typed array. So each gets a buffer object of its own over the same bytes,
- * which `grow(0)` makes, and when the garbage collector has found that object, hence every view cut from the buffer,
- * to be unreachable, the block is free again.
+ * Callers never give buffers back, as with any typed array. So each buffer gets a separate `SharedArrayBuffer` object
+ * over the same bytes, which `grow(0)` creates. When the garbage collector finds that object, and hence every view of
+ * the buffer, unreachable, the block becomes free again.
  */
 export class LinearMemory {
   readonly memory: Memory;
@@ -60,12 +59,12 @@ export class LinearMemory {
     return this.#blocks.take(bytes);
   }
 
-  /** Does nothing where no block starts. */
+  /** Frees the block at an address; does nothing where no block starts. */
   release(address: number): void {
     this.#blocks.release(address);
   }
 
-  /** Zeroed. */
+  /** A view of a new, zeroed block. */
   #view<View extends WeightArray | Int32Array>(Kind: ViewKind<View>, length: number): View {
     const address = this.take(length * Kind.BYTES_PER_ELEMENT);
     const view = new Kind(this.#bufferFor(address), address, length);

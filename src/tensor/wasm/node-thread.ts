@@ -1,4 +1,4 @@
-/** What a worker thread of Node runs (node-threads.ts). */
+/** The entry of a worker thread of Node that works on kernels; node-threads.ts starts it. */
 import { workerData } from 'node:worker_threads';
 import { type ThreadSettings, workOn } from './thread-work.js';
 

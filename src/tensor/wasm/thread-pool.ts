@@ -6,13 +6,10 @@ import type { LinearMemory } from './linear-memory.js';
 import { STACK_BYTES, type ThreadSettings } from './thread-work.js';
 import type { Module } from './webassembly.js';
 
-/**
- * Starts a thread that calls `workOn`, and does not wait for it. `onFailure` is told why it could not, or ended
- * early.
- */
+/** Starts a thread that calls `workOn`, without waiting for it. `onFailure` gets the reason if it ends early. */
 export type StartThread = (settings: ThreadSettings, onFailure: (message: string) => void) => void;
 
-/** The threads of one set of kernels. The C++ half is native/pool.h. */
+/** The threads of one set of kernels. Its C++ half is native/pool.h. */
 export class Pool {
   readonly #wasm: Exports;
   readonly #board: Board;
@@ -37,7 +34,7 @@ export class Pool {
     return this.#board.working;
   }
 
-  /** The kernel on all threads. What goes wrong on any of them is thrown here, when none works on it any more. */
+  /** Wraps a kernel: what goes wrong in any thread is thrown by the call, once no thread works on it any more. */
   guard(kernel: ModuleKernel): ModuleKernel {
     return (...values) => {
       let result: number;

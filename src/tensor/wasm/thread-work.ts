@@ -4,20 +4,20 @@ import { Board } from './board.js';
 import { instantiate } from './instance.js';
 import type { Memory, Module } from './webassembly.js';
 
-/** Of every thread; kernels need less than a tenth of it. */
+/** The size of every thread's stack; kernels need less than a tenth of it. */
 export const STACK_BYTES = 262_144;
 
-/** What a further thread is sent. */
+/** The message with which a further thread starts. */
 export interface ThreadSettings {
   readonly module: Module;
   readonly memory: Memory;
-  /** Address of its stack, and of its own variables above it. */
+  /** The address of the thread's stack; its thread-local variables lie above that. */
   readonly stack: number;
-  /** Address of the words of the `Board`. */
+  /** The address of the words of the `Board`. */
   readonly board: number;
 }
 
-/** The life of a further thread: blocks, taking part in kernels, until they are disposed of. Needs no Node. */
+/** Runs a further thread: it takes part in every kernel until the kernels are disposed of. Needs no Node. */
 export function workOn({ module, memory, stack, board: address }: ThreadSettings): void {
   const board = new Board(new Int32Array(memory.buffer, address, Board.LENGTH));
   const wasm = instantiate(module, memory, new Blocks(memory));

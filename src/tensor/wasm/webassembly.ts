@@ -1,11 +1,11 @@
 /**
- * The part of JavaScript's WebAssembly interface that is used here; TypeScript's own types of it come only with the
- * DOM's.
+ * The part of JavaScript's WebAssembly interface that is used here. TypeScript declares that interface only together
+ * with the DOM.
  */
 
 export interface Memory {
   readonly buffer: SharedArrayBuffer;
-  /** By a number of pages of 64 KiB; returns how many there were. @throws RangeError where that cannot be had. */
+  /** Grows the memory by pages of 64 KiB and returns how many it had. @throws RangeError where there are no more. */
   grow(pages: number): number;
 }
 

@@ -110,7 +110,7 @@ function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengt
 /** Cases are the same for every implementation, and slow to compute: they are computed once. */
 let oddCases: ReturnType<typeof oddCase>[] | undefined;
 
-/** What the formula gives, and how fast a loss rises in a random direction. */
+/** One case: the formula's result, and how fast a loss rises in a random direction. */
 function oddCase(shape: Heads) {
   const qkv = noisyRows(ODD_LENGTHS, shape, 1.5);
   const expected = formula(qkv, ODD_LENGTHS, shape);
@@ -125,7 +125,7 @@ function oddCase(shape: Heads) {
 
 const LENGTHS = [1, 17, 5, 67, 1];
 
-/** By shape: gradients of the formula by finite differences, computed once for all the kernels of a file. */
+/** Gradients of the formula by finite differences, by shape, computed once for all the kernels of a file. */
 const byDifferences = new Map<Heads, Float64Array>();
 
 export function attentionContract(subject: Subject): void {

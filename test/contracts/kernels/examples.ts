@@ -29,9 +29,9 @@ export const SETTINGS: AdamWStep = {
 type Written = WeightArray | Int32Array;
 
 export interface KernelOutputs {
-  /** What kernels wrote in a layout that all implementations share, by kernel, argument and flags. */
+  /** Outputs in a layout that all implementations share, by kernel, argument and flags. */
   readonly shared: Map<string, Written>;
-  /** What they wrote in a layout of their own: packed matrices and caches. */
+  /** Outputs in a private layout: packed matrices and caches. */
   readonly private: Map<string, Written>;
 }
 

@@ -113,7 +113,7 @@ export function headNormContract(subject: Subject): void {
     ];
     type Shape = (typeof shapes)[number];
 
-    /** Of every query and key: where it begins, and which element of which inverse belongs to it. */
+    /** Every query and key: where it begins, and which element of which inverse belongs to it. */
     const places = ({ rows, heads, kvHeads, headDim }: Shape) =>
       Array.from({ length: rows * (heads + kvHeads) }, (_, i) => {
         const [row, head] = [Math.floor(i / (heads + kvHeads)), i % (heads + kvHeads)];
