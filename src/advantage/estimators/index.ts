@@ -57,6 +57,7 @@ export const DEFAULT_ESTIMATOR = drmas.type;
 /** A recipe's `advantage`, told apart by `type`. */
 export const estimatorSchema = z.discriminatedUnion(
   'type',
+  // `map` forgets that the list has a first element.
   list.map(({ schema }) => schema) as unknown as [Declared['schema']],
 );
 
