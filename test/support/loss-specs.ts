@@ -4,7 +4,7 @@ import type { Aggregation } from '../../src/loss/loss-settings.js';
 import { type LossSpec, lossKind } from '../../src/loss/loss-spec.js';
 import { losses } from '../../src/loss/losses/index.js';
 
-export const aggregations: readonly Aggregation[] = [
+const aggregations: readonly Aggregation[] = [
   'token-mean',
   'seq-mean-token-sum',
   'seq-mean-token-mean',

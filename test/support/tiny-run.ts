@@ -23,8 +23,8 @@ import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 import { tinySizes } from '../../src/testing/train-tiny.js';
 
 /**
- * A temporary directory for the tests of a file; caches lie in it too, all but the compiled kernels, which the global setup
- * has built.
+ * Makes a temporary directory for the tests of a file. Caches lie in it too, all but the compiled kernels, which the
+ * global setup has built.
  */
 export function temporaryRoot(): string {
   const root = mkdtempSync(join(tmpdir(), 'drmas-training-'));
