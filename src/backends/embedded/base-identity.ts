@@ -18,13 +18,13 @@ export async function writeIdentity(files: Files, directory: string, sha256: str
 export async function saysIdentity(files: Files, directory: string, sha256: string, base: string): Promise<boolean> {
   const file = `${directory}/${FILE}`;
   if (!(await isThere(files, file))) return false;
-  let known: z.output<typeof identity>;
+  let recorded: z.output<typeof identity>;
   try {
-    known = identity.parse(JSON.parse(await files.readText(file)));
+    recorded = identity.parse(JSON.parse(await files.readText(file)));
   } catch (error) {
     throw new CheckpointError(`${file} cannot be used: ${messageOf(error)}`);
   }
-  if (known.base.sha256 === sha256) return true;
+  if (recorded.base.sha256 === sha256) return true;
   throw new CheckpointError(
     `${directory}: the adapter was trained on other weights than those of ${base} (${FILE} holds their hash; without that file nothing is compared)`,
   );

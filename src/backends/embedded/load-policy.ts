@@ -41,11 +41,11 @@ export async function loadPolicy(model: string, options: LoadPolicyOptions = {})
   const { threads = availableParallelism(), base, signal, onProgress, ...rest } = options;
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);
-  const own = base === undefined ? undefined : await modelDirectory(base, place);
+  const baseDirectory = base === undefined ? undefined : await modelDirectory(base, place);
   return LoadedPolicy.open(directory, {
     threads,
     files: nodeFiles,
-    base: own,
+    base: baseDirectory,
     ...(onProgress && { onProgress }),
     ...rest,
   });

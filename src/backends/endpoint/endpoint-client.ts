@@ -52,9 +52,9 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
       limited(async () => {
         signal.throwIfAborted();
         try {
-          const said = await ask(request, signal);
+          const answer = await ask(request, signal);
           failures = 0;
-          return said;
+          return answer;
         } catch (error) {
           signal.throwIfAborted();
           failures++;
@@ -84,6 +84,6 @@ function utterance(answer: unknown): Utterance {
 /** The client says "Connection error." and gives the reason as the cause of the cause. */
 function reasonOf(error: unknown): string {
   const inner = error instanceof Error && error.cause instanceof Error ? reasonOf(error.cause) : '';
-  const own = messageOf(error);
-  return inner === '' || own.includes(inner) ? own : `${own} (${inner})`;
+  const message = messageOf(error);
+  return inner === '' || message.includes(inner) ? message : `${message} (${inner})`;
 }

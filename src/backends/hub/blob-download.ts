@@ -77,10 +77,10 @@ async function fetchRest(
   if (here < file.bytes) await pipeline(counted, createWriteStream(partial, { flags: 'a', flush: true }), { signal });
   if (here < file.bytes)
     throw new HubError('unreachable', `${file.name}: the connection ended after ${here} of ${file.bytes} bytes`);
-  const found = here === file.bytes ? await hashOf(partial, file) : `${here} bytes instead of ${file.bytes}`;
-  if (found === file.hash) return;
+  const actual = here === file.bytes ? await hashOf(partial, file) : `${here} bytes instead of ${file.bytes}`;
+  if (actual === file.hash) return;
   await rm(partial);
-  throw new HubError('damaged', `${file.name}: expected contents with the hash ${file.hash}, got ${found}`);
+  throw new HubError('damaged', `${file.name}: expected contents with the hash ${file.hash}, got ${actual}`);
 }
 
 /** SHA-256, or what git computes for a file: SHA-1 of its size and contents. */

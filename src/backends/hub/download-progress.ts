@@ -12,11 +12,11 @@ export function progressOf(
   const all = files.reduce((sum, { bytes }) => sum + bytes, 0);
   if (files.length > 0) tell(`Downloading ${model}: ${files.map(({ name }) => name).join(', ')} (${byteText(all)})`);
   const here = new Map<RemoteFile, number>();
-  let told = performance.now();
+  let lastMessage = performance.now();
   return (file, bytes) => {
     here.set(file, bytes);
-    if (performance.now() - told < BETWEEN_MESSAGES_MS) return;
-    told = performance.now();
+    if (performance.now() - lastMessage < BETWEEN_MESSAGES_MS) return;
+    lastMessage = performance.now();
     const sum = [...here.values()].reduce((a, b) => a + b, 0);
     tell(`Downloading ${model}: ${byteText(sum)} of ${byteText(all)} (${file.name})`);
   };

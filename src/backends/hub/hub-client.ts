@@ -114,7 +114,7 @@ function unreachable(hubUrl: string, error: unknown): HubError {
 function refused(id: ModelId, hubUrl: string, { status, headers }: Response, withToken: boolean): HubError {
   const shown = formatModelId(id);
   const code = headers.get('x-error-code');
-  const said = headers.get('x-error-message') ?? '';
+  const reason = headers.get('x-error-message') ?? '';
   if (status === 404 && code === 'RevisionNotFound')
     return new HubError('missing', `${id.name} has no revision "${id.revision}" on ${hubUrl}`);
   if (status === 404)
@@ -127,7 +127,7 @@ function refused(id: ModelId, hubUrl: string, { status, headers }: Response, wit
       code === 'GatedRepo'
         ? `is gated: accept its terms on ${hubUrl}/${id.name}`
         : 'does not exist, is private, or needs a token';
-    return new HubError('denied', `${shown} ${why}; ${advice} (${status}${said && `: ${said}`})`);
+    return new HubError('denied', `${shown} ${why}; ${advice} (${status}${reason && `: ${reason}`})`);
   }
-  return new HubError('unreachable', `${hubUrl} answered with status ${status}${said && `: ${said}`}`);
+  return new HubError('unreachable', `${hubUrl} answered with status ${status}${reason && `: ${reason}`}`);
 }

@@ -14,13 +14,13 @@ export async function withLocalModels<Settings>(
   settings: Settings,
   { commits = {}, ...options }: ModelDirectoryOptions & { readonly commits?: Commits | undefined },
 ): Promise<{ readonly settings: Settings; readonly commits: Commits }> {
-  const found = new Map<string, Awaited<ReturnType<typeof findModel>>>();
+  const models = new Map<string, Awaited<ReturnType<typeof findModel>>>();
   const place = async (value: unknown): Promise<unknown> => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value; // lists hold no models
     if ('type' in value && value.type === 'checkpoint' && 'path' in value && typeof value.path === 'string') {
       const { path } = value;
-      const model = found.get(path) ?? (await findModel(path, { ...options, commit: commits[path] }));
-      found.set(path, model);
+      const model = models.get(path) ?? (await findModel(path, { ...options, commit: commits[path] }));
+      models.set(path, model);
       return { ...value, path: model.directory };
     }
     const placed: Record<string, unknown> = {};
@@ -28,6 +28,6 @@ export async function withLocalModels<Settings>(
     return placed;
   };
   const placed = (await place(settings)) as Settings;
-  const taken = [...found].flatMap(([name, { commit }]) => (commit === undefined ? [] : [[name, commit] as const]));
-  return { settings: placed, commits: Object.fromEntries(taken) };
+  const chosen = [...models].flatMap(([name, { commit }]) => (commit === undefined ? [] : [[name, commit] as const]));
+  return { settings: placed, commits: Object.fromEntries(chosen) };
 }

@@ -59,9 +59,9 @@ export class ModelCache {
   /** The files of a snapshot whose blobs are there. */
   async files(commit: string): Promise<ReadonlySet<string>> {
     const names = await readdir(this.snapshot(commit)).catch(() => []);
-    const found = new Set<string>();
-    for (const name of names) if (await exists(join(this.snapshot(commit), name))) found.add(name);
-    return found;
+    const present = new Set<string>();
+    for (const name of names) if (await exists(join(this.snapshot(commit), name))) present.add(name);
+    return present;
   }
 
   holdsBlob(hash: string): Promise<boolean> {

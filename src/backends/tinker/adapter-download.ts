@@ -74,8 +74,8 @@ async function archiveOf(url: string, path: string, apiKey: Secret | undefined):
   const location = answer.headers.get('location');
   if (location === null) return bytesOf(answer, from);
   const target = new URL(location, from);
-  const own = target.origin === new URL(from).origin;
-  return bytesOf(await fetch(target, { headers: own ? headers : {} }), target.origin + target.pathname);
+  const sameOrigin = target.origin === new URL(from).origin;
+  return bytesOf(await fetch(target, { headers: sameOrigin ? headers : {} }), target.origin + target.pathname);
 }
 
 async function bytesOf(answer: Response, from: string): Promise<Uint8Array> {

@@ -123,11 +123,11 @@ export class FakeEngine {
   #submit(path: string, body: Body, fault: Fault | undefined): unknown {
     const number =
       body.seq_id === undefined ? undefined : `${body.model_id ?? body.sampling_session_id} ${body.seq_id}`;
-    const known = number === undefined ? undefined : this.#numbered.get(number);
-    if (this.#behaviour.seqIdIdempotent && known !== undefined) {
-      if (known.body !== JSON.stringify(body))
+    const earlier = number === undefined ? undefined : this.#numbered.get(number);
+    if (this.#behaviour.seqIdIdempotent && earlier !== undefined) {
+      if (earlier.body !== JSON.stringify(body))
         throw new Refusal(409, { detail: 'Training request sequence number was reused' });
-      return this.#pending(known.id);
+      return this.#pending(earlier.id);
     }
     const id = this.#behaviour.errors === 'detail' ? String(this.#names++) : crypto.randomUUID();
     if (number !== undefined) this.#numbered.set(number, { id, body: JSON.stringify(body) });
@@ -259,9 +259,9 @@ export class FakeEngine {
       }
     });
     for (const base of this.#bases.values()) {
-      const own = ready.filter(({ model }) => model.of === base);
-      const results = base.play(own.map(({ request }) => request));
-      own.forEach((each, i) => {
+      const ofBase = ready.filter(({ model }) => model.of === base);
+      const results = base.play(ofBase.map(({ request }) => request));
+      ofBase.forEach((each, i) => {
         this.#answer(each, results[i] as SamplerResult);
       });
     }
@@ -292,10 +292,10 @@ export class FakeEngine {
     const snapshot = this.#snapshots.get(request.policy) as Snapshot;
     if (this.#behaviour.snapshots === 'isolated') model.policy.trained.set(snapshot.weights);
     model.policy.weightsChanged();
-    const found = this.#untempered(model, Int32Array.from(request.prompt), 1);
+    const logprobs = this.#untempered(model, Int32Array.from(request.prompt), 1);
     model.policy.trained.set(live);
     model.policy.weightsChanged();
-    return promptLogprobs === 'all' ? [null, ...found] : found;
+    return promptLogprobs === 'all' ? [null, ...logprobs] : logprobs;
   }
 
   #request(body: Body): Omit<Playing, 'job'> {

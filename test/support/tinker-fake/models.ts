@@ -95,8 +95,8 @@ export class FakeModels {
     const read = this.#behaviour.clipThresholds ? config : {};
     data.forEach((datum, d) => {
       const tokens = sequenceOf(datum).tokens;
-      const own = logprobs[d] as number[];
-      const weights = inputOf(datum, 'weights', own, 1);
+      const row = logprobs[d] as number[];
+      const weights = inputOf(datum, 'weights', row, 1);
       const mask = this.#behaviour.reduction === 'token-mean' ? weights.map((w) => (w === 0 ? 0 : 1)) : weights;
       const divisor =
         this.#behaviour.reduction === 'sum'
@@ -106,10 +106,10 @@ export class FakeModels {
               1e-9,
             );
       const gradient = new Float32Array(tokens.length);
-      own.forEach((logprob, t) => {
+      row.forEach((logprob, t) => {
         const { value, slope } = tokenLoss(loss, logprob, {
-          behaviour: inputOf(datum, 'logprobs', own, 0)[t] as number,
-          advantage: inputOf(datum, 'advantages', own, 0)[t] as number,
+          behaviour: inputOf(datum, 'logprobs', row, 0)[t] as number,
+          advantage: inputOf(datum, 'advantages', row, 0)[t] as number,
           low: read.clip_low_threshold ?? 0.8,
           high: read.clip_high_threshold ?? 1.2,
         });
@@ -209,6 +209,6 @@ function tokenLoss(loss: string, logprob: number, { behaviour, advantage, low, h
   const clipped = Math.min(Math.max(ratio, low), high);
   if (loss === 'importance_sampling') return { value: -ratio * advantage, slope: -ratio * advantage };
   if (loss === 'cispo') return { value: -clipped * logprob * advantage, slope: -clipped * advantage };
-  const taken = Math.min(ratio * advantage, clipped * advantage);
-  return { value: -taken, slope: taken === ratio * advantage ? -taken : 0 };
+  const objective = Math.min(ratio * advantage, clipped * advantage);
+  return { value: -objective, slope: objective === ratio * advantage ? -objective : 0 };
 }

@@ -56,11 +56,11 @@ function hasAll(samples: readonly TrainingSample[], name: keyof Optional): boole
 
 export function unpackSamples({ lengths, rest, optional, ...fields }: SampleBatch): TrainingSample[] {
   let offset = 0;
-  return rest.map((own, s) => {
+  return rest.map((facts, s) => {
     const [start, end] = [offset, offset + (lengths[s] as number)];
     offset = end;
     return {
-      ...own,
+      ...facts,
       tokens: fields.tokens.subarray(start, end),
       mask: fields.mask.subarray(start, end),
       behaviourLogprobs: fields.behaviourLogprobs.subarray(start, end),

@@ -11,9 +11,9 @@ export function weightsHash(tensors: DecoderTensors): string {
   const widened = new Float32Array(MOST_AT_ONCE);
   for (const tensor of tensorsInOrder(tensors)) {
     for (let at = 0; at < tensor.length; at += MOST_AT_ONCE) {
-      const own = tensor.subarray(at, at + MOST_AT_ONCE);
-      const numbers = isBfloat16(own) ? widened.subarray(0, own.length) : own;
-      if (isBfloat16(own)) widen(widened, own);
+      const part = tensor.subarray(at, at + MOST_AT_ONCE);
+      const numbers = isBfloat16(part) ? widened.subarray(0, part.length) : part;
+      if (isBfloat16(part)) widen(widened, part);
       hash.update(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
     }
   }

@@ -23,7 +23,7 @@ export async function retrieve<S extends z.ZodType>(
   let pause = SHORTEST_PAUSE_MS;
   let serverErrors = 0;
   for (;;) {
-    const asked = performance.now();
+    const polled = performance.now();
     try {
       const answer = await http.once('retrieve_future', { request_id: request.id });
       const failure = failureIn(request.name, answer);
@@ -39,7 +39,7 @@ export async function retrieve<S extends z.ZodType>(
     if (now > deadline)
       throw new TinkerError('late', `${request.name}: no result after ${http.timing.total} s of asking`);
     // A long poll that was held needs no pause.
-    pause = now - asked > LONGEST_PAUSE_MS ? SHORTEST_PAUSE_MS : Math.min(pause * 1.5, LONGEST_PAUSE_MS);
+    pause = now - polled > LONGEST_PAUSE_MS ? SHORTEST_PAUSE_MS : Math.min(pause * 1.5, LONGEST_PAUSE_MS);
     await sleep(pause, undefined, { signal: http.signal }).catch(() => {});
   }
 }

@@ -64,8 +64,8 @@ function errorText(body: unknown): { readonly text: string; readonly shape: Erro
   if (typeof body === 'object' && body !== null) {
     const fields = body as Record<string, unknown>;
     for (const shape of ['error_message', 'detail', 'error'] as const) {
-      const found = fields[shape];
-      if (found !== undefined && found !== null) return { text: detailText(found), shape };
+      const detail = fields[shape];
+      if (detail !== undefined && detail !== null) return { text: detailText(detail), shape };
     }
     return { text: JSON.stringify(body), shape: 'text' };
   }
@@ -73,10 +73,10 @@ function errorText(body: unknown): { readonly text: string; readonly shape: Erro
 }
 
 /** A validation error's `detail` is a list of places and messages. */
-function detailText(found: unknown): string {
-  if (typeof found === 'string') return found;
-  if (!Array.isArray(found)) return JSON.stringify(found);
-  return found
+function detailText(detail: unknown): string {
+  if (typeof detail === 'string') return detail;
+  if (!Array.isArray(detail)) return JSON.stringify(detail);
+  return detail
     .map(
       (each: { loc?: unknown; msg?: unknown }) => `${Array.isArray(each?.loc) ? each.loc.join('.') : ''} ${each?.msg}`,
     )
@@ -86,6 +86,6 @@ function detailText(found: unknown): string {
 /** The last line of a traceback says most. */
 function shorten(text: string): string {
   const lines = text.trim().split('\n');
-  const told = lines.length > 3 ? (lines.at(-1) as string) : lines.join(' ');
-  return told.length <= LONGEST_MESSAGE ? told : `${told.slice(0, LONGEST_MESSAGE)}...`;
+  const summary = lines.length > 3 ? (lines.at(-1) as string) : lines.join(' ');
+  return summary.length <= LONGEST_MESSAGE ? summary : `${summary.slice(0, LONGEST_MESSAGE)}...`;
 }
