@@ -14,11 +14,10 @@ export function duration(seconds: number): string {
 /** A fraction as `62.4 %`, with `digits` digits behind the point. */
 export const percent = (fraction: number, digits = 1): string => `${(100 * fraction).toFixed(digits)} %`;
 
+const thousands = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
 /** A count as `150,720`. */
-export const grouped = (count: number): string =>
-  Math.round(count)
-    .toString()
-    .replaceAll(/\B(?=(\d{3})+$)/g, ',');
+export const grouped = (count: number): string => thousands.format(count);
 
 /** A count as `950`, `38k` or `4.1M`. */
 export function short(count: number): string {
