@@ -33,6 +33,29 @@ module.exports = {
       to: { path: `^src/(${rooms.slice(0, i + 1).join('|')})/` },
     })),
     {
+      name: 'the-loop-stands-above-its-parts',
+      severity: 'error',
+      from: { path: '^src/training/[^/]+/', pathNot: '\\.test(-d)?\\.ts$' },
+      to: { path: '^src/training/(train|checkpoint)\\.ts$' },
+    },
+    {
+      name: 'evaluation-warm-start-and-stability-stand-apart',
+      comment: 'They look at steps and updates, which do not know them, and not at each other.',
+      severity: 'error',
+      from: { path: '^src/training/([^/]+)/', pathNot: '\\.test(-d)?\\.ts$|^src/training/step/step-event\\.ts$' },
+      to: { path: '^src/training/(evaluation|warm-start|stability)/', pathNot: '^src/training/$1/' },
+    },
+    {
+      name: 'studies-stand-apart',
+      comment: 'A probe projects with the token budget of a plan.',
+      severity: 'error',
+      from: { path: '^src/studies/(ablation|probe|plan|inspect)/', pathNot: '\\.test(-d)?\\.ts$' },
+      to: {
+        path: '^src/studies/(ablation|probe|plan|inspect)/',
+        pathNot: '^src/studies/($1/|plan/token-budget\\.ts$)',
+      },
+    },
+    {
       name: 'nothing-imports-the-index',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/index\\.ts$|\\.test(-d)?\\.ts$' },
