@@ -14,6 +14,8 @@ import { writableBuilds } from '../src/tensor/native/build-cache.js';
 import { findCompiler } from '../src/tensor/native/compiler.js';
 
 const GXX = 'g++';
+/** A test takes ten times as long with sanitizers, and more where other programs run. */
+const PATIENCE = '--testTimeout=300000';
 const SUITES = ['src/tensor/native/native.test.ts', 'src/model/decoder/decoder-native.test.ts'];
 
 /** The path of the sanitizer's library; undefined where the compiler or the library is missing. */
@@ -46,7 +48,7 @@ async function main(): Promise<number> {
     const complaint = await build(builds, plan, environment, false);
     if (complaint !== undefined) throw new Error(complaint);
   }
-  const { status, signal } = spawnSync('npx', ['vitest', 'run', ...SUITES, ...process.argv.slice(2)], {
+  const { status, signal } = spawnSync('npx', ['vitest', 'run', PATIENCE, ...SUITES, ...process.argv.slice(2)], {
     stdio: 'inherit',
     env: {
       ...environment,
