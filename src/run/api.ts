@@ -9,7 +9,7 @@ import { executeRun } from './execute-run.js';
 import { prepareTasks } from './open-run.js';
 import { reopenRun, requestContinuation, requestEvaluation, requestRecipe, runRecord } from './request.js';
 
-/** What a run looks like when its request is known to be good and nothing of it was done yet. */
+/** A run whose request is known to be good, and of which nothing was done yet. */
 export interface RunStart {
   readonly recipe: Recipe;
   /** The recipe as it was named: one that ships, or a file. */
@@ -147,7 +147,7 @@ export interface EvaluateOptions {
   readonly samples?: number;
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[];
-  /** Of a run that was begun with what `defineRecipe` returned: that definition. */
+  /** The definition, of a run that was begun with what `defineRecipe` returned. */
   readonly recipe?: RecipeDefinition;
   readonly threads?: number;
   readonly signal?: AbortSignal;

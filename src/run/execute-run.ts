@@ -14,7 +14,7 @@ import { resumeRun } from './resume-run.js';
 export interface ExecutionOptions {
   /** Where the run goes on; the log must have been rewound to it. Without one the run begins. */
   readonly checkpoint?: Checkpoint | undefined;
-  /** What `prepareTasks` returned, where it was called before. */
+  /** The tasks, where `prepareTasks` was called before. */
   readonly tasks?: Tasks | undefined;
 }
 

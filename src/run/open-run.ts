@@ -29,7 +29,7 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
   return tasks;
 }
 
-/** What a person should know about how the tasks were read; what is true of both splits, once. */
+/** The warnings about how the tasks were read; one that both splits have comes once. */
 export function taskWarnings({ train, test }: Tasks): string[] {
   return [...new Set([train, test].flatMap(({ warnings = [] }) => warnings))];
 }
@@ -128,7 +128,7 @@ async function withModels(
   return { recipe: { ...recipe, ...settings }, commits };
 }
 
-/** What a recipe asks of a backend that will not do it, and that is no reason to refuse it. */
+/** Warnings about settings that the backend ignores, which is no reason to refuse the recipe. */
 function ignoredSettings({ policies }: Recipe, can: Capabilities): RunWarning[] {
   return Object.entries(policies)
     .filter(([, { clipNorm }]) => clipNorm > 0 && !can.clipsGradients)

@@ -13,7 +13,7 @@ import { fieldText } from '../training/evaluation/slices.js';
 import type { Tasks } from '../training/run-state.js';
 import { evaluationTasks } from '../training/step/step-tasks.js';
 
-/** What a recipe is opened for: a run, or playing held-out tasks only. */
+/** The purpose of opening a recipe: a run, or playing held-out tasks only. */
 export type Purpose = 'training' | 'evaluation';
 
 /** One requirement, of the value at a path of the recipe. The message says what is wrong where the test is false. */

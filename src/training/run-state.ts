@@ -41,7 +41,7 @@ export interface OpenRun {
   readonly executor: RolloutExecutor;
   /** Commits of the recipe's models on hubs. */
   readonly commits: Commits;
-  /** What is not as the recipe asks. */
+  /** What a person should know about tasks, models and backend before the run. */
   readonly warnings: readonly RunWarning[];
   readonly host: Host;
 }
@@ -61,7 +61,7 @@ export function policyNamed({ policies }: Pick<OpenRun, 'policies'>, name: strin
   return policy;
 }
 
-/** How far a run has come. Random numbers are functions of the step, so there is no generator among it. */
+/** The progress of a run. Random numbers are functions of the step, so there is no generator among it. */
 export interface Progress {
   /** The last complete step. */
   step: number;

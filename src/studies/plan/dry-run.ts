@@ -1,4 +1,4 @@
-/** What a run will take, before anything of it exists: no file is written, no backend started, no model asked. */
+/** The plan of a run, before anything of it exists: no file is written, no backend started, no model called. */
 import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
 import { backendOf } from '../../backends/registry.js';
@@ -47,13 +47,13 @@ export interface RunPlan {
   readonly memory?: MemoryPlan['total'];
   /** A sentence about the memory of a server that computes. */
   readonly memoryElsewhere?: string;
-  /** What the figures rest on, and what is missing. */
+  /** The assumptions behind the figures, warnings about the tasks, and what is missing. */
   readonly notes: readonly string[];
 }
 
 /** A model as far as it can be known without a download. */
 interface KnownModel extends SizedModel {
-  /** What is not known of it, and why. */
+  /** A sentence about what is not known of the model, and why. */
   readonly unknown?: string | undefined;
   /** Where it is an adapter on that. */
   readonly adapter?: AdapterSettings | undefined;

@@ -34,7 +34,7 @@ export interface ProbeOptions {
   readonly onWarmup?: (event: Warmup) => void;
 }
 
-/** What the whole run would take on this machine, from what the probe took. Seconds and bytes. */
+/** The cost of the whole run on this machine, in seconds and bytes, projected from that of the probe. */
 export interface Projection {
   /** 0 where the warm start is in the cache already. */
   readonly warmStart: number;
@@ -44,7 +44,7 @@ export interface Projection {
   readonly total: number;
   /** Most that this process has held so far: the models, playing a step, and its backward pass. */
   readonly memory: number;
-  /** As the episodes that were played took them. */
+  /** Tokens of the run, projected from the episodes that were played. */
   readonly tokens: TokenBudget;
 }
 
@@ -164,7 +164,7 @@ async function playSteps(run: TrainingRun, coefficients: KlCoefficients, count: 
   return steps;
 }
 
-/** What the estimator may need, of the turns of all steps. */
+/** The estimator's inputs for the turns of all steps. */
 function mergedInputs(steps: readonly ProbedStep[]): EstimatorInputs {
   const merged = <Value>(mapOf: (scores: TurnScores) => ReadonlyMap<Turn, Value> | undefined) =>
     new Map(steps.flatMap(({ scores }) => [...(mapOf(scores) ?? [])]));

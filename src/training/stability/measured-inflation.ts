@@ -7,7 +7,7 @@ import { type OpenRun, policyNamed } from '../run-state.js';
 import type { StepAdvantages } from '../step/advantages.js';
 import { trainingSample } from '../update/training-samples.js';
 
-/** So many turns of an agent are looked at: each costs a pass of its own. */
+/** The most turns of an agent that are measured: each costs a pass of its own. */
 const MOST_TURNS = 32;
 
 /**

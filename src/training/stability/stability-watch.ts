@@ -7,14 +7,14 @@ import { episodeName, type StepAdvantages } from '../step/advantages.js';
 import type { Updates } from '../update/update-result.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
-/** So many norms are needed before one can be called unusual. */
+/** Number of norms that are needed before one can be called unusual. */
 const FEWEST_NORMS = 5;
-/** So many steps in a row that are not a number end the run. */
+/** Number of steps in a row without a finite gradient that end the run. */
 const MOST_DROPPED = 3;
-/** So many episodes are named with a spike. */
+/** Number of episodes that are named with a spike. */
 const NAMED_EPISODES = 3;
 
-/** What the watch remembers, for checkpoints. */
+/** The state of the watch in a checkpoint. */
 export interface WatchState {
   /** Latest finite norms by policy or `policy/agent`, oldest first. */
   readonly norms: Readonly<Record<string, readonly number[]>>;

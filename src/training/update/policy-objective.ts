@@ -1,4 +1,4 @@
-/** What a policy's updates minimise, from the recipe: the options and the log-probs that its loss asks for. */
+/** The objective of a policy's updates, from the recipe: the options and the log-probs that its loss needs. */
 
 import type { FrozenHandle } from '../../contract/handles.js';
 import type { TrainingSample } from '../../core/sample.js';

@@ -1,4 +1,4 @@
-/** From turns to what a policy learns from, and what models say about them. */
+/** Training samples: turns as a policy learns from them and as models score them. */
 import type { Turn } from '../../core/episode.js';
 import type { TrainingSample } from '../../core/sample.js';
 

@@ -17,7 +17,7 @@ import { largestNorm } from './update-result.js';
 /** Returns that differ by less are the same, and there is nothing to explain. */
 const LEAST_SPREAD = 1e-6;
 
-/** What an update of a critic did. */
+/** The result of a critic's update. */
 export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 
 /** One update (or several epochs and mini-batches) of a policy's critic; undefined where the policy has none. */

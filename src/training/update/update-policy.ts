@@ -12,7 +12,7 @@ import { miniBatchesOf } from './mini-batches.js';
 import { objectiveOptions, withProximal } from './policy-objective.js';
 import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate } from './update-result.js';
 
-/** What the update with one mini-batch did. */
+/** The result of the update with one mini-batch. */
 interface MiniBatchUpdate {
   readonly gradients: readonly { readonly agent: string; readonly result: ForwardBackwardResult }[];
   readonly optimStep: OptimStepResult;

@@ -1,7 +1,7 @@
 import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { LossTerms, PolicyStep } from '../../core/events.js';
 
-/** What an update's loss did beside the policy loss, where it has the term. */
+/** The terms of a loss beside the policy loss, where it has them. */
 export const LOSS_TERMS = [
   'referenceKl',
   'importanceWeight',
@@ -9,7 +9,7 @@ export const LOSS_TERMS = [
   'clippingBias',
 ] as const satisfies readonly (keyof LossTerms)[];
 
-/** What an update did, averaged over the optimiser's steps; norms are before clipping. */
+/** The result of an update for one agent, averaged over the optimiser's steps; norms are before clipping. */
 export interface AgentUpdate extends LossTerms {
   /** Undefined where the backend tells the policy's only, and that is shared. */
   readonly gradientNorm: number | undefined;
