@@ -32,12 +32,10 @@ export interface CachedRow {
   readonly position: number;
 }
 
-/**
- * The draw of a request's next token: draw number `index` of the stream named by `key`, with these sampling settings.
- */
-export interface TokenDraw extends Pick<Sampling, 'temperature' | 'topP' | 'topK'> {
-  readonly key: RandomKey;
-  readonly index: number;
+/** A request whose next token is drawn: draw number `tokens.length` of the stream named by its key. */
+export interface DrawingRequest {
+  readonly request: Pick<Sampling, 'temperature' | 'topP' | 'topK'> & { readonly key: RandomKey };
+  readonly tokens: readonly number[];
 }
 
 /** The drawn tokens, one a row; both are valid until the next pass. */
@@ -88,7 +86,7 @@ export class CachedDecoder {
    * Runs the rows, those of one policy after another, and draws the token that follows each. `draws` has one entry a
    * row.
    */
-  decode(rows: readonly CachedRow[], draws: readonly TokenDraw[]): DrawnTokens {
+  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[]): DrawnTokens {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize, normEpsilon } = this.config;
@@ -99,25 +97,26 @@ export class CachedDecoder {
     kernels.rmsNorm(normed, arena.take(count), stream, tensors.finalNorm, count, width, normEpsilon);
     const [uniforms, inverse, topP] = [arena.take(count), arena.take(count), arena.take(count)];
     const topK = this.#rowTopK.subarray(0, count);
-    draws.forEach((draw, i) => {
-      uniforms[i] = uniformAt(draw.key, draw.index);
-      inverse[i] = draw.temperature === 0 ? 0 : 1 / draw.temperature;
-      topK[i] = draw.topK;
-      topP[i] = draw.topP;
+    requests.forEach(({ request, tokens: drawn }, i) => {
+      uniforms[i] = uniformAt(request.key, drawn.length);
+      inverse[i] = request.temperature === 0 ? 0 : 1 / request.temperature;
+      topK[i] = request.topK;
+      topP[i] = request.topP;
     });
     const tokens = this.#rowTokens.subarray(0, count);
     const logprobs = arena.take(count);
     const head = { kernels, arena, config: this.config, weights: forward.head };
     forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
-      const end = first + n;
+      const block = <T extends Float32Array | Int32Array>(values: T) =>
+        (n === count ? values : values.subarray(first, first + n)) as T;
       kernels.sampleTokens(
-        tokens.subarray(first, end),
-        logprobs.subarray(first, end),
+        block(tokens),
+        block(logprobs),
         logits,
-        uniforms.subarray(first, end),
-        inverse.subarray(first, end),
-        topK.subarray(first, end),
-        topP.subarray(first, end),
+        block(uniforms),
+        block(inverse),
+        block(topK),
+        block(topP),
         n,
         vocabSize,
       );

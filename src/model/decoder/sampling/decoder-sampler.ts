@@ -191,13 +191,7 @@ export class Sampler {
         slot.tokens.push(next);
         return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1 };
       }),
-      running.map(({ request: { key, temperature, topP, topK }, tokens }) => ({
-        key,
-        index: tokens.length,
-        temperature,
-        topP,
-        topK,
-      })),
+      running,
     );
     running.forEach((one, i) => {
       one.next = tokens[i] as number;
