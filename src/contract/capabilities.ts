@@ -24,7 +24,7 @@ export interface Capabilities {
   readonly gradientNorms: 'before-update' | 'after';
   /** Updates keep to `OptimStepSettings.clipNorm`. */
   readonly clipsGradients: boolean;
-  /** Where weights lie: `here`, read from and written to directories, or `there`, on a server that keeps them. */
+  /** The place of weights: `here`, read from and written to directories, or `there`, on a server that keeps them. */
   readonly weights: 'here' | 'there';
 }
 

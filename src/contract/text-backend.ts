@@ -6,14 +6,14 @@ import type { Sampling } from './sampling.js';
 
 export interface TextRequest extends Sampling {
   readonly messages: readonly Message[];
-  /** For servers that can repeat themselves: a function of the episode and the call, in [0, 2^31). */
+  /** The seed for servers that can repeat themselves: a function of the episode and the call, in [0, 2^31). */
   readonly seed: number;
 }
 
 export interface Utterance {
   readonly text: string;
   readonly finishReason: FinishReason;
-  /** As the server counts them, with a tokenizer of its own; absent where it does not say. */
+  /** Tokens as the server counts them, with its tokenizer; absent where it does not say. */
   readonly promptTokens?: number;
   readonly responseTokens?: number;
 }

@@ -11,9 +11,9 @@ import { holdsAdapter, locateBase } from './state-files.js';
 export interface LoadPolicyOptions {
   /** Threads of the engine's kernels; by default one a core. */
   readonly threads?: number;
-  /** For an adapter: the model that it adapts, named as the first argument is; by default what adapter_config.json names. */
+  /** The model that an adapter adapts, named as the first argument is. Default: what adapter_config.json names. */
   readonly base?: string;
-  /** Told what takes long at the start, such as a download, or compiling the kernels. */
+  /** Receives what takes long at the start, such as a download, or compiling the kernels. */
   readonly onProgress?: (message: string) => void;
   /** Ends a download. */
   readonly signal?: AbortSignal;

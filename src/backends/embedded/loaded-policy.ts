@@ -43,7 +43,7 @@ export interface OpenOptions extends EmbeddedOptions {
 export class LoadedPolicy {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
-  /** Of an adapter: its own, without its base's. */
+  /** The number of parameters; of an adapter, without those of its base. */
   readonly parameters: number;
   readonly #backend: EmbeddedBackend;
   readonly #model: EmbeddedFrozen;

@@ -7,7 +7,7 @@ export interface PolicyState {
   readonly optimizer?: OptimizerState & OptimizerHeader;
 }
 
-/** The same of a critic. */
+/** Everything that training a critic changes. */
 export interface CriticState {
   /** Its version says nothing: nobody plays a critic. */
   readonly trunk: PolicyState;

@@ -28,7 +28,7 @@ const VALUE_HEAD = 'value_head.safetensors';
 const HEAD_OPTIMIZER = 'value_head.optimizer.safetensors';
 /** Checkpoints of versions that knew one optimiser name none. */
 const optimizerType = z.enum(['adamw', 'sgd']).default('adamw');
-/** Where an adapter's base lies that exists nowhere else: a directory in the adapter's own. */
+/** The directory in an adapter's directory for a base that exists nowhere else. */
 const OWN_BASE = 'base';
 
 /** A whole model: with its state in memory, to be written, or in files, to be read. */
@@ -106,7 +106,7 @@ export function holdsAdapter(files: Files, directory: string): Promise<boolean> 
   return isThere(files, `${directory}/${ADAPTER_CONFIG}`);
 }
 
-/** The same for an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
+/** Opens an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
 export async function openAdapter(
   files: Files,
   directory: string,

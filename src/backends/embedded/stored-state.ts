@@ -3,16 +3,16 @@ import type { StoredTensor } from '../../model/formats/safetensors.js';
 
 /** What an optimiser's state says beside its buffers. */
 export interface OptimizerHeader extends Pick<OptimizerState, 'type' | 'step'> {
-  /** Under which the weights were published, so that a run that goes on counts on. */
+  /** The version under which the weights were published, so that a run that goes on counts on. */
   readonly version: number;
 }
 
 /** A policy's state as files hold it: checked, not read yet. The engine is fed from it piece by piece. */
 export interface StoredState {
-  /** Under the names of the files' format. */
+  /** The weights, under the names of the files' format. */
   readonly tensors: readonly StoredTensor[];
   readonly optimizer?: OptimizerHeader & {
-    /** By their names in checkpoints, [parameters] each. */
+    /** What the optimiser remembers, under its names in checkpoints, [parameters] each. */
     readonly buffers: readonly StoredTensor[];
   };
 }

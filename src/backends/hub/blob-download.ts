@@ -14,9 +14,9 @@ export interface DownloadOptions {
   readonly signal: AbortSignal;
   /** Wait before the first repetition of a request that failed; it doubles with each further one. */
   readonly retryDelayMs: number;
-  /** Told how many bytes of the file are here. */
+  /** Receives how many bytes of the file are here. */
   readonly onBytes: (bytes: number) => void;
-  /** Told when another process is downloading the file already. */
+  /** Called when another process is downloading the file already. */
   readonly onWait: () => void;
 }
 

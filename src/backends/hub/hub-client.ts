@@ -10,7 +10,7 @@ const DEFAULT_ENDPOINT = 'https://huggingface.co';
 export interface RemoteFile {
   readonly name: string;
   readonly bytes: number;
-  /** Of its contents: SHA-256 of large files, what git computes (SHA-1) of others. Hexadecimal. */
+  /** Hash of its contents: SHA-256 of large files, what git computes (SHA-1) of others. Hexadecimal. */
   readonly hash: string;
 }
 

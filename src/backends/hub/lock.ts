@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface LockOptions {
   readonly signal: AbortSignal;
-  /** Told once, when somebody else holds the lock. */
+  /** Called once, when somebody else holds the lock. */
   readonly onWait: () => void;
   /** How often the holder touches the lock, and the others look at it. */
   readonly beatMs?: number;

@@ -1,4 +1,4 @@
-/** Where a model lies: a directory of the user's, or the place in the cache to which it was downloaded. */
+/** The place of a model: a directory of the user's, or the one in the cache to which it was downloaded. */
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../core/errors.js';
@@ -12,10 +12,10 @@ import { formatModelId, type ModelId, parseModelId } from './model-id.js';
 import { patiently } from './patience.js';
 
 export interface ModelDirectoryOptions {
-  /** By default `all`; `tokenizer` leaves the weights where they are, for a model that is computed elsewhere. */
+  /** The files to have. Default `all`; `tokenizer` leaves the weights where they are, for a model computed elsewhere. */
   readonly files?: NeededFiles;
   readonly signal?: AbortSignal | undefined;
-  /** Told what is being downloaded, and how far it is. */
+  /** Receives what is being downloaded, and how far it is. */
   readonly onProgress?: ((message: string) => void) | undefined;
   /** HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HUB_CACHE and HF_HOME are read from it; by default the process's. */
   readonly environment?: NodeJS.ProcessEnv;
@@ -38,7 +38,10 @@ export async function modelDirectory(model: string, options: ModelDirectoryOptio
   return (await findModel(model, options)).directory;
 }
 
-/** The same, with the commit of a model that is on a hub. `commit` asks for that one, whatever the name's revision is now. */
+/**
+ * Finds the directory as `modelDirectory` does, with the commit of a model that is on a hub.
+ * @param commit The one to take, whatever the name's revision is now
+ */
 export async function findModel(
   model: string,
   { commit, ...options }: ModelDirectoryOptions & { readonly commit?: string | undefined },
@@ -70,7 +73,7 @@ export async function findModel(
 
 const isDirectory = (path: string) =>
   stat(path).then(
-    (found) => found.isDirectory(),
+    (entry) => entry.isDirectory(),
     () => false,
   );
 
@@ -104,7 +107,7 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
   return cache.snapshot(commit);
 }
 
-/** Of questions about a model: not so long that a machine without a network waits for what its cache has. */
+/** The patience of questions about a model: a machine without a network need not wait long for what its cache has. */
 const patience = ({ retryDelayMs, signal }: Context) => ({ retries: 1, retryDelayMs, signal });
 
 /** The model as the cache has it, and the first file that is missing there. */

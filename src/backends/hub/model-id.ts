@@ -32,7 +32,7 @@ export function parseModelId(text: string): ModelId | undefined {
   return { name, revision };
 }
 
-/** As it was written: the default revision stays unsaid. */
+/** Writes a model's name as users do: the default revision is left out. */
 export function formatModelId({ name, revision }: ModelId): string {
   return revision === DEFAULT_REVISION ? name : `${name}@${revision}`;
 }

@@ -7,7 +7,7 @@ export interface RemoteModelSpec {
   /** The server's name of the model that the adapter adapts. */
   readonly baseModel: string;
   readonly rank: number;
-  /** Of the adapter's first weights. */
+  /** The seed of the adapter's first weights. */
   readonly seed: number;
   readonly attention: boolean;
   readonly feedForward: boolean;
@@ -15,7 +15,7 @@ export interface RemoteModelSpec {
 
 /** Weights that a server keeps. */
 export interface SavedWeights {
-  /** As the server names them: `tinker://...` on most. */
+  /** The server's name of the weights: `tinker://...` on most. */
   readonly path: string;
   /** Updates that went into them. */
   readonly updates: number;
@@ -23,16 +23,16 @@ export interface SavedWeights {
 
 export interface RemoteModelOptions {
   readonly client: TinkerClient;
-  /** Of the policy. */
+  /** The policy's name. */
   readonly name: string;
   readonly spec: RemoteModelSpec;
   /** The server does a request that is sent again under its number once. */
   readonly idempotent: boolean;
-  /** Told when the model was lost and what became of it. */
+  /** Receives that the model was lost and what became of it. */
   readonly onRecovery: (message: string) => void;
 }
 
-/** So often in a row, without an update in between, is a lost model made again. */
+/** Most recoveries of a lost model in a row, without an update in between. */
 const MOST_RECOVERIES = 3;
 
 /**
@@ -46,7 +46,7 @@ export class RemoteModel {
   /** Updates that went into the weights. */
   updates = 0;
   saved: SavedWeights | undefined;
-  /** That the server gave the adapter, where it tells. */
+  /** The alpha that the server gave the adapter, where it tells. */
   alpha: number | undefined;
   readonly #options: RemoteModelOptions;
   /** Whether `saved` is to be loaded with its optimiser's state. */

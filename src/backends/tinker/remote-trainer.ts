@@ -43,7 +43,7 @@ export class RemoteTrainer {
     return rows.map((row, i) => written(row, samples[i] as TrainingSample));
   }
 
-  /** As `PolicyHandle.forwardBackward`; the gradient reaches the server with the next update, or is sent as it is asked for. */
+  /** Computes the gradient of the loss, which reaches the server with the next update, or at once as a loss of its own. */
   async forwardBackward(
     samples: readonly TrainingSample[],
     options: ForwardBackwardOptions,

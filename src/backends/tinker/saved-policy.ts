@@ -9,13 +9,13 @@ export const SAVED_POLICY = 'tinker.json';
 
 const savedPolicy = z.object({
   version: z.literal(1),
-  /** Of the server that has them. */
+  /** The address of the server that has the weights. */
   url: z.string(),
   path: z.string().min(1),
   baseModel: z.string(),
   rank: z.int().min(1),
   updates: z.int().min(0),
-  /** Under which the weights were published. */
+  /** The version under which the weights were published. */
   policyVersion: z.int().min(0),
 });
 

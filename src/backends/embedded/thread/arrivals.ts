@@ -27,7 +27,7 @@ interface Arrival {
 export class Arrivals {
   readonly #arriving = new Map<number, Arrival>();
 
-  /** Without a state for it, an optimiser begins anew. */
+  /** Begins the arrival of weights and of what an optimiser remembers; an optimiser without a state begins anew. */
   begin(
     owner: StateOwner,
     weights: ModelWeights,

@@ -151,7 +151,7 @@ export class Engine {
     this.#arrivals.take(owner, piece);
   }
 
-  /** With a part of its weights alone a base is forgotten, and a policy refuses all but another state. */
+  /** Ends the filling. A base that has a part of its weights is forgotten, a policy refuses all but another state. */
   endState(owner: StateOwner, complete: boolean): void {
     this.#arrivals.end(owner);
     const { kind, id } = owner;

@@ -21,7 +21,7 @@ export type Samplers = Map<BaseWeights, Sampler>;
 
 /** A policy as the worker thread holds it: a model that trains, and the sampler that plays what the policy published. */
 export class ResidentPolicy {
-  /** For messages. */
+  /** What messages call the policy. */
   readonly name: string;
   readonly shape: PolicyShape;
   readonly source: ModelSource;

@@ -77,7 +77,7 @@ export interface GradientRow {
   readonly tokens: Int32Array; // [T]
   /** d loss / d logprobs, 0 where nothing was written. */
   readonly gradient: Float32Array; // [T]
-  /** As the server computed them, all targets'; 0 for the first token. */
+  /** Log-probs of all targets as the server computed them; 0 for the first token. */
   readonly logprobs: Float32Array; // [T]
 }
 

@@ -22,7 +22,7 @@ export const defaultTiming: Timing = { request: 75, total: 1800, heartbeat: 10, 
 const LONGEST_BACK_OFF_MS = 15_000;
 
 export interface HttpOptions {
-  /** Of the server, without `/api/v1`. */
+  /** The server's address, without `/api/v1`. */
   readonly url: string;
   readonly apiKey: Secret | undefined;
   readonly timing: Timing;
@@ -30,7 +30,7 @@ export interface HttpOptions {
   readonly signal: AbortSignal;
 }
 
-/** Where the protocol's requests go, from a server's address as people write it. */
+/** The root of the protocol's requests, from a server's address as people write it. */
 export const apiRoot = (url: string): string => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
 
 /** JSON over HTTP with one deadline a request. Errors are TinkerErrors and never hold the key. */

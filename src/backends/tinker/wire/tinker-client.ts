@@ -10,7 +10,7 @@ const PROTOCOL_VERSION = '0.24.1';
 /** A request that the server has taken in. */
 export interface Submitted {
   readonly id: string;
-  /** Of a new model, where the server says it at once. */
+  /** The id of a new model, where the server says it at once. */
   readonly modelId: string | undefined;
   result<S extends z.ZodType>(schema: S): Promise<z.output<S>>;
 }
