@@ -40,6 +40,7 @@ describe('the house check', () => {
     expect(
       check({
         'src/a.ts': `const text = '${long}';\n/** ${words(100)} */`,
+        'src/b.ts': `/**\n * \`\`\`ts\n * ${long}\n * \`\`\`\n */`,
         'docs/a.md': `| ${long} |\n\n\`\`\`ts\n${long}\n\`\`\`\nshort`,
         'docs/b.md': `See [the address](https://example.org/${'x'.repeat(120)}).`,
       }),

@@ -79,7 +79,7 @@ function sharedNames(files: readonly SourceFile[]): Finding[] {
   return findings;
 }
 
-/** The numbers of the lines that a comment of a TypeScript file touches; the formatter answers for all others. */
+/** The lines that a comment of a TypeScript file touches, fenced code aside; the formatter answers for all others. */
 function commentLines(source: ts.SourceFile): Set<number> {
   const lines = new Set<number>();
   const add = (ranges: readonly ts.CommentRange[] | undefined) => {
@@ -94,6 +94,12 @@ function commentLines(source: ts.SourceFile): Set<number> {
     node.getChildren(source).forEach(visit); // with the tokens, so that a comment after an opening bracket is seen
   };
   visit(source);
+  let fenced = false;
+  for (const [i, line] of linesOf(source.text).entries()) {
+    const fence = /^\s*\* ```/.test(line);
+    if (fence) fenced = !fenced;
+    if (fenced) lines.delete(i + 1);
+  }
   return lines;
 }
 
