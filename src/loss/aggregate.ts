@@ -4,36 +4,6 @@ import type { Aggregation } from './loss-settings.js';
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;
 
-/** The numbers of a mini-batch that may divide the sum of its losses. */
-export interface BatchSize {
-  /** Response tokens. */
-  readonly tokens: number;
-  readonly sequences: number;
-  /** The divisor of `seq-mean-token-sum-norm`. */
-  readonly norm: number;
-}
-
-/**
- * The normalizer of a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss / normalizer. It is the
- * number of response tokens for `token-mean` and of sequences for `seq-mean-token-sum` and `seq-mean-token-mean`. For
- * `seq-mean-token-sum-norm` it is `norm`: of Dr. GRPO (Liu et al. 2025), the number of sequences times a constant that the
- * length of a response has no part in, the most tokens that one may have; of the Dr. MAS paper's code, the width of the rows.
- * @throws ArgumentError for an unknown aggregation
- */
-export function batchNormalizer(aggregation: Aggregation, { tokens, sequences, norm }: BatchSize): number {
-  switch (aggregation) {
-    case 'token-mean':
-      return tokens;
-    case 'seq-mean-token-sum':
-    case 'seq-mean-token-mean':
-      return sequences;
-    case 'seq-mean-token-sum-norm':
-      return norm;
-    default:
-      throw new ArgumentError(`unknown aggregation ${JSON.stringify(aggregation satisfies never)}`);
-  }
-}
-
 /** The weight of a row with this many response tokens. */
 export function rowWeight(aggregation: Aggregation, tokens: number): number {
   return aggregation === 'seq-mean-token-mean' && tokens > 0 ? 1 / tokens : 1;
@@ -58,26 +28,29 @@ export function hasAdvantage(mask: Row, advantages: Row): boolean {
 }
 
 /**
- * The normalizer of these rows taken as a complete mini-batch.
+ * The normalizer of these rows taken as a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss /
+ * normalizer. It is the number of response tokens for `token-mean`, of rows for `seq-mean-token-sum` and
+ * `seq-mean-token-mean`, and for `seq-mean-token-sum-norm` what `maxTokens` says.
  * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of rows, as
- *   Dr. GRPO does. Without it, `seq-mean-token-sum-norm` divides by the width of the widest row alone.
+ *   Dr. GRPO does (Liu et al. 2025). Without it, it divides by the width of the widest row alone, as the Dr. MAS paper's code.
  * @throws ArgumentError for an unknown aggregation, or when `maxTokens` is not above 0
  */
 export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[], maxTokens?: number): number {
   if (maxTokens !== undefined && !(maxTokens > 0))
     throw new ArgumentError(`maxTokens must be greater than 0, got ${maxTokens}`);
-  let tokens = 0;
-  let width = 0;
-  for (const row of mask) {
-    tokens += countTokens(row);
-    width = Math.max(width, row.length);
+  switch (aggregation) {
+    case 'token-mean':
+      return mask.reduce((tokens, row) => tokens + countTokens(row), 0);
+    case 'seq-mean-token-sum':
+    case 'seq-mean-token-mean':
+      return mask.length;
+    case 'seq-mean-token-sum-norm':
+      return maxTokens === undefined
+        ? mask.reduce((width, row) => Math.max(width, row.length), 0)
+        : maxTokens * mask.length;
+    default:
+      throw new ArgumentError(`unknown aggregation ${JSON.stringify(aggregation satisfies never)}`);
   }
-  const sequences = mask.length;
-  return batchNormalizer(aggregation, {
-    tokens,
-    sequences,
-    norm: maxTokens === undefined ? width : maxTokens * sequences,
-  });
 }
 
 /**

@@ -8,7 +8,7 @@ export interface ForwardBackwardOptions {
   /** `demonstrations`: the cross-entropy of every written token, whatever the advantages; divided by the normalizer alone. */
   readonly loss: LossSpec | { readonly type: 'demonstrations' };
   /**
-   * The divisor of the summed loss (`batchNormalizer`), taken from the whole mini-batch, so that a mini-batch may be submitted
+   * The divisor of the summed loss (`normalizerOfRows`), taken from the whole mini-batch, so that a mini-batch may be submitted
    * in parts and rows with advantage 0 may be left out.
    */
   readonly normalizer: number;
