@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Application, type TypeDocOptions } from 'typedoc';
 import type { PluginOptions } from 'typedoc-plugin-markdown';
+import { headingsOf } from './links.js';
 import { type GeneratedFile, root } from './pages.js';
 
 const HEAD = `# The API
@@ -44,8 +45,20 @@ export async function apiPage(): Promise<GeneratedFile> {
     const project = await typedoc.convert();
     if (project === undefined) throw new Error('TypeDoc could not read the sources; run npm run check:types');
     await typedoc.outputs.writeOutput({ name: 'markdown', path: out }, project);
-    return { path: 'docs/reference/api.md', text: HEAD + readFileSync(join(out, 'README.md'), 'utf8') };
+    return { path: 'docs/reference/api.md', text: linked(HEAD + readFileSync(join(out, 'README.md'), 'utf8')) };
   } finally {
     rmSync(out, { recursive: true, force: true });
   }
+}
+
+/** The page with its links to types as GitHub counts anchors: TypeDoc takes names that differ in case alone for different. */
+function linked(page: string): string {
+  const types = headingsOf(page).filter(({ level, title }) => level === 3 && !title.includes('('));
+  const anchors = new Map(
+    types.map(({ title, anchor }) => [title.replace('`abstract` ', '').replace(/\\?<.*$/, ''), anchor]),
+  );
+  return page.replaceAll(/\[`(\w+)`\]\(#[\w-]+\)/g, (link, name: string) => {
+    const anchor = anchors.get(name);
+    return anchor === undefined ? link : `[\`${name}\`](#${anchor})`;
+  });
 }

@@ -45,17 +45,26 @@ function* pathsOf(text: string): Generator<string> {
 
 const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '`');
 
-/** The anchors that GitHub gives a page's headings. */
+/** The anchors of a page: those of its headings, and those that it names itself. */
 function anchorsOf(text: string): ReadonlySet<string> {
-  const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
-  for (const [, title = ''] of text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#{1,6} +(.+?) *$/gm)) {
+  const named = [...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id);
+  return new Set([...named, ...headingsOf(text).map(({ anchor }) => anchor)]);
+}
+
+/** The headings of a page, each with the anchor that GitHub gives it. */
+export function headingsOf(
+  text: string,
+): { readonly level: number; readonly title: string; readonly anchor: string }[] {
+  const anchors = new Set<string>();
+  const withoutBlocks = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
+  return [...withoutBlocks.matchAll(/^(#{1,6}) +(.+?) *$/gm)].map(([, marks = '', title = '']) => {
     const plain = title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
     const slug = plain.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(/\s/g, '-');
     let anchor = slug;
     for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
     anchors.add(anchor);
-  }
-  return anchors;
+    return { level: marks.length, title, anchor };
+  });
 }
 
 /** The paths of the files that `npm pack` takes. */

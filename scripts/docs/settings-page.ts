@@ -21,7 +21,7 @@ import {
 import { type GeneratedFile, table } from './pages.js';
 
 /** The name that stands for every agent's and every policy's in the page. */
-export const ANY = '<name>';
+const ANY = '<name>';
 
 /** The plain part of a recipe, with one agent and one policy. */
 export const settingsNode = () => inputNode(settingsSchema([ANY], [ANY], {}));

@@ -58,8 +58,10 @@ export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
   readonly ropeBase?: number | undefined;
 };
 
+/** A whole model as it is written. */
 export type WholeModelInput = TinyDecoderInput | CheckpointSpec;
 
+/** The settings of a fresh adapter. */
 export interface LoraOptions {
   /** The columns of A and rows of B. An adapter has this, or `from`. */
   readonly rank: number;
@@ -92,6 +94,7 @@ export interface LoraInput extends Omit<LoraOptions, 'rank'> {
   readonly from?: string | undefined;
 }
 
+/** A model as it is written: a whole one or an adapter. */
 export type ModelInput = WholeModelInput | LoraInput;
 
 /**
