@@ -20,8 +20,8 @@ export default defineConfig({
       'bench/**/*.test.ts',
     ],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
-    // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a file
-    // changes of its process, such as an environment variable, it puts back.
+    // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a
+    // file changes of its process, such as an environment variable, it puts back.
     isolate: false,
     maxWorkers: '100%', // the main process waits, so no core is left for it
     testTimeout: 30_000,

@@ -1,6 +1,7 @@
 /**
- * Checks what neither the compiler nor the linter checks: lengths of files, folders and lines, base names that stand twice,
- * and names that say nothing. Prints every finding as `path:line: what is wrong; what is expected`, and fails if there is one.
+ * Checks what neither the compiler nor the linter checks: lengths of files, folders and lines, base names that stand
+ * twice, and names that say nothing. Prints every finding as `path:line: what is wrong; what is expected`, and fails if
+ * there is one.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -116,7 +117,10 @@ function proseLines(text: string): Set<number> {
   return lines;
 }
 
-/** Lines above 120 columns: comments of TypeScript, all of C++, prose of Markdown. A single long word, a link say, may stand. */
+/**
+ * Lines above 120 columns: comments of TypeScript, all of C++, prose of Markdown. A single long word, a link say, may
+ * stand.
+ */
 function longLines(file: SourceFile): Finding[] {
   const { path, text } = file;
   if (isGenerated(file)) return [];

@@ -16,8 +16,9 @@ const sources = fileURLToPath(new URL('../src', import.meta.url));
 const workers = ['backends/embedded/thread/engine-worker.ts', 'tensor/wasm/node-thread.ts'];
 
 /**
- * Compiles the modules that run in threads of their own, each into one file, for test/support/start-worker.ts: an engine whose
- * sources pass through a loader takes six times the processor time to start, and hundreds of tests start one.
+ * Compiles the modules that run in threads of their own, each into one file, for test/support/start-worker.ts: an
+ * engine whose sources pass through a loader takes six times the processor time to start, and hundreds of tests start
+ * one.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const outdir = await mkdtemp(join(tmpdir(), 'drmas-workers-'));

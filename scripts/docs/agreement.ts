@@ -1,4 +1,7 @@
-/** Types that are written by hand, because rooms below the recipe's need them: their doc comments say what the schema says. */
+/**
+ * Types that are written by hand, because rooms below the recipe's need them: their doc comments say what the schema
+ * says.
+ */
 import { join } from 'node:path';
 import ts from 'typescript';
 import { members, type Node, typeOf } from './json-schema.js';

@@ -51,7 +51,10 @@ export async function apiPage(): Promise<GeneratedFile> {
   }
 }
 
-/** The page with its links to types as GitHub counts anchors: TypeDoc takes names that differ in case alone for different. */
+/**
+ * The page with its links to types as GitHub counts anchors: TypeDoc takes names that differ in case alone for
+ * different.
+ */
 function linked(page: string): string {
   const types = headingsOf(page).filter(({ level, title }) => level === 3 && !title.includes('('));
   const anchors = new Map(

@@ -1,4 +1,6 @@
-/** The options that a user writes, as types whose keys are documented with the sentences of the schemas that check them. */
+/**
+ * The options that a user writes, as types whose keys are documented with the sentences of the schemas that check them.
+ */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { defaultText, members, type Node } from './json-schema.js';

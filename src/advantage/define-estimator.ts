@@ -1,6 +1,6 @@
 /**
- * The declaration of an estimator: everything that recipes, checks, laws, studies and documents know about it stands in its
- * file.
+ * The declaration of an estimator: everything that recipes, checks, laws, studies and documents know about it stands in
+ * its file.
  */
 import { z } from 'zod';
 import { parseSpec } from '../core/validation/parse-spec.js';
@@ -21,7 +21,9 @@ export type Moved = 'reward' | 'stepReward' | 'baseline' | 'values';
 export interface Laws {
   /** When a constant is added to these numbers of every turn, no advantage changes. Empty where there are none. */
   readonly shift: readonly Moved[];
-  /** A positive factor of all rewards is taken out again (with `epsilon` 0), or passes through; neither where not given. */
+  /**
+   * A positive factor of all rewards is taken out again (with `epsilon` 0), or passes through; neither where not given.
+   */
   readonly takesScaleOut?: boolean;
   /** The relative error of that factor where an epsilon cannot be switched off. Default: rounding. */
   readonly scaleError?: number;
@@ -34,8 +36,8 @@ export interface Traits {
   /** The smallest group of episodes that it can compare, and why, for an error message. */
   readonly groupSize?: { readonly least: number; readonly why: string };
   /**
-   * Whether studies compare it `usually` or `on request`. Then it needs nothing but rewards and names, so that it can be
-   * computed for anybody's log.
+   * Whether studies compare it `usually` or `on request`. Then it needs nothing but rewards and names, so that it can
+   * be computed for anybody's log.
    */
   readonly compared?: 'usually' | 'on request';
   /** The estimator that a run with it is to be compared with first; the default one if none is given. */
@@ -45,8 +47,8 @@ export interface Traits {
 }
 
 /**
- * Numbers by name that an estimator keeps from one step of a run to the next, and a checkpoint with them. Empty before the
- * first step, and for estimators that look at one step alone.
+ * Numbers by name that an estimator keeps from one step of a run to the next, and a checkpoint with them. Empty before
+ * the first step, and for estimators that look at one step alone.
  */
 export type EstimatorState = Readonly<Record<string, number>>;
 

@@ -3,8 +3,8 @@ import { ArgumentError } from '../core/errors.js';
 import { standardDeviation } from '../core/statistics.js';
 
 /**
- * DAPO's dynamic sampling (Yu et al. 2025, eq. 11) keeps groups whose episodes differ; RAGEN's filter (Wang et al. 2025, StarPO-S)
- * the fraction `keep` of the groups whose episodes differ most.
+ * DAPO's dynamic sampling (Yu et al. 2025, eq. 11) keeps groups whose episodes differ; RAGEN's filter (Wang et al.
+ * 2025, StarPO-S) the fraction `keep` of the groups whose episodes differ most.
  */
 export type GroupFilter = { readonly type: 'equal-outcomes' } | { readonly type: 'variance'; readonly keep: number };
 
@@ -31,8 +31,8 @@ function differ(scores: readonly number[]): boolean {
 }
 
 /**
- * DAPO's filter on a flat list: positions of the episodes whose group has more than one outcome; a group whose episodes all
- * earned the same teaches nothing about the task.
+ * DAPO's filter on a flat list: positions of the episodes whose group has more than one outcome; a group whose episodes
+ * all earned the same teaches nothing about the task.
  * @param rewards One an episode, groups side by side
  * @param options.lastTry Keep everything: there is no time left to play other tasks
  * @throws ArgumentError when the episodes do not fill whole groups

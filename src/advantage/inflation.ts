@@ -8,11 +8,12 @@ import { TurnBatch } from './turn-batch.js';
 const MINIMUM_SIGMA = 0.02;
 
 /**
- * Predicted inflation of each agent's second moment when its turns are normalised by the statistics that all agents share:
- * (sigma_k² + (mu_k - mu)²) / sigma² (the Dr. MAS paper, Lemma 4.2). mu_k, sigma_k are over the agent's turns of a task; mu,
- * sigma are the task-wide ones of the estimator (all turns for `grpo-turn` and for `partition` with `unit: 'turn'`, the
- * episodes' scores otherwise: for an agent-wise estimator they are those of plain GRPO). Averaged over the agent's turns of
- * the tasks with sigma > 0.02; an agent without such a task is left out, because there is nothing to judge by.
+ * Predicted inflation of each agent's second moment when its turns are normalised by the statistics that all agents
+ * share: (sigma_k² + (mu_k - mu)²) / sigma² (the Dr. MAS paper, Lemma 4.2). mu_k, sigma_k are over the agent's turns of
+ * a task; mu, sigma are the task-wide ones of the estimator (all turns for `grpo-turn` and for `partition` with
+ * `unit: 'turn'`, the episodes' scores otherwise: for an agent-wise estimator they are those of plain GRPO). Averaged
+ * over the agent's turns of the tasks with sigma > 0.02; an agent without such a task is left out, because there is
+ * nothing to judge by.
  * @throws ArgumentError as `estimateAdvantages` does
  */
 export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): Record<string, number> {
@@ -33,8 +34,8 @@ export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): 
 }
 
 /**
- * Each turn's reward normalised by the statistics that all agents share and by its agent's, as Lemma 4.2 compares them; not
- * a number in tasks with sigma <= 0.02, 0 for an agent whose rewards do not differ.
+ * Each turn's reward normalised by the statistics that all agents share and by its agent's, as Lemma 4.2 compares them;
+ * not a number in tasks with sigma <= 0.02, 0 for an agent whose rewards do not differ.
  * @throws ArgumentError as `estimateAdvantages` does
  */
 export function inflationScores(
@@ -67,7 +68,9 @@ function sharedPool(rule: Rule | undefined): SharedPool {
   return rule.shared ?? (isShared(rule.mean) ? rule.mean : 'episodes');
 }
 
-/** Tells whether all agents of a task share one mean and one spread, so that the predicted inflation is what happens. */
+/**
+ * Tells whether all agents of a task share one mean and one spread, so that the predicted inflation is what happens.
+ */
 export function inflates({ rule }: OpenEstimator): boolean {
   return rule !== undefined && isShared(rule.mean) && isShared(rule.spread);
 }

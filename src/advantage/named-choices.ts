@@ -1,4 +1,7 @@
-/** The named choices that several estimators share: each with its range and its default, which stand here and nowhere else. */
+/**
+ * The named choices that several estimators share: each with its range and its default, which stand here and nowhere
+ * else.
+ */
 import { z } from 'zod';
 
 /** A discount of later rewards. */

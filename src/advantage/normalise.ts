@@ -23,8 +23,8 @@ export interface Rule {
   /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
   readonly leaveOneOut?: boolean;
   /**
-   * The pool whose statistics all agents would share, for the predicted inflation. Where it is not given: the pool of the
-   * mean if all agents share that, else the task's episodes.
+   * The pool whose statistics all agents would share, for the predicted inflation. Where it is not given: the pool of
+   * the mean if all agents share that, else the task's episodes.
    */
   readonly shared?: SharedPool;
 }

@@ -1,6 +1,7 @@
 /**
- * How alike two texts are, from 0 to 1: 2 M / (|a| + |b|) with M the characters matched by taking the longest common substring
- * and then the same to its left and right (Ratcliff & Obershelp 1988). Ties go to the earliest place in a, then in b.
+ * How alike two texts are, from 0 to 1: 2 M / (|a| + |b|) with M the characters matched by taking the longest common
+ * substring and then the same to its left and right (Ratcliff & Obershelp 1988). Ties go to the earliest place in a,
+ * then in b.
  */
 export function similarity(a: string, b: string): number {
   if (a === b) return 1;

@@ -1,9 +1,9 @@
 import type { TurnBatch } from './turn-batch.js';
 
 /**
- * Discounted return from each turn's step on, one a turn: the sum over the episode's later steps of gamma^distance times the
- * step's reward. Every turn is another step unless `envStep` says otherwise; turns that share a step share its reward, which
- * counts once. Linear but for a sort of the turns.
+ * Discounted return from each turn's step on, one a turn: the sum over the episode's later steps of gamma^distance
+ * times the step's reward. Every turn is another step unless `envStep` says otherwise; turns that share a step share
+ * its reward, which counts once. Linear but for a sort of the turns.
  * @throws ArgumentError naming a turn without `stepReward`
  */
 export function stepReturns(batch: TurnBatch, gamma: number): Float64Array {

@@ -55,7 +55,9 @@ export interface Footprint {
 export interface MemoryPlan {
   /** By policy; a policy whose sizes are not known is missing. */
   readonly policies: Readonly<Record<string, Footprint>>;
-  /** Bases that adapters share, keys and values, and all together; missing where the sizes of a policy are not known. */
+  /**
+   * Bases that adapters share, keys and values, and all together; missing where the sizes of a policy are not known.
+   */
   readonly total?: { readonly bases: number; readonly cache: number; readonly total: number };
 }
 
@@ -69,8 +71,8 @@ export interface BackendPlan<Spec> {
    */
   memory(spec: Spec, policies: readonly PlannedPolicy[], longest: number): MemoryPlan | undefined;
   /**
-   * A sentence about memory elsewhere, from the parameters of each policy whose sizes are known; undefined where this process
-   * computes.
+   * A sentence about memory elsewhere, from the parameters of each policy whose sizes are known; undefined where this
+   * process computes.
    */
   memoryElsewhere(policies: readonly { readonly trained: number; readonly whole: number }[]): string | undefined;
 }

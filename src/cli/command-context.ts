@@ -15,7 +15,10 @@ export interface CommandContext {
   readonly work: Work;
 }
 
-/** The exit code of an interrupted run. The others: 0 done; 1 the run failed, 2 the request was wrong (`DrmasError.exitCode`). */
+/**
+ * The exit code of an interrupted run. The others: 0 done; 1 the run failed, 2 the request was wrong
+ * (`DrmasError.exitCode`).
+ */
 export const INTERRUPTED = 130;
 
 /** The sink of `--json`: it writes one event a line to stdout. */

@@ -13,8 +13,9 @@ export type RopeScaling =
     };
 
 /**
- * A decoder in the Llama layout: its sizes, and what sets families apart. Field names follow the transformer literature, not
- * one vendor's file. The features are absent where a decoder does without them, so that equal decoders have equal configs.
+ * A decoder in the Llama layout: its sizes, and what sets families apart. Field names follow the transformer
+ * literature, not one vendor's file. The features are absent where a decoder does without them, so that equal decoders
+ * have equal configs.
  */
 export interface DecoderConfig {
   readonly vocabSize: number;
@@ -29,7 +30,9 @@ export interface DecoderConfig {
   readonly normEpsilon: number;
   /** Absent: positions are rotated as they are. */
   readonly ropeScaling?: RopeScaling;
-  /** Attention projections that add a bias: those of queries, keys and values, or these and the one back to the stream. */
+  /**
+   * Attention projections that add a bias: those of queries, keys and values, or these and the one back to the stream.
+   */
   readonly attentionBias?: 'qkv' | 'qkvo';
   /** Queries and keys are normalised (RMSNorm) head by head before the rotation. */
   readonly queryKeyNorm?: true;
@@ -42,8 +45,8 @@ export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
 export type ProjectionName = (typeof PROJECTIONS)[number];
 
 /**
- * A low-rank adapter (LoRA, Hu et al. 2021): y = x W of each target becomes x W + (alpha / rank) (x A) B with A [inputs,
- * rank] and B [rank, outputs]. Only A and B are trained; W is the base's, and shared by all adapters on it.
+ * A low-rank adapter (LoRA, Hu et al. 2021): y = x W of each target becomes x W + (alpha / rank) (x A) B with A
+ * [inputs, rank] and B [rank, outputs]. Only A and B are trained; W is the base's, and shared by all adapters on it.
  */
 export interface AdapterSettings {
   readonly rank: number;

@@ -1,7 +1,7 @@
 /**
- * The contract between the training loop and whatever holds the models. It has the shape of a training protocol over a network:
- * the loss is named, token advantages and behaviour log-probs come from the client, every call is submitted and awaited
- * separately.
+ * The contract between the training loop and whatever holds the models. It has the shape of a training protocol over a
+ * network: the loss is named, token advantages and behaviour log-probs come from the client, every call is submitted
+ * and awaited separately.
  */
 import type { Capabilities, Hardware } from './capabilities.js';
 import type { Handles, Role } from './handles.js';

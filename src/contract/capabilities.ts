@@ -18,8 +18,8 @@ export interface Capabilities {
    */
   readonly distribution: 'whole' | 'sampled';
   /**
-   * When norms of gradients are known: `before-update`, that of each call too, so that an update can be left out; or `after`,
-   * that of the whole update if any.
+   * When norms of gradients are known: `before-update`, that of each call too, so that an update can be left out; or
+   * `after`, that of the whole update if any.
    */
   readonly gradientNorms: 'before-update' | 'after';
   /** Updates keep to `OptimStepSettings.clipNorm`. */

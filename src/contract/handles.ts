@@ -1,4 +1,7 @@
-/** Handles: the models that a backend holds, by what they are opened for. Calls are submitted in order and awaited separately. */
+/**
+ * Handles: the models that a backend holds, by what they are opened for. Calls are submitted in order and awaited
+ * separately.
+ */
 import type { TrainingSample, ValueSample } from '../core/sample.js';
 import type { ForwardBackwardOptions, LossMetrics } from '../loss/objective/objective-options.js';
 import type { OptimStepResult, OptimStepSettings } from './optimizer-settings.js';
@@ -30,7 +33,10 @@ export interface PolicyHandle extends FrozenHandle {
   optimStep(settings: OptimStepSettings): Promise<OptimStepResult>;
   /** Clears moments and step count, so that a new phase starts with a fresh optimiser. */
   resetOptimizer(): Promise<void>;
-  /** Takes over the weights of a policy of the same shape and backend, and clears the optimiser's state. @throws BackendError */
+  /**
+   * Takes over the weights of a policy of the same shape and backend, and clears the optimiser's state.
+   * @throws BackendError
+   */
   copyFrom(policy: PolicyHandle): Promise<void>;
   /** Writes the weights, and the optimiser's state when asked, into an existing directory. */
   save(directory: string, options?: StateOptions): Promise<void>;
@@ -38,7 +44,10 @@ export interface PolicyHandle extends FrozenHandle {
   load(directory: string, options: StateOptions): Promise<void>;
 }
 
-/** A model like a policy's with a head that gives a number for every written token from the tokens before it, 0 at first. */
+/**
+ * A model like a policy's with a head that gives a number for every written token from the tokens before it, 0 at
+ * first.
+ */
 export interface CriticHandle {
   /** The values of each sample's masked tokens, 0 elsewhere: one [T] row a sample. */
   values(samples: readonly TrainingSample[]): Promise<Float32Array[]>;

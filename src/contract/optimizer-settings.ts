@@ -26,7 +26,9 @@ export interface OptimStepSettings {
   readonly optimizer: OptimizerSettings;
   /** Gradients with a larger norm are scaled down to this one; 0 switches clipping off. */
   readonly clipNorm: number;
-  /** The update is left out when the norm before clipping exceeds this. Only where norms are known before the update. */
+  /**
+   * The update is left out when the norm before clipping exceeds this. Only where norms are known before the update.
+   */
   readonly skipAboveNorm?: number;
 }
 
@@ -35,7 +37,10 @@ export type OptimStepResult =
   | { readonly applied: true; readonly norm?: number }
   | {
       readonly applied: false;
-      /** `not-finite`: the gradient. `above-limit`: its norm is above `skipAboveNorm`. `failed`: the backend broke over it. */
+      /**
+       * `not-finite`: the gradient. `above-limit`: its norm is above `skipAboveNorm`. `failed`: the backend broke over
+       * it.
+       */
       readonly why: 'not-finite' | 'above-limit' | 'failed';
       readonly norm?: number;
     };

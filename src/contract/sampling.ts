@@ -35,7 +35,8 @@ export interface PlayableHandle {
   readonly context: number;
   /**
    * Samples a response from the weights that were last published.
-   * @throws BackendError when nothing was published, or the prompt does not fit the context. Rejects with the signal's reason.
+   * @throws BackendError when nothing was published, or the prompt does not fit the context. Rejects with the signal's
+   *   reason.
    */
   generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation>;
 }

@@ -1,4 +1,7 @@
-/** A model behind text: text in, text out. It gives no token ids and no log-probs of ours, so nothing can be learnt from it. */
+/**
+ * A model behind text: text in, text out. It gives no token ids and no log-probs of ours, so nothing can be learnt from
+ * it.
+ */
 
 import type { FinishReason } from '../core/episode.js';
 import type { Message } from '../core/message.js';
@@ -19,6 +22,9 @@ export interface Utterance {
 }
 
 export interface TextBackend {
-  /** @throws EndpointError when no request can succeed; other errors are of this one request. Rejects with the signal's reason. */
+  /**
+   * @throws EndpointError when no request can succeed; other errors are of this one request. Rejects with the signal's
+   *   reason.
+   */
   complete(request: TextRequest, signal: AbortSignal): Promise<Utterance>;
 }

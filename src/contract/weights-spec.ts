@@ -34,7 +34,7 @@ export type WeightsSpec =
   /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
   /**
-   * A model of the same shape as a policy: with the policy's present weights or, where a directory is given, with the weights
-   * that a model of this shape and role saved there.
+   * A model of the same shape as a policy: with the policy's present weights or, where a directory is given, with the
+   * weights that a model of this shape and role saved there.
    */
   | { readonly type: 'like'; readonly policy: PolicyHandle; readonly directory?: string | undefined };

@@ -28,11 +28,12 @@ export function hasAdvantage(mask: Row, advantages: Row): boolean {
 }
 
 /**
- * The normalizer of these rows taken as a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss /
- * normalizer. It is the number of response tokens for `token-mean`, of rows for `seq-mean-token-sum` and
+ * The normalizer of these rows taken as a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss
+ * / normalizer. It is the number of response tokens for `token-mean`, of rows for `seq-mean-token-sum` and
  * `seq-mean-token-mean`, and for `seq-mean-token-sum-norm` what `maxTokens` says.
- * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of rows, as
- *   Dr. GRPO does (Liu et al. 2025). Without it, it divides by the width of the widest row alone, as the Dr. MAS paper's code.
+ * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of
+ *   rows, as Dr. GRPO does (Liu et al. 2025). Without it, it divides by the width of the widest row alone, as the Dr.
+ *   MAS paper's code.
  * @throws ArgumentError for an unknown aggregation, or when `maxTokens` is not above 0
  */
 export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[], maxTokens?: number): number {
@@ -81,7 +82,10 @@ export function aggregationWeights(mask: readonly Row[], aggregation: Aggregatio
   });
 }
 
-/** Checks that arrays have the same rows of the same lengths. @throws ArgumentError naming the first array whose shape differs from that of the first one */
+/**
+ * Checks that arrays have the same rows of the same lengths.
+ * @throws ArgumentError naming the first array whose shape differs from that of the first one
+ */
 export function assertSameShape(arrays: Readonly<Record<string, readonly ArrayLike<unknown>[]>>): void {
   const [first, ...others] = Object.entries(arrays);
   if (first === undefined) return;

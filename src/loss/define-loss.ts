@@ -14,15 +14,19 @@ export interface TokenOutcome {
 }
 
 /**
- * Writes the outcome of one token with advantage A != 0. It must be positively homogeneous in the advantage: c · A gives c
- * times the loss and the gradient for c > 0. The exact merging of identical rows (objective/merged-samples.ts) and the
- * importance correction (a weight on the advantage) rest on it. A token whose advantage is 0 adds nothing and is left out.
+ * Writes the outcome of one token with advantage A != 0. It must be positively homogeneous in the advantage: c · A
+ * gives c times the loss and the gradient for c > 0. The exact merging of identical rows (objective/merged-samples.ts)
+ * and the importance correction (a weight on the advantage) rest on it. A token whose advantage is 0 adds nothing and
+ * is left out.
  */
 export type TokenLoss = (ratio: number, advantage: number, logprob: number, out: TokenOutcome) => void;
 
 /** The facts that others ask of a loss instead of knowing its name. */
 export interface LossFacts {
-  /** Every token has its own ratio, or the tokens of a turn (a run of the mask) or of the sequence share their geometric mean. */
+  /**
+   * Every token has its own ratio, or the tokens of a turn (a run of the mask) or of the sequence share their geometric
+   * mean.
+   */
   readonly ratio: 'token' | 'turn' | 'sequence';
   /**
    * The variable that the gradient is taken by: the log of the ratio, or the log-prob of the token with the ratio held
@@ -32,8 +36,8 @@ export interface LossFacts {
   /** The loss is divided by 1 + the clipping bias, so the log-probs of all rows come before the first gradient. */
   readonly dampensClipping?: true;
   /**
-   * The mini-batch is the samples with an advantage alone: the normalizer and other terms leave the others out. Advantages are
-   * then weights of demonstrations and must not be negative.
+   * The mini-batch is the samples with an advantage alone: the normalizer and other terms leave the others out.
+   * Advantages are then weights of demonstrations and must not be negative.
    */
   readonly selects?: true;
 }
@@ -73,7 +77,10 @@ interface Declaration<Type extends string, Shape extends z.ZodRawShape> extends 
   readonly schema: Shape;
   /** The aggregation of a loss that has only one; others have the setting `aggregate`. */
   readonly aggregate?: Aggregation;
-  /** The loss with these settings. @throws ArgumentError for a number out of range: no schema checks what a program passes */
+  /**
+   * The loss with these settings.
+   * @throws ArgumentError for a number out of range: no schema checks what a program passes
+   */
   token(settings: SettingsOf<Type, Shape>): TokenLoss;
   /** The loss of the protocol that is exactly this one with these settings. */
   protocolLoss?(settings: SettingsOf<Type, Shape>): ProtocolLoss | undefined;

@@ -59,7 +59,8 @@ describe('a loss that corrects importance', () => {
         const advantages = [column(3, 0).map((advantage, t) => advantage * (weights[t] ?? 0))];
         const { metrics, ...expected } = policyLoss({ ...common, behaviourLogprobs: [proximal], advantages }, spec);
         expect(corrected).toMatchObject(expected);
-        const { logprobGap: _, ...around } = metrics; // the gap is to the policy that wrote, whatever the ratios are taken to
+        // the gap is to the policy that wrote, whatever the ratios are taken to
+        const { logprobGap: _, ...around } = metrics;
         expect(corrected.metrics).toMatchObject(around);
         const mean = weights.reduce((sum, weight) => sum + weight, 0) / weights.length;
         expect(corrected.metrics.importanceWeight).toBeCloseTo(mean, 12);

@@ -1,9 +1,9 @@
 /**
- * The importance correction for samples of another policy: the loss of every token is weighted with a constant made of ρ = p_proximal /
- * p_behaviour. Truncated at the cap (TIS: Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
- * training") or 0 above it (MIS: Liu et al. 2025, "When speed kills stability: demystifying RL collapse from the
- * training-inference mismatch"), by token or by sequence, as both describe. The ratio to the proximal policy is the decoupled
- * objective of Hilton et al. 2022, "Batch size-invariance for policy optimization".
+ * The importance correction for samples of another policy: the loss of every token is weighted with a constant made of
+ * ρ = p_proximal / p_behaviour. Truncated at the cap (TIS: Yao et al. 2025, "Your efficient RL framework secretly
+ * brings you off-policy RL training") or 0 above it (MIS: Liu et al. 2025, "When speed kills stability: demystifying RL
+ * collapse from the training-inference mismatch"), by token or by sequence, as both describe. The ratio to the proximal
+ * policy is the decoupled objective of Hilton et al. 2022, "Batch size-invariance for policy optimization".
  */
 import { ArgumentError } from '../core/errors.js';
 import type { Row } from './aggregate.js';

@@ -18,7 +18,9 @@ interface KlEstimator {
   readonly derivative: (d: number) => number;
 }
 
-/** k3 is cut at 10 as in the paper's code, so that one improbable token does not rule a batch; its gradient is 0 there. */
+/**
+ * k3 is cut at 10 as in the paper's code, so that one improbable token does not rule a batch; its gradient is 0 there.
+ */
 const K3_BOUND = 10;
 const k3 = (d: number): number => Math.exp(-d) + d - 1;
 
@@ -30,7 +32,8 @@ const estimators: Readonly<Record<KlKind, KlEstimator>> = {
 };
 
 /**
- * The KL penalty of every token: k1 = d, k2 = d²/2, k3 = exp(-d) + d - 1 (at most 10), abs = |d|, d = logprob - reference.
+ * The KL penalty of every token: k1 = d, k2 = d²/2, k3 = exp(-d) + d - 1 (at most 10), abs = |d|, d = logprob -
+ * reference.
  * @param logprobs [rows][T]
  * @returns [rows][T]
  * @throws ArgumentError when shapes differ or the kind is unknown

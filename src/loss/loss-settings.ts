@@ -27,9 +27,9 @@ const correction = z.strictObject({
 });
 
 /**
- * A constant weight on every token's loss, for samples that another policy wrote than the one the update begins with: a stale
- * version, or a sampler that rounds differently. The importance is ρ = exp(proximal log-prob - behaviour log-prob); the ratios
- * of the loss are then taken to the proximal policy.
+ * A constant weight on every token's loss, for samples that another policy wrote than the one the update begins with: a
+ * stale version, or a sampler that rounds differently. The importance is ρ = exp(proximal log-prob - behaviour
+ * log-prob); the ratios of the loss are then taken to the proximal policy.
  */
 export type ImportanceCorrection = Readonly<z.output<typeof correction>>;
 

@@ -46,7 +46,9 @@ interface ScoredRow {
   readonly beyond: number;
 }
 
-/** Adds up a policy loss. The constructor takes all rows, so nothing can be added before what has to be measured first. */
+/**
+ * Adds up a policy loss. The constructor takes all rows, so nothing can be added before what has to be measured first.
+ */
 export class PolicyLossAccumulator {
   readonly #kind: LossKind;
   readonly #correction: ImportanceCorrection | undefined;
@@ -69,8 +71,10 @@ export class PolicyLossAccumulator {
 
   /**
    * @param masks The masks of all samples, also of those without a row: what a clipping bias is the mean over
-   * @param score Gives the current policy's log-probs of all rows; called only where the loss needs them before the first row
-   * @throws ArgumentError when the normalizer is not a number >= 0, or a row lacks proximal log-probs that the loss needs
+   * @param score Gives the current policy's log-probs of all rows; called only where the loss needs them before the
+   *   first row
+   * @throws ArgumentError when the normalizer is not a number >= 0, or a row lacks proximal log-probs that the loss
+   *   needs
    */
   constructor(
     { kind, correction, normalizer }: NormalizedLoss,

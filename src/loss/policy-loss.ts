@@ -16,14 +16,14 @@ export interface PolicyLossInput {
 
 export interface PolicyLossOptions {
   /**
-   * Divides the summed loss; by default the normalizer of the given rows for the loss's `aggregate`. Give that of the whole
-   * mini-batch to compute its loss in parts.
+   * Divides the summed loss; by default the normalizer of the given rows for the loss's `aggregate`. Give that of the
+   * whole mini-batch to compute its loss in parts.
    */
   readonly normalizer?: number;
   /**
-   * The most tokens that a response may have: the constant by which `seq-mean-token-sum-norm` divides the sum of a row before it
-   * takes the mean over rows (Dr. GRPO). Without it the sum of all rows is divided by the width of the widest one, its masked
-   * tokens included, as the code of the Dr. MAS paper does.
+   * The most tokens that a response may have: the constant by which `seq-mean-token-sum-norm` divides the sum of a row
+   * before it takes the mean over rows (Dr. GRPO). Without it the sum of all rows is divided by the width of the widest
+   * one, its masked tokens included, as the code of the Dr. MAS paper does.
    */
   readonly maxTokens?: number;
 }

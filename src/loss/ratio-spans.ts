@@ -9,7 +9,10 @@ export interface RatioSpan {
   readonly tokens: number;
 }
 
-/** The spans of a row: the runs of its mask where a turn shares a ratio, otherwise the whole row. Empty without written tokens. */
+/**
+ * The spans of a row: the runs of its mask where a turn shares a ratio, otherwise the whole row. Empty without written
+ * tokens.
+ */
 export function ratioSpans(ratio: LossFacts['ratio'], mask: Row): RatioSpan[] {
   const tokens = countTokens(mask);
   if (tokens === 0) return [];

@@ -16,8 +16,8 @@ export interface ValueLossResult {
 }
 
 /**
- * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that some put
- * before it, as in the paper's code.
+ * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that
+ * some put before it, as in the paper's code.
  * @throws ArgumentError when shapes differ
  *
  * @example

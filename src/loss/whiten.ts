@@ -1,8 +1,8 @@
 import { assertSameShape, type Row } from './aggregate.js';
 
 /**
- * (value - mean) / sqrt(variance + 1e-8) with mean and variance (n - 1) over the entries, each counted as often as its weight
- * says; entries of weight 0 are moved and scaled alike. With a total weight below two the variance counts as 0.
+ * (value - mean) / sqrt(variance + 1e-8) with mean and variance (n - 1) over the entries, each counted as often as its
+ * weight says; entries of weight 0 are moved and scaled alike. With a total weight below two the variance counts as 0.
  * @param values [rows][T]
  * @param weights [rows][T], a mask or, where an entry stands for many tokens, their number
  * @returns [rows][T]

@@ -7,7 +7,9 @@ import { nodeFiles } from '../platform/node-files.js';
 import type { StoredEpisode } from '../store/episode-files.js';
 import { fieldAt, numberAt, type Place, type Row, readRows, rowsAt } from '../store/log-rows.js';
 
-/** A turn as the page shows it. Texts are positions in the sample's `texts`, so that what siblings share is there once. */
+/**
+ * A turn as the page shows it. Texts are positions in the sample's `texts`, so that what siblings share is there once.
+ */
 export interface ShownTurn {
   readonly agent: string;
   readonly prompt: number;
@@ -55,8 +57,9 @@ export interface EpisodeSample {
 const LONGEST_TEXT = 6000;
 
 /**
- * Every kept episode where they fit into `bytes`; otherwise whole groups, the room shared evenly among the files (what small ones
- * leave goes to larger ones) and spread over each file's tasks, those behind a spike first, at least one group a file.
+ * Every kept episode where they fit into `bytes`; otherwise whole groups, the room shared evenly among the files (what
+ * small ones leave goes to larger ones) and spread over each file's tasks, those behind a spike first, at least one
+ * group a file.
  * @throws LogError naming file and line of what is not an episode
  */
 export async function sampleEpisodes(run: string, spikes: readonly Spike[], bytes: number): Promise<EpisodeSample> {
@@ -137,7 +140,9 @@ function checked(row: Row, place: Place): StoredEpisode {
   } as unknown as StoredEpisode;
 }
 
-/** Positions of the groups: those behind a spike first, then spread evenly, however many fit (a golden-ratio sequence). */
+/**
+ * Positions of the groups: those behind a spike first, then spread evenly, however many fit (a golden-ratio sequence).
+ */
 function inOrderOfInterest(groups: readonly Group[], spikes: readonly Spike[]): number[] {
   const blamed = new Set(spikes.flatMap(({ episodes }) => episodes.map((name) => name.replace(/\/[^/]*$/, ''))));
   const rank = (position: number) =>

@@ -11,8 +11,8 @@ export const DEFAULT_EPISODE_BYTES = 8e6;
  * Writes one self-contained HTML page about one or more runs.
  * @param options.to Its path; an earlier report there is replaced
  * @param options.episodeBytes About how much room the episodes of all runs together may take
- * @throws RunError when a directory is not a run, or `to` cannot be written or holds something else; LogError naming the line
- *   of a damaged episode file
+ * @throws RunError when a directory is not a run, or `to` cannot be written or holds something else; LogError naming
+ *   the line of a damaged episode file
  */
 export async function writeReport(
   paths: readonly string[],

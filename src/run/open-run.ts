@@ -82,7 +82,10 @@ export async function openRun(
   }
 }
 
-/** Opens every model for what it is to do: a frozen one that the warm start reaches is trained until reinforcement begins. */
+/**
+ * Opens every model for what it is to do: a frozen one that the warm start reaches is trained until reinforcement
+ * begins.
+ */
 async function openModels(
   backend: Backend,
   { models, warmStarted }: Assignment,

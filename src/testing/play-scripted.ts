@@ -12,7 +12,10 @@ type Agents = Readonly<Record<string, Agent>>;
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
 
-/** A context in which a scripted policy speaks for every agent, unless `changes` says otherwise. Prompts may have 4096 tokens. */
+/**
+ * A context in which a scripted policy speaks for every agent, unless `changes` says otherwise. Prompts may have 4096
+ * tokens.
+ */
 export function scriptedContext(
   team: Team,
   sampler: ScriptedSampler,
@@ -40,11 +43,12 @@ export type Lines<A extends Agents> = { readonly [Name in keyof A]?: readonly st
 export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { readonly outcome: Outcome };
 
 /**
- * Plays one episode of a team without a model: agents answer what is written for them. The episode holds the turns with what
- * the agents' parsers read, the outcome and the score.
+ * Plays one episode of a team without a model: agents answer what is written for them. The episode holds the turns with
+ * what the agents' parsers read, the outcome and the score.
  *
- * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than there
- *   are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it does not have
+ * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than
+ *   there are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it
+ *   does not have
  *
  * @example
  * ```ts

@@ -34,14 +34,14 @@ export interface TinyRun {
 }
 
 /**
- * Trains a recipe as `train` does, but on a model that knows nothing and for a few steps, within a second or two: whether its
- * team, tasks and settings work together, not whether anything is learnt. The run lies in a temporary directory, which is gone
- * afterwards.
+ * Trains a recipe as `train` does, but on a model that knows nothing and for a few steps, within a second or two:
+ * whether its team, tasks and settings work together, not whether anything is learnt. The run lies in a temporary
+ * directory, which is gone afterwards.
  *
- * Every model becomes a tiny decoder with random weights: one that keeps its tokenizer and context where it was one, else one
- * of bytes with a context of 1024; an adapter becomes one of rank 2 on such a model. A step has two tasks in groups of four, an
- * evaluation two tasks twice, a warm start four steps of four demonstrations, a response at most 16 tokens; the backend is the
- * embedded one. Endpoints stay what they are.
+ * Every model becomes a tiny decoder with random weights: one that keeps its tokenizer and context where it was one,
+ * else one of bytes with a context of 1024; an adapter becomes one of rank 2 on such a model. A step has two tasks in
+ * groups of four, an evaluation two tasks twice, a warm start four steps of four demonstrations, a response at most 16
+ * tokens; the backend is the embedded one. Endpoints stay what they are.
  *
  * @throws what `train` throws
  *

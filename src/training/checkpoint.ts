@@ -82,7 +82,10 @@ export async function loadCheckpoint(
   };
 }
 
-/** The commits of models on hubs that a run began with; none of a run that is about to begin. @throws CheckpointError */
+/**
+ * The commits of models on hubs that a run began with; none of a run that is about to begin.
+ * @throws CheckpointError
+ */
 export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined): Promise<Commits> {
   return checkpoint === undefined ? {} : (await readState(files, join(checkpoint.directory, STATE))).commits;
 }

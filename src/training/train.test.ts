@@ -43,7 +43,9 @@ const exampleRecipe = (changes: Partial<RecipeInput> = {}, overrides: readonly s
     overrides,
   );
 
-/** What each turn earned: in the order of episodes and calls. The third episode fails, the fourth also talks garbage. */
+/**
+ * What each turn earned: in the order of episodes and calls. The third episode fails, the fourth also talks garbage.
+ */
 const solverRewards = [1, 1, 1, 0, -0.1];
 const verifierRewards = [1, 1, 0, -0.1];
 const solverSaid = ['\\boxed{07}', '1=1\\boxed{08}', '\\boxed{7}', '2=2\\boxed{09}', '3=3'];

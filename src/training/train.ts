@@ -1,7 +1,7 @@
 /**
- * Dr. MAS reinforcement learning of a team, as the method's sentences: play G episodes of each of a step's tasks, score the
- * turns under the references and the critics, estimate the advantages, update each policy on the turns of its agents, record
- * what happened; now and then evaluate and checkpoint.
+ * Dr. MAS reinforcement learning of a team, as the method's sentences: play G episodes of each of a step's tasks, score
+ * the turns under the references and the critics, estimate the advantages, update each policy on the turns of its
+ * agents, record what happened; now and then evaluate and checkpoint.
  *
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
@@ -18,8 +18,8 @@ import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
 
 /**
- * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops between two updates,
- * with the state of the last complete step.
+ * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops between two
+ * updates, with the state of the last complete step.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
@@ -54,7 +54,8 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     for (const event of [...events, ...gapWarnings(step, updates, logprobGap)]) log.emit(event);
     if (keepEpisodes) {
-      const episodes = rollout.all.flatMap((group) => group.episodes); // those that were left out too, without advantages
+      // those that were left out too, without advantages
+      const episodes = rollout.all.flatMap((group) => group.episodes);
       await log.writeStepEpisodes(
         step,
         episodes,

@@ -1,6 +1,6 @@
 /**
- * Two agents and their recipe. The answerer says which of two numbers is larger, the checker whether that is right; a "no"
- * buys a second answer. Demonstrations teach them the form of an answer; what is right they learn from the reward.
+ * Two agents and their recipe. The answerer says which of two numbers is larger, the checker whether that is right; a
+ * "no" buys a second answer. Demonstrations teach them the form of an answer; what is right they learn from the reward.
  */
 import { join } from 'node:path';
 import {
@@ -59,7 +59,8 @@ const trace: TaskSource['trace'] = (random): Trace => {
   return { agent: 'checker', messages, response: random.pick(['<yes>', '<no>']) };
 };
 
-// Each line of a file is a task. A model that can answer already, such as a checkpoint, needs no trace and no warmStart.
+// Each line of a file is a task. A model that can answer already, such as a checkpoint, needs no trace and no
+// warmStart.
 const tasks = (file: string) => ({ ...jsonl(join(import.meta.dirname, 'tasks', file)), trace });
 
 export default defineRecipe({

@@ -1,7 +1,7 @@
 /**
- * One training step in a worker of headless Chromium, on a page that is not isolated from other origins and on one that is,
- * where it has two threads, must give the losses that it gives in Node. Run after `npm run build`; skipped, and said so, where there is no Chromium (`CHROMIUM`
- * names another one).
+ * One training step in a worker of headless Chromium, on a page that is not isolated from other origins and on one that
+ * is, where it has two threads, must give the losses that it gives in Node. Run after `npm run build`; skipped, and
+ * said so, where there is no Chromium (`CHROMIUM` names another one).
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** In a worker of the page: the step, on two threads where the page is isolated, and its result posted to the server. */
+/**
+ * In a worker of the page: the step, on two threads where the page is isolated, and its result posted to the server.
+ */
 const post = (result) => fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 try {
   const { trainingStep } = await import('./step.mjs');

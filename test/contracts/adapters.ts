@@ -24,7 +24,9 @@ const cases: Readonly<Record<string, { config: DecoderConfig; adapter: AdapterSe
   },
 };
 
-/** What every kernel set must give adapters: right gradients, the base's bits where they change nothing, no second base. */
+/**
+ * What every kernel set must give adapters: right gradients, the base's bits where they change nothing, no second base.
+ */
 export function adapterContract(name: string, create: () => Kernels): void {
   const counted = countAllocations(create());
   const { kernels } = counted;

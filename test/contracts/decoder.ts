@@ -24,7 +24,9 @@ export const plain: DecoderConfig = {
   normEpsilon: 1e-6,
 };
 
-/** One configuration a feature, and one with all that can stand together. Sizes differ so that no two can be mixed up. */
+/**
+ * One configuration a feature, and one with all that can stand together. Sizes differ so that no two can be mixed up.
+ */
 const configs: Readonly<Record<string, DecoderConfig>> = {
   plain,
   'with biases on queries, keys and values': { ...plain, attentionBias: 'qkv' },

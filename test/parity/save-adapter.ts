@@ -1,7 +1,6 @@
 /**
- * Trains an adapter of all projections for a few steps on random tokens, saves it, and beside it its logits for a few random
- * prompts as expected.json, for peft.py.
- * usage: node --import tsx test/parity/save-adapter.ts BASE TO
+ * Trains an adapter of all projections for a few steps on random tokens, saves it, and beside it its logits for a few
+ * random prompts as expected.json, for peft.py. usage: node --import tsx test/parity/save-adapter.ts BASE TO
  */
 import { mkdir } from 'node:fs/promises';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';

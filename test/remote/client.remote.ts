@@ -1,4 +1,7 @@
-/** The client and the backend on a real server: the same numbers as our own engine, policies that leave each other alone, errors. */
+/**
+ * The client and the backend on a real server: the same numbers as our own engine, policies that leave each other
+ * alone, errors.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
 import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';

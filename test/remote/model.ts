@@ -82,7 +82,9 @@ function tokenizer() {
   };
 }
 
-/** The printable character that stands for each byte in GPT-2's byte-level vocabularies: itself where it is printable. */
+/**
+ * The printable character that stands for each byte in GPT-2's byte-level vocabularies: itself where it is printable.
+ */
 function byteAlphabet(): string[] {
   const printable = (byte: number) => (byte >= 33 && byte <= 126) || (byte >= 161 && byte !== 173);
   let next = 256;

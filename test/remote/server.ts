@@ -44,7 +44,8 @@ export class SkyrlServer {
       'backend-config': JSON.stringify({
         max_lora_adapters: adapters,
         max_lora_rank: rank,
-        // JAX compiles every shape anew, and how many requests meet in a batch is chance: these sizes leave a shape a length.
+        // JAX compiles every shape anew, and how many requests meet in a batch is chance: these sizes leave a shape a
+        // length.
         train_micro_batch_size: 1,
         sample_max_num_sequences: 16,
       }),

@@ -1,4 +1,6 @@
-/** What the tests against a real server begin with: the environment, a tiny model, and, once for all files, the server. */
+/**
+ * What the tests against a real server begin with: the environment, a tiny model, and, once for all files, the server.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -21,10 +21,16 @@ import { SkyrlServer } from './server.js';
 
 const remote = inject('remote');
 
-/** Share of the text that is plain ASCII: a third of what random bytes say, so there is something to learn from the start. */
+/**
+ * Share of the text that is plain ASCII: a third of what random bytes say, so there is something to learn from the
+ * start.
+ */
 const plain = (text: string) => (text.match(/[ -~]/g)?.length ?? 0) / Math.max(1, [...text].length);
 
-/** All prompts and answers together have less than 32 tokens, the shortest length that the server pads to: one shape to compile. */
+/**
+ * All prompts and answers together have less than 32 tokens, the shortest length that the server pads to: one shape to
+ * compile.
+ */
 const team = defineTeam({
   name: 'plain-speakers',
   task: z.object({ question: z.string(), answer: z.string() }),

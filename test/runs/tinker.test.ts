@@ -86,7 +86,8 @@ describe('a team on a server', () => {
     const fake = await serve('skyrl-jax-head');
     const recipe = remoteRecipe(directory, { url: fake.url, apiKey: 'tml-secret' }, {}, ['evaluation.tasks=1']);
     const run = await trainTiny(root, recipe);
-    const lasting = async () => (await eventsOf(run)).filter(({ type }) => type !== 'checkpoint'); // the last one is there already
+    // the last one is there already
+    const lasting = async () => (await eventsOf(run)).filter(({ type }) => type !== 'checkpoint');
     const before = await lasting();
     expect(before[0]).toMatchObject({ type: 'run.started', server: { reduction: 'sequence-mean', forward: true } });
     fake.restart();

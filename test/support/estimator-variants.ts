@@ -20,8 +20,8 @@ function valuesOf(choice: z.core.$ZodType): readonly unknown[] {
 }
 
 /**
- * Every combination of an estimator's words and switches, each with its numbers as they are by default and moved one by one. The
- * choices that many estimators share have their defaults.
+ * Every combination of an estimator's words and switches, each with its numbers as they are by default and moved one by
+ * one. The choices that many estimators share have their defaults.
  */
 export const variants: readonly Estimator[] = estimators.flatMap(({ schema, type }) => {
   const choices = Object.entries(schema.shape)
@@ -41,7 +41,9 @@ export const variants: readonly Estimator[] = estimators.flatMap(({ schema, type
 
 export const reward = fc.integer({ min: -40, max: 40 }).map((n) => n / 10);
 
-/** Tasks of two to five episodes; agents act as often as they like, and every turn has all that an estimator may need. */
+/**
+ * Tasks of two to five episodes; agents act as often as they like, and every turn has all that an estimator may need.
+ */
 export const turns: fc.Arbitrary<TurnRecord[]> = fc
   .array(
     fc.record({

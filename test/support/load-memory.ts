@@ -1,6 +1,6 @@
 /**
- * Loads a model, saves it, and prints what that takes of memory: a JSON line with the bytes resident before, and the most that ever
- * were once it was loaded and once it was saved.
+ * Loads a model, saves it, and prints what that takes of memory: a JSON line with the bytes resident before, and the
+ * most that ever were once it was loaded and once it was saved.
  *
  * usage: node --import tsx test/support/load-memory.ts DIRECTORY COPY
  */

@@ -46,5 +46,8 @@ export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
   return has(loss, 'importanceCorrection') ? [plain, specOf(loss, { ...settings, ...truncated })] : [plain];
 });
 
-/** Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias is the mean over what is together. */
+/**
+ * Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias is the mean over what is
+ * together.
+ */
 export const addsUp = (spec: LossSpec): boolean => lossKind(spec).dampensClipping !== true;

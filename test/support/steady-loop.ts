@@ -1,6 +1,6 @@
 /**
- * Trains and samples one policy step after step, as a run does, and prints what that does to memory: a JSON line with the
- * kernels' buffers allocated in the second half of the steps, and the bytes resident before and after those.
+ * Trains and samples one policy step after step, as a run does, and prints what that does to memory: a JSON line with
+ * the kernels' buffers allocated in the second half of the steps, and the bytes resident before and after those.
  *
  * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */

@@ -3,7 +3,9 @@ import { settingsSchema } from '../../../src/advantage/named-choices.js';
 import { defaultText, inputNode } from '../json-schema.js';
 import { type Region, table } from '../pages.js';
 
-/** Every advantage estimator with its formula and the defaults of the choices that it alone has, from its declaration. */
+/**
+ * Every advantage estimator with its formula and the defaults of the choices that it alone has, from its declaration.
+ */
 export const estimators: Region = {
   name: 'estimators',
   render: () =>

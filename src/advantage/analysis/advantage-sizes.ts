@@ -1,7 +1,9 @@
 import { statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** The advantages that an estimator gives an agent's turns. The size of a turn's advantage is that of its largest token. */
+/**
+ * The advantages that an estimator gives an agent's turns. The size of a turn's advantage is that of its largest token.
+ */
 export interface AdvantageSizes {
   readonly meanAbs: number;
   readonly maxAbs: number;

@@ -9,8 +9,8 @@ export interface Column {
 }
 
 /**
- * The first thing that differs within a group: the outcomes; else what agents earned beside them; else only what turns paid as penalties; or
- * nothing at all.
+ * The first thing that differs within a group: the outcomes; else what agents earned beside them; else only what turns
+ * paid as penalties; or nothing at all.
  */
 export type GroupKind = 'mixed' | 'ownRewardsOnly' | 'penaltiesOnly' | 'nothing';
 
@@ -33,7 +33,8 @@ export interface KindCounts {
 /**
  * Finds what differs in each of `count` groups. Numbers that differ by rounding only count as equal.
  * @param columns.outcome The success of the episodes
- * @param columns.earned The same plus the rewards of single agents and turns, before penalties; the outcome if not given
+ * @param columns.earned The same plus the rewards of single agents and turns, before penalties; the outcome if not
+ *   given
  * @param columns.reward The rest after penalties
  */
 export function groupOutcomes(
@@ -69,7 +70,10 @@ export function countKinds(outcomes: readonly GroupOutcome[]): KindCounts {
   return counts;
 }
 
-/** The column of lists of members, one list a group; all members of a group are peers where `peersOf` does not divide them. */
+/**
+ * The column of lists of members, one list a group; all members of a group are peers where `peersOf` does not divide
+ * them.
+ */
 export function columnOf<Member>(
   groups: readonly (readonly Member[])[],
   numberOf: (member: Member) => number,

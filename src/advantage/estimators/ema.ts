@@ -4,9 +4,10 @@ import { statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
 /**
- * A running mean of each agent's rewards as its baseline: the role-conditioned advantage estimation of SPIRAL. A step is
- * measured against the baseline from before it, as in prime-rl. There the baseline begins at 0 and moves with every episode;
- * here it moves once a step, by the mean of the agent's turns, and begins with the mean of the agent's first step.
+ * A running mean of each agent's rewards as its baseline: the role-conditioned advantage estimation of SPIRAL. A step
+ * is measured against the baseline from before it, as in prime-rl. There the baseline begins at 0 and moves with every
+ * episode; here it moves once a step, by the mean of the agent's turns, and begins with the mean of the agent's first
+ * step.
  */
 export const ema = defineEstimator({
   type: 'ema',

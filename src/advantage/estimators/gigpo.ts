@@ -9,10 +9,10 @@ import { stepReturns } from '../step-returns.js';
 import type { TurnBatch } from '../turn-batch.js';
 
 /**
- * GiGPO (eqs. 3-8): the episode's advantage among the task's episodes, plus `stepWeight` times the advantage of the step's
- * discounted return among the steps that started from the same observation. With `byAgent` both compare turns of the same agent
- * only (GiGPO and Dr. MAS combined). An observation seen once adds nothing. A turn without `observation` or `stepReward` is
- * refused by name.
+ * GiGPO (eqs. 3-8): the episode's advantage among the task's episodes, plus `stepWeight` times the advantage of the
+ * step's discounted return among the steps that started from the same observation. With `byAgent` both compare turns of
+ * the same agent only (GiGPO and Dr. MAS combined). An observation seen once adds nothing. A turn without `observation`
+ * or `stepReward` is refused by name.
  */
 export const gigpo = defineEstimator({
   type: 'gigpo',

@@ -6,8 +6,9 @@ import { scoreChoices, spreadChoices } from '../named-choices.js';
 import { measure, poolOf, statisticsOfPool } from '../normalise.js';
 
 /**
- * Pass@k as the objective: only the best episode of a task counts, by as much as it leads the second best; all of its turns
- * get that lead, divided by the spread of the task's episode scores. A task with fewer than two episodes is refused by name.
+ * Pass@k as the objective: only the best episode of a task counts, by as much as it leads the second best; all of its
+ * turns get that lead, divided by the spread of the task's episode scores. A task with fewer than two episodes is
+ * refused by name.
  */
 export const grpoPassK = defineEstimator({
   type: 'grpo-passk',

@@ -79,7 +79,10 @@ export function rivalOf(estimator: Pick<Estimator, 'type'>): string {
   return declarationOf(estimator).traits.rival ?? DEFAULT_ESTIMATOR;
 }
 
-/** The field of turns that the estimator needs and that playing does not tell. @throws ArgumentError for an unknown type */
+/**
+ * The field of turns that the estimator needs and that playing does not tell.
+ * @throws ArgumentError for an unknown type
+ */
 export function needOf(estimator: Pick<Estimator, 'type'>): Need | undefined {
   return declarationOf(estimator).traits.needs;
 }

@@ -4,10 +4,10 @@ import { measure, statisticsOfPool } from '../normalise.js';
 import { stepReturns } from '../step-returns.js';
 
 /**
- * The team's return from a joint turn on, R_t = r_t + gamma R_t+1, against its mean over the task's episodes at that turn; all
- * agents of the turn get it, nothing is divided. A joint turn is a turn index, or the turns that share an `envStep`. Turns
- * without `stepReward` earn with the episode's end, so that R_t is their `reward`; where others have one, or gamma is not 1, a
- * turn without it is refused by name.
+ * The team's return from a joint turn on, R_t = r_t + gamma R_t+1, against its mean over the task's episodes at that
+ * turn; all agents of the turn get it, nothing is divided. A joint turn is a turn index, or the turns that share an
+ * `envStep`. Turns without `stepReward` earn with the episode's end, so that R_t is their `reward`; where others have
+ * one, or gamma is not 1, a turn without it is refused by name.
  */
 export const magrpo = defineEstimator({
   type: 'magrpo',

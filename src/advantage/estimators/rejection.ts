@@ -6,9 +6,9 @@ import { scoreChoices } from '../named-choices.js';
 const ROUNDING = 1e-9;
 
 /**
- * Rejection sampling: 1 for the turns of accepted episodes, 0 for those of the others. Accepted are all episodes whose score
- * exceeds `above` (Yuan et al. 2023), or of these the best of each task (RAFT, Dong et al. 2023); equally good ones share its
- * weight, so that every task counts the same.
+ * Rejection sampling: 1 for the turns of accepted episodes, 0 for those of the others. Accepted are all episodes whose
+ * score exceeds `above` (Yuan et al. 2023), or of these the best of each task (RAFT, Dong et al. 2023); equally good
+ * ones share its weight, so that every task counts the same.
  */
 export const rejection = defineEstimator({
   type: 'rejection',

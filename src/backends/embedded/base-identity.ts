@@ -1,4 +1,7 @@
-/** Which weights an adapter was trained on: their hash (`weightsHash`), kept beside it, so that it is not put on others unnoticed. */
+/**
+ * Which weights an adapter was trained on: their hash (`weightsHash`), kept beside it, so that it is not put on others
+ * unnoticed.
+ */
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';

@@ -91,7 +91,9 @@ export class EmbeddedBackend implements Backend {
     return handles[role]();
   }
 
-  /** Opens what `openPolicy` opened in a directory, or on it the adapter that `openAdapter` opened. Nothing trains it. */
+  /**
+   * Opens what `openPolicy` opened in a directory, or on it the adapter that `openAdapter` opened. Nothing trains it.
+   */
   async openStored(name: string, whole: OpenedDirectory, adapter: StoredAdapter | undefined): Promise<EmbeddedFrozen> {
     const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
     const model =
@@ -225,7 +227,10 @@ interface EmbeddedHandles extends Handles {
   readonly policy: EmbeddedPolicy;
 }
 
-/** Matrices that a file has in bfloat16 stay so where nothing trains them: widening would be exact, and take twice the room. */
+/**
+ * Matrices that a file has in bfloat16 stay so where nothing trains them: widening would be exact, and take twice the
+ * room.
+ */
 function matrixKind({ tensors }: StoredState): MatrixKind {
   return tensors.every(({ shape, dtype }) => shape.length < 2 || dtype === 'BF16') ? 'bfloat16' : 'float32';
 }

@@ -18,7 +18,10 @@ export async function prepareExport({ policy, from, format }: ExportRequest): Pr
   };
 }
 
-/** Copies the files, once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
+/**
+ * Copies the files, once it is known that they can be read.
+ * @throws CheckpointError naming file, tensor and expectation
+ */
 async function copy(from: string, directory: string, adapter: boolean): Promise<void> {
   const whole = adapter ? await locateBase(nodeFiles, from) : from;
   const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });

@@ -61,7 +61,9 @@ export function policyFootprint({ config, adapter, optimizer, agents, ...batch }
   };
 }
 
-/** A base that adapters share: its weights, read forward and backward; norms and biases are in float32 always. Bytes. */
+/**
+ * A base that adapters share: its weights, read forward and backward; norms and biases are in float32 always. Bytes.
+ */
 export function baseFootprint(config: DecoderConfig, kind: MatrixKind): number {
   const packed = packedFloats(config);
   const matrices = packed + (config.untiedOutput ? config.vocabSize * config.width : 0);
@@ -91,7 +93,9 @@ function packedAdapterFloats(config: DecoderConfig, adapter: AdapterSettings): n
   return config.layers * layer;
 }
 
-/** What a batch of rows leaves for its backward pass, layer by layer, what that pass needs itself, and a prompt's layer. */
+/**
+ * What a batch of rows leaves for its backward pass, layer by layer, what that pass needs itself, and a prompt's layer.
+ */
 function activationFloats(
   config: DecoderConfig,
   adapter: AdapterSettings | undefined,

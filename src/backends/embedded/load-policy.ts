@@ -20,12 +20,13 @@ export interface LoadPolicyOptions {
 }
 
 /**
- * Loads a model from a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in one
- * safetensors file or several, with its tokenizer; or an adapter in PEFT's format, on the model that it names or on
- * `base`; or a policy of a checkpoint of drmas. It is computed in float32; matrices that are all stored in bfloat16 stay so, which
- * changes no result. `model` is a directory, or `org/name[@revision]` on a hub: then what the cache lacks is downloaded.
- * @throws CheckpointError naming file, tensor and expectation; HubError when it cannot be downloaded; TokenizerError when the
- * tokenizer cannot be used
+ * Loads a model from a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in
+ * one safetensors file or several, with its tokenizer; or an adapter in PEFT's format, on the model that it names or on
+ * `base`; or a policy of a checkpoint of drmas. It is computed in float32; matrices that are all stored in bfloat16
+ * stay so, which changes no result. `model` is a directory, or `org/name[@revision]` on a hub: then what the cache
+ * lacks is downloaded.
+ * @throws CheckpointError naming file, tensor and expectation; HubError when it cannot be downloaded; TokenizerError
+ *   when the tokenizer cannot be used
  *
  * @example
  * ```ts

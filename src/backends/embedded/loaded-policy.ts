@@ -26,7 +26,9 @@ export interface GenerateOptions {
 /** What `LoadedPolicy.generate` returns. */
 export interface GeneratedText {
   readonly tokens: number[]; // [R], the stop token included if one was sampled
-  /** log softmax(logits / temperature) of each token over the full vocabulary; at temperature 0: log softmax(logits). */
+  /**
+   * log softmax(logits / temperature) of each token over the full vocabulary; at temperature 0: log softmax(logits).
+   */
   readonly logprobs: number[]; // [R]
   readonly finishReason: FinishReason;
 }
@@ -37,8 +39,9 @@ export interface OpenOptions extends EmbeddedOptions {
 }
 
 /**
- * A model from a directory in the Hugging Face layout, or an adapter in PEFT's and the model it adapts, computed in a worker thread; calls may overlap. The thread, and with
- * it the process, lives until `dispose`; calls after that are rejected with a BackendError.
+ * A model from a directory in the Hugging Face layout, or an adapter in PEFT's and the model it adapts, computed in a
+ * worker thread; calls may overlap. The thread, and with it the process, lives until `dispose`; calls after that are
+ * rejected with a BackendError.
  */
 export class LoadedPolicy {
   readonly config: DecoderConfig;
@@ -134,8 +137,9 @@ export class LoadedPolicy {
   }
 
   /**
-   * Writes what `loadPolicy` and transformers load, in float32; the directory is made where it is missing. An adapter is
-   * written without its base, as `peft` loads it; with `merge` it is folded into the base, and a whole model is written.
+   * Writes what `loadPolicy` and transformers load, in float32; the directory is made where it is missing. An adapter
+   * is written without its base, as `peft` loads it; with `merge` it is folded into the base, and a whole model is
+   * written.
    * @throws CheckpointError when it cannot be written
    */
   async save(directory: string, { merge = false }: { readonly merge?: boolean } = {}): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * A policy on disk: a Hugging Face directory, or an adapter's as PEFT lays it out, and the optimiser's state beside it in a
- * second safetensors file.
+ * A policy on disk: a Hugging Face directory, or an adapter's as PEFT lays it out, and the optimiser's state beside it
+ * in a second safetensors file.
  */
 import { z } from 'zod';
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';

@@ -55,7 +55,9 @@ export interface EndpointOptions {
   readonly apiKey?: string | undefined;
   /** Milliseconds that one attempt may take. */
   readonly timeoutMs?: number | undefined;
-  /** Repetitions of a request that found no server, timed out, or met 408, 409, 429 or 5xx. A `Retry-After` is heeded. */
+  /**
+   * Repetitions of a request that found no server, timed out, or met 408, 409, 429 or 5xx. A `Retry-After` is heeded.
+   */
   readonly retries?: number | undefined;
   /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */
   readonly concurrency?: number | undefined;

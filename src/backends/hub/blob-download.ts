@@ -1,4 +1,6 @@
-/** One file of a model into the cache: resumed where it was left, checked against its hash, by one process at a time. */
+/**
+ * One file of a model into the cache: resumed where it was left, checked against its hash, by one process at a time.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
@@ -23,7 +25,8 @@ export interface DownloadOptions {
 const RETRIES = 4;
 
 /**
- * Puts a file's blob into the cache. What was fetched before an interruption stays beside it, and the next call goes on there.
+ * Puts a file's blob into the cache. What was fetched before an interruption stays beside it, and the next call goes on
+ * there.
  * @throws HubError; the signal's reason
  */
 export async function downloadBlob(
@@ -34,7 +37,8 @@ export async function downloadBlob(
   options: DownloadOptions,
 ): Promise<void> {
   const { signal, retryDelayMs, onWait } = options;
-  // Not huggingface_hub's names: its locks are of another kind, so it must not append to our partial file, nor we to its.
+  // Not huggingface_hub's names: its locks are of another kind, so it must not append to our partial file, nor we to
+  // its.
   const lock = join(dirname(cache.directory), '.locks', basename(cache.directory), `${file.hash}.drmas.lock`);
   const attempt = () => fetchRest(partialFile(cache, file), client, commit, file, options);
   await withLock(lock, { signal, onWait }, async () => {

@@ -4,8 +4,9 @@ import { findModel, type ModelDirectoryOptions } from './model-directory.js';
 export type Commits = Readonly<Record<string, string>>;
 
 /**
- * Settings with directories in place of hubs' names, in every `{ type: 'checkpoint', path }` that they hold at any depth; what is
- * missing is downloaded. A model that is named several times is asked for once, so that all have the same commit.
+ * Settings with directories in place of hubs' names, in every `{ type: 'checkpoint', path }` that they hold at any
+ * depth; what is missing is downloaded. A model that is named several times is asked for once, so that all have the
+ * same commit.
  * @param options.commits Which commits to take; of other names what their revision is now
  * @returns The settings, and the commits that were taken
  * @throws CheckpointError, HubError, the signal's reason, as `modelDirectory` does

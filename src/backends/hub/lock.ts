@@ -15,9 +15,9 @@ export interface LockOptions {
 const DEAD_AFTER = 20;
 
 /**
- * Runs `work` while holding the file `path`. A lock left behind by a process that died is taken over; whether a lock lives is
- * judged by whether it changes, not by the clock of the machine that wrote it. In the instant of a take-over two processes may
- * both believe to hold it, so `work` must check its result.
+ * Runs `work` while holding the file `path`. A lock left behind by a process that died is taken over; whether a lock
+ * lives is judged by whether it changes, not by the clock of the machine that wrote it. In the instant of a take-over
+ * two processes may both believe to hold it, so `work` must check its result.
  */
 export async function withLock<T>(path: string, options: LockOptions, work: () => Promise<T>): Promise<T> {
   const { signal, beatMs = 500 } = options;

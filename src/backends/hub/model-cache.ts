@@ -1,7 +1,7 @@
 /**
  * The cache of downloaded models, laid out as `huggingface_hub` does, so that every library on the machine shares it:
- * `models--org--name/` holds `blobs/<hash>` (the files), `snapshots/<commit>/<file>` (links to them) and `refs/<revision>`
- * (the commit that a branch or tag was when it was last asked for).
+ * `models--org--name/` holds `blobs/<hash>` (the files), `snapshots/<commit>/<file>` (links to them) and
+ * `refs/<revision>` (the commit that a branch or tag was when it was last asked for).
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';

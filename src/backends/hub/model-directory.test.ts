@@ -98,7 +98,8 @@ describe('a model on a hub', () => {
     hub.revisions.set('v2/beta', COMMIT);
     expect(await locate('org/tiny@v2/beta')).toBe(join(repository(), 'snapshots', COMMIT));
     expect(await readFile(join(repository(), 'refs', 'v2', 'beta'), 'utf8')).toBe(COMMIT);
-    expect(hub.requests.filter((request) => request === 'GET blob').length).toBe(2); // the question for its size, and its bytes
+    // the question for its size, and its bytes
+    expect(hub.requests.filter((request) => request === 'GET blob').length).toBe(2);
   });
 
   it('comes without weights where only its tokenizer is needed', async () => {

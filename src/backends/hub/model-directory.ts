@@ -12,7 +12,9 @@ import { formatModelId, type ModelId, parseModelId } from './model-id.js';
 import { patiently } from './patience.js';
 
 export interface ModelDirectoryOptions {
-  /** The files to have. Default `all`; `tokenizer` leaves the weights where they are, for a model computed elsewhere. */
+  /**
+   * The files to have. Default `all`; `tokenizer` leaves the weights where they are, for a model computed elsewhere.
+   */
   readonly files?: NeededFiles;
   readonly signal?: AbortSignal | undefined;
   /** Receives what is being downloaded, and how far it is. */
@@ -29,9 +31,9 @@ type Context = Required<ModelDirectoryOptions> & {
 };
 
 /**
- * The directory of a model that is named by a path or as `org/name[@revision]` on a hub. A directory that exists wins; what
- * begins like a path (`/`, `~`, `.`, `..`) is never looked for on a hub. What the cache lacks is downloaded into it; without a
- * network, or with HF_HUB_OFFLINE=1, the cache alone answers.
+ * The directory of a model that is named by a path or as `org/name[@revision]` on a hub. A directory that exists wins;
+ * what begins like a path (`/`, `~`, `.`, `..`) is never looked for on a hub. What the cache lacks is downloaded into
+ * it; without a network, or with HF_HUB_OFFLINE=1, the cache alone answers.
  * @throws CheckpointError when it can be neither; HubError when it cannot be had; the signal's reason
  */
 export async function modelDirectory(model: string, options: ModelDirectoryOptions = {}): Promise<string> {

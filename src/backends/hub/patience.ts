@@ -8,7 +8,10 @@ export interface Patience {
   readonly signal: AbortSignal;
 }
 
-/** Repeats what failed for a reason that another attempt may not have. @throws the last failure, or the signal's reason */
+/**
+ * Repeats what failed for a reason that another attempt may not have.
+ * @throws the last failure, or the signal's reason
+ */
 export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, signal }: Patience): Promise<T> {
   const another = new Set<HubError['reason']>(['unreachable', 'damaged']);
   return pRetry(ask, {

@@ -19,7 +19,8 @@ export interface DownloadOptions {
 }
 
 /**
- * Has the server load the weights into a model of their own, take a snapshot of it, pack that, and downloads the archive.
+ * Has the server load the weights into a model of their own, take a snapshot of it, pack that, and downloads the
+ * archive.
  * @throws BackendError saying where the weights are when the server has no downloads, or no longer has them
  */
 export async function downloadAdapter(
@@ -63,7 +64,9 @@ export async function downloadAdapter(
   }
 }
 
-/** `tinker://MODEL/NAME`, or with `sampler_weights` between the two. The key goes to the server itself and nowhere else. */
+/**
+ * `tinker://MODEL/NAME`, or with `sampler_weights` between the two. The key goes to the server itself and nowhere else.
+ */
 async function archiveOf(url: string, path: string, apiKey: Secret | undefined): Promise<Uint8Array> {
   const [, run, checkpoint] = /^tinker:\/\/([\w-]+)\/([\w/-]+)$/.exec(path) ?? [];
   if (run === undefined || checkpoint === undefined)

@@ -30,7 +30,10 @@ export async function prepareExport(request: ExportRequest): Promise<PreparedExp
   };
 }
 
-/** Servers leave out which modules an adapter adapts. @throws BackendError saying where the weights are when they cannot be had */
+/**
+ * Servers leave out which modules an adapter adapts.
+ * @throws BackendError saying where the weights are when they cannot be had
+ */
 async function writeAdapter({ policy, from, settings, environment }: ExportRequest, directory: string): Promise<void> {
   if (settings === undefined) throw new RunError(`the run's recipe has no adapter '${policy}'`);
   const { model } = policySettings.parse(settings);

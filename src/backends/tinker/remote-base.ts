@@ -1,4 +1,7 @@
-/** What is needed of a model that a server trains: its tokenizer and its sizes, from a directory in the Hugging Face layout. */
+/**
+ * What is needed of a model that a server trains: its tokenizer and its sizes, from a directory in the Hugging Face
+ * layout.
+ */
 import { z } from 'zod';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { CheckpointError } from '../../core/errors.js';

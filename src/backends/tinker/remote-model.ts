@@ -36,9 +36,9 @@ export interface RemoteModelOptions {
 const MOST_RECOVERIES = 3;
 
 /**
- * One LoRA model on a server. Its requests reach the server one after the other, in the order in which they were made, while
- * earlier ones are still computed. A model that the server has lost is made again from the weights last saved; `generation`
- * counts how often.
+ * One LoRA model on a server. Its requests reach the server one after the other, in the order in which they were made,
+ * while earlier ones are still computed. A model that the server has lost is made again from the weights last saved;
+ * `generation` counts how often.
  */
 export class RemoteModel {
   readonly name: string;
@@ -105,8 +105,8 @@ export class RemoteModel {
   }
 
   /**
-   * Sends requests in their turn, then awaits what they give. When the model turns out to be lost it is made again, and they
-   * are sent again at once: what was asked later may be waiting for them.
+   * Sends requests in their turn, then awaits what they give. When the model turns out to be lost it is made again, and
+   * they are sent again at once: what was asked later may be waiting for them.
    * @param waiting somebody has the turn and waits for them
    */
   async request<S, T>(

@@ -37,7 +37,10 @@ export class RemoteSampler {
     this.#options = options;
   }
 
-  /** Takes a snapshot of the weights after all updates that were asked for, and plays it from now on. Returns its version. */
+  /**
+   * Takes a snapshot of the weights after all updates that were asked for, and plays it from now on. Returns its
+   * version.
+   */
   async publish(): Promise<number> {
     const version = this.nextVersion++;
     this.#playing = await this.#snapshot(version);
@@ -77,7 +80,10 @@ export class RemoteSampler {
     await Promise.allSettled(this.#running);
   }
 
-  /** @throws BackendError when the prompt does not fit, or the snapshot is older than the weights and sampling it would take training back */
+  /**
+   * @throws BackendError when the prompt does not fit, or the snapshot is older than the weights and sampling it would
+   *   take training back
+   */
   generate(request: GenerateRequest): Promise<Generation> {
     const { limits } = this.#options;
     requireTokens(request.prompt, limits, 1);

@@ -43,7 +43,9 @@ export class RemoteTrainer {
     return rows.map((row, i) => written(row, samples[i] as TrainingSample));
   }
 
-  /** Computes the gradient of the loss, which reaches the server with the next update, or at once as a loss of its own. */
+  /**
+   * Computes the gradient of the loss, which reaches the server with the next update, or at once as a loss of its own.
+   */
   async forwardBackward(
     samples: readonly TrainingSample[],
     options: ForwardBackwardOptions,
@@ -106,8 +108,8 @@ export class RemoteTrainer {
   }
 
   /**
-   * Sends what was collected and the update, one behind the other. An update that failed, or may have, is taken back: the
-   * model is made again from the weights last saved. Where nothing was collected there is no update.
+   * Sends what was collected and the update, one behind the other. An update that failed, or may have, is taken back:
+   * the model is made again from the weights last saved. Where nothing was collected there is no update.
    */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     const collected = this.#contributions;
@@ -128,8 +130,8 @@ export class RemoteTrainer {
   }
 
   /**
-   * Forgets what was collected. A part of the gradient that is on the server already leaves it only with the model, which is then
-   * made again from its present weights and optimiser.
+   * Forgets what was collected. A part of the gradient that is on the server already leaves it only with the model,
+   * which is then made again from its present weights and optimiser.
    */
   async discardGradient(): Promise<void> {
     const collected = this.#contributions;

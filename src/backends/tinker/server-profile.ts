@@ -4,9 +4,9 @@ import type { ErrorShape } from './wire/tinker-failure.js';
 export interface ServerProfile {
   readonly name: string;
   /**
-   * What becomes of token losses. `sum`: all are added, as the protocol's documentation says. `sequence-mean`: a datum's are
-   * averaged over its targets, the datums since the last update are averaged. `other`: something that this client cannot
-   * turn back into a sum.
+   * What becomes of token losses. `sum`: all are added, as the protocol's documentation says. `sequence-mean`: a
+   * datum's are averaged over its targets, the datums since the last update are averaged. `other`: something that this
+   * client cannot turn back into a sum.
    */
   readonly reduction: 'sum' | 'sequence-mean' | 'other';
   /** A cross-entropy with negative weights is what it says. */
@@ -29,8 +29,9 @@ export interface ServerProfile {
 }
 
 /**
- * Known servers. skyrl-jax and open-rl were measured, skyrl-train and hosted are as their sources and documentation say,
- * twinkle as its source says: there weights are a mask and any loss but two runs cross-entropy, so nothing of ours can run.
+ * Known servers. skyrl-jax and open-rl were measured, skyrl-train and hosted are as their sources and documentation
+ * say, twinkle as its source says: there weights are a mask and any loss but two runs cross-entropy, so nothing of ours
+ * can run.
  */
 export const PROFILES = {
   hosted: {

@@ -4,7 +4,10 @@ import { BackendError } from '../../core/errors.js';
 
 const BLOCK = 512;
 
-/** The regular files of an archive by their names, without the directories before them. @throws BackendError when it is none */
+/**
+ * The regular files of an archive by their names, without the directories before them.
+ * @throws BackendError when it is none
+ */
 export function readArchive(bytes: Uint8Array): Map<string, Uint8Array> {
   const data = bytes[0] === 0x1f && bytes[1] === 0x8b ? new Uint8Array(gunzipSync(bytes)) : bytes;
   const files = new Map<string, Uint8Array>();

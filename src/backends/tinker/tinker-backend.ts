@@ -31,7 +31,9 @@ export const TINKER_CAPABILITIES: Capabilities = {
 };
 
 export interface TinkerOptions {
-  /** Its files hold the models; it is notified of what takes long, and warned of models that were lost and made again. */
+  /**
+   * Its files hold the models; it is notified of what takes long, and warned of models that were lost and made again.
+   */
   readonly host: Pick<Host, 'files' | 'notify' | 'warn'>;
   /** Weights of the models that will be opened first; the probe's own model is like the first. */
   readonly models: readonly WeightsSpec[];
@@ -95,7 +97,9 @@ export class TinkerBackend implements Backend {
     return { kernels: 'tinker', isa: profile.name, notice: describeProfile(profile), server: { url, ...profile } };
   }
 
-  /** @throws CheckpointError, TokenizerError about the base's directory; BackendError when the server refuses the model */
+  /**
+   * @throws CheckpointError, TokenizerError about the base's directory; BackendError when the server refuses the model
+   */
   async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<Handles[R]> {
     const handles: { readonly [Name in Role]: () => Promise<Handles[Name]> } = {
       frozen: () => this.#open(weights, name),

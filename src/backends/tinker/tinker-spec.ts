@@ -46,8 +46,8 @@ export interface TinkerInput {
   /** The URL of the server, such as `http://127.0.0.1:8000`. */
   readonly url: string;
   /**
-   * The key for the server; where it is not given, TINKER_API_KEY of the environment. It is never written to recipe.json,
-   * events or messages, and `--set` refuses it.
+   * The key for the server; where it is not given, TINKER_API_KEY of the environment. It is never written to
+   * recipe.json, events or messages, and `--set` refuses it.
    */
   readonly apiKey?: string | undefined;
   /** What the server does: `auto` measures it at the start; a name takes that known server at its word. */

@@ -9,7 +9,9 @@ import { evaluationLine } from '../reporter/progress-printer.js';
 import { screenOf } from '../reporter/screen.js';
 import { duration, nearPath, wrap } from '../reporter/text-layout.js';
 
-/** Trains variants of a recipe in pairs and compares them. Given the directory of an ablation, it goes on with that one. */
+/**
+ * Trains variants of a recipe in pairs and compares them. Given the directory of an ablation, it goes on with that one.
+ */
 export const ablate = defineCommand({
   name: 'ablate',
   description: 'compare variants of a recipe over paired seeds',

@@ -62,7 +62,9 @@ export const init = defineCommand({
   },
 });
 
-/** The package.json: this very package by its place on this machine, and the others in the versions it was built with. */
+/**
+ * The package.json: this very package by its place on this machine, and the others in the versions it was built with.
+ */
 async function manifest(name: string, target: string) {
   const ours = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
     readonly dependencies: Readonly<Record<string, string>>;

@@ -43,8 +43,8 @@ export const inspectLog = defineCommand({
 });
 
 /**
- * The files of a log: the one that was named, a run's training episodes, or what a directory holds (also in directories below
- * it, as rLLM has one for each step).
+ * The files of a log: the one that was named, a run's training episodes, or what a directory holds (also in directories
+ * below it, as rLLM has one for each step).
  */
 async function logFiles(path: string): Promise<string[]> {
   try {

@@ -7,7 +7,10 @@ export interface Pair {
   readonly after: StoredEpisode;
 }
 
-/** The task that improved most: one of its worst episodes before and one of its best after. Undefined where nothing improved. */
+/**
+ * The task that improved most: one of its worst episodes before and one of its best after. Undefined where nothing
+ * improved.
+ */
 export function choosePair(before: readonly StoredEpisode[], after: readonly StoredEpisode[]): Pair | undefined {
   const later = byTask(after);
   let best: { pair: Pair; gain: number } | undefined;

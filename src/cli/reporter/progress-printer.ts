@@ -34,7 +34,10 @@ export function secondsLeft(history: History, steps: number, evaluateEvery: numb
   return (steps - done) * pace + evaluations * (history.evaluations.at(-1)?.seconds ?? 0);
 }
 
-/** `step  12/60  reward 0.68  solver 0.26  verifier 3.10!  invalid 1.2 %  0.7 s  1:05 min left`: norms, `!` on a spike; `kept 9/16` groups. */
+/**
+ * `step 12/60 reward 0.68 solver 0.26 verifier 3.10! invalid 1.2 % 0.7 s 1:05 min left`: norms, `!` on a spike; `kept
+ * 9/16` groups.
+ */
 export function stepLine(
   event: Step,
   steps: number,

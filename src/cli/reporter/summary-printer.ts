@@ -91,7 +91,9 @@ function phases({ warmups, steps, evaluations }: History): Omit<TimeSpent, 'tota
   };
 }
 
-/** A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it. */
+/**
+ * A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it.
+ */
 function timeSpent(history: History, total: number): TimeSpent {
   const spent = phases(history);
   return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };

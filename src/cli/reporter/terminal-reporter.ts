@@ -145,7 +145,9 @@ export class TerminalReporter implements MetricSink {
     return choosePair(await readEpisodes(nodeFiles, before), await readEpisodes(nodeFiles, after));
   }
 
-  /** Writes lines that stay. The last line of progress before them stays too, and a step that was held back comes first. */
+  /**
+   * Writes lines that stay. The last line of progress before them stays too, and a step that was held back comes first.
+   */
   #say(...lines: string[]): void {
     const [progress, step] = [this.#status, this.#held];
     this.#status = '';

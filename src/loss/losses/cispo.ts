@@ -4,8 +4,8 @@ import { aggregate, correctable } from '../loss-settings.js';
 import { requireBounds } from './clipped-surrogate.js';
 
 /**
- * CISPO (MiniMax-M1, 2025, eq. 4): loss = -w A log p with w = the ratio clamped to [1 - clipLow, 1 + clipHigh]. The weight w is
- * a constant of the gradient, so that a clipped token keeps one.
+ * CISPO (MiniMax-M1, 2025, eq. 4): loss = -w A log p with w = the ratio clamped to [1 - clipLow, 1 + clipHigh]. The
+ * weight w is a constant of the gradient, so that a clipped token keeps one.
  */
 export const cispo = defineLoss({
   type: 'cispo',

@@ -3,8 +3,9 @@ import { ArgumentError } from '../../core/errors.js';
 import type { TokenLoss } from '../define-loss.js';
 
 /**
- * The clipped surrogate: loss = max(-r A, -clip(r, low, high) A) (Schulman et al. 2017, eq. 7), with `low` and `high` the
- * bounds of the ratio r itself. For A < 0 a dual clip bounds it from above by -dualClip · A (Ye et al. 2020, eq. 5).
+ * The clipped surrogate: loss = max(-r A, -clip(r, low, high) A) (Schulman et al. 2017, eq. 7), with `low` and `high`
+ * the bounds of the ratio r itself. For A < 0 a dual clip bounds it from above by -dualClip · A (Ye et al. 2020, eq.
+ * 5).
  */
 export function clippedSurrogate(low: number, high: number, dualClip: number): TokenLoss {
   return (ratio, advantage, _logprob, out) => {

@@ -2,9 +2,9 @@ import { defineLoss } from '../define-loss.js';
 import { aggregate } from '../loss-settings.js';
 
 /**
- * The cross-entropy of selected samples, -A log p: rejection-sampled fine-tuning (Yuan et al. 2023, "Scaling relationship on
- * learning mathematical reasoning"; RAFT, Dong et al. 2023) with the estimator `rejection`, whose advantage A is the weight of a
- * sample. The mean is over what was selected, not over what was played.
+ * The cross-entropy of selected samples, -A log p: rejection-sampled fine-tuning (Yuan et al. 2023, "Scaling
+ * relationship on learning mathematical reasoning"; RAFT, Dong et al. 2023) with the estimator `rejection`, whose
+ * advantage A is the weight of a sample. The mean is over what was selected, not over what was played.
  */
 export const crossEntropy = defineLoss({
   type: 'cross-entropy',

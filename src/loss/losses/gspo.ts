@@ -4,8 +4,8 @@ import { correctable, fraction } from '../loss-settings.js';
 import { clippedSurrogate, requireBounds } from './clipped-surrogate.js';
 
 /**
- * GSPO (Zheng et al. 2025, eqs. 5-7): the clipped surrogate with the ratio of the sequence, the geometric mean of the ratios of
- * its tokens. It is always the mean over sequences of the mean over tokens.
+ * GSPO (Zheng et al. 2025, eqs. 5-7): the clipped surrogate with the ratio of the sequence, the geometric mean of the
+ * ratios of its tokens. It is always the mean over sequences of the mean over tokens.
  */
 export const gspo = defineLoss({
   type: 'gspo',

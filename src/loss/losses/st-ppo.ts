@@ -2,7 +2,9 @@ import { defineLoss } from '../define-loss.js';
 import { aggregate, clipSettings } from '../loss-settings.js';
 import { clippedToken } from './clipped-surrogate.js';
 
-/** ST-PPO (Li et al. 2025, arXiv 2511.20718): the ratios of Turn-PPO (turn-ppo.ts), divided as S-PPO divides (s-ppo.ts). */
+/**
+ * ST-PPO (Li et al. 2025, arXiv 2511.20718): the ratios of Turn-PPO (turn-ppo.ts), divided as S-PPO divides (s-ppo.ts).
+ */
 export const stPpo = defineLoss({
   type: 'st-ppo',
   schema: { ...clipSettings, ...aggregate('seq-mean-token-mean') },

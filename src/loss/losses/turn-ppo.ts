@@ -3,9 +3,9 @@ import { aggregate, clipSettings } from '../loss-settings.js';
 import { clippedToken } from './clipped-surrogate.js';
 
 /**
- * Turn-PPO (Li et al. 2025, "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents Training",
- * arXiv 2511.20718, eq. 4): PPO's clipped surrogate with one ratio a turn. The ratio of turn k is the geometric mean of the
- * ratios of its tokens, exp(Σ log r_t / |y_k|), and stands in for each of them.
+ * Turn-PPO (Li et al. 2025, "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents
+ * Training", arXiv 2511.20718, eq. 4): PPO's clipped surrogate with one ratio a turn. The ratio of turn k is the
+ * geometric mean of the ratios of its tokens, exp(Σ log r_t / |y_k|), and stands in for each of them.
  */
 export const turnPpo = defineLoss({
   type: 'turn-ppo',

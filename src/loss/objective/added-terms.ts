@@ -1,4 +1,7 @@
-/** Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer, as the policy loss adds up. */
+/**
+ * Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer, as the policy loss adds
+ * up.
+ */
 import { ArgumentError } from '../../core/errors.js';
 import { countTokens, type Row, rowWeight } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';

@@ -1,9 +1,9 @@
 /**
- * The exact merging of identical rows. Siblings of a group often write the very same response to the very same prompt: one
- * forward pass then serves them all. A policy loss is positively homogeneous in the advantage (define-loss.ts) and linear in its
- * tokens, so all copies of a row give the same loss and gradient as two virtual rows: one with the sums of the positive
- * advantages, one with those of the negative ones. Rows whose advantages are all 0 add nothing and are left out; their tokens
- * stay in the normalizer, which is taken from the samples.
+ * The exact merging of identical rows. Siblings of a group often write the very same response to the very same prompt:
+ * one forward pass then serves them all. A policy loss is positively homogeneous in the advantage (define-loss.ts) and
+ * linear in its tokens, so all copies of a row give the same loss and gradient as two virtual rows: one with the sums
+ * of the positive advantages, one with those of the negative ones. Rows whose advantages are all 0 add nothing and are
+ * left out; their tokens stay in the normalizer, which is taken from the samples.
  */
 import { ArgumentError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -30,7 +30,8 @@ export interface MergedRow {
 /**
  * Merges samples of one agent whose tokens, mask, temperature and (where the mask is 1) all
  * log-probs are identical, in order of first appearance.
- * @param withoutAdvantage what becomes of a row without any advantage: it is left out, or kept for other terms of the loss
+ * @param withoutAdvantage what becomes of a row without any advantage: it is left out, or kept for other terms of the
+ *   loss
  * @throws ArgumentError when a sample's arrays differ in length
  */
 export function mergeSamples(

@@ -1,6 +1,7 @@
 /**
- * What an update of a policy minimises, from samples to the gradient of their log-probs. Every backend goes through it: it
- * begins, sends `samples` through its model, hands over their log-probs row by row and propagates the gradients it gets back.
+ * What an update of a policy minimises, from samples to the gradient of their log-probs. Every backend goes through it:
+ * it begins, sends `samples` through its model, hands over their log-probs row by row and propagates the gradients it
+ * gets back.
  */
 
 import { ArgumentError } from '../../core/errors.js';
@@ -18,8 +19,8 @@ export interface Objective {
   readonly samples: readonly TrainingSample[];
   /**
    * Begins the sums, which every sample is then added to.
-   * @param score Gives the log-probs [samples][T] of all `samples` under the current policy. It is called at once, and only
-   *   where the loss of a sample depends on all of them.
+   * @param score Gives the log-probs [samples][T] of all `samples` under the current policy. It is called at once, and
+   *   only where the loss of a sample depends on all of them.
    */
   begin(score: () => readonly Float32Array[]): ObjectiveSums;
 }

@@ -178,7 +178,9 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
   return { variants, runs: planned.map((run) => ({ ...run, recipe: resolve(run.overrides) })), record };
 }
 
-/** Trains the runs, `together` at once. Runs with one warm start wait until the first of them has put it into the cache. */
+/**
+ * Trains the runs, `together` at once. Runs with one warm start wait until the first of them has put it into the cache.
+ */
 async function performAll(
   shared: Shared,
   runs: readonly ResolvedRun[],

@@ -18,10 +18,12 @@ export interface Log {
 }
 
 /**
- * Reads logs in one pass. Names are kept once each and texts not at all, so a million turns take a few hundred megabytes.
+ * Reads logs in one pass. Names are kept once each and texts not at all, so a million turns take a few hundred
+ * megabytes.
  * @param files All of one layout, in the order in which they are read
  * @param given Fields that the user named; they win over what is recognised
- * @throws LogError naming file and line of a row that cannot be understood, or which fields of an unknown layout have to be named
+ * @throws LogError naming file and line of a row that cannot be understood, or which fields of an unknown layout have
+ *   to be named
  */
 export async function collectLog(files: readonly string[], given: Partial<Fields> = {}): Promise<Log> {
   const turns: TurnRecord[] = [];

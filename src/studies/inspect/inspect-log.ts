@@ -14,7 +14,10 @@ import type { Log } from './collect-turns.js';
 export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
   /** Share of turns that paid a penalty. */
   readonly penalised: number;
-  /** Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns; null where no group has a spread to judge by. */
+  /**
+   * Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns; null where no group has a spread to judge
+   * by.
+   */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
 }
 

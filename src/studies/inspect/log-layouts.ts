@@ -90,8 +90,8 @@ const episodes: Layout & { fits(row: Row): boolean } = {
 };
 
 /**
- * rLLM's episode logger: one JSON document an episode below `train_step_N_epoch_M/`; each trajectory is one agent's, named by
- * its role (facts from rllm-org/rllm, rllm/utils/episode_logger.py).
+ * rLLM's episode logger: one JSON document an episode below `train_step_N_epoch_M/`; each trajectory is one agent's,
+ * named by its role (facts from rllm-org/rllm, rllm/utils/episode_logger.py).
  */
 const rllmEpisodes: Layout & { fits(row: Row): boolean } = {
   name: 'rLLM episodes',
@@ -159,7 +159,10 @@ function rolloutsOfVerifiers(row: Row): Recognised | undefined {
   return { name: 'verifiers rollouts (prime-rl)', fields, notices: [] };
 }
 
-/** verl's `rollout_data_dir/<step>.jsonl` (facts from verl-project/verl, verl/trainer/ppo/ray_trainer.py and pull request 916). */
+/**
+ * verl's `rollout_data_dir/<step>.jsonl` (facts from verl-project/verl, verl/trainer/ppo/ray_trainer.py and pull
+ * request 916).
+ */
 function generationsOfVerl(row: Row): Recognised | undefined {
   if (!('input' in row && 'output' in row) || typeof row.score !== 'number') return undefined;
   const fields = { task: 'input', reward: 'score', ...optional(row, { step: 'step' }) };
@@ -167,8 +170,8 @@ function generationsOfVerl(row: Row): Recognised | undefined {
 }
 
 /**
- * TRL's logged completions, converted from Parquet to JSON lines: one column for each reward function (facts from the dataset
- * card that TRL writes beside them, and huggingface/trl, trl/trainer/grpo_trainer.py).
+ * TRL's logged completions, converted from Parquet to JSON lines: one column for each reward function (facts from the
+ * dataset card that TRL writes beside them, and huggingface/trl, trl/trainer/grpo_trainer.py).
  */
 function completionsOfTrl(row: Row): Recognised | undefined {
   if (!('prompt' in row && 'completion' in row && 'step' in row)) return undefined;

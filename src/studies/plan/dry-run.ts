@@ -43,7 +43,10 @@ export interface RunPlan {
   readonly tokens: TokenBudget & { readonly warmStart: number };
   /** Undefined where the model's sizes are not known here. */
   readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
-  /** Bytes in this process: bases that adapters share, keys and values, and all together. Missing where a server computes. */
+  /**
+   * Bytes in this process: bases that adapters share, keys and values, and all together. Missing where a server
+   * computes.
+   */
   readonly memory?: MemoryPlan['total'];
   /** A sentence about the memory of a server that computes. */
   readonly memoryElsewhere?: string;

@@ -55,13 +55,17 @@ export interface ProbeReport extends ProbeFindings {
   readonly worthwhile: boolean;
   readonly advice: readonly Advice[];
   readonly projection: Projection;
-  /** The best, the worst, and one with an invalid output or of many turns; advantages are those of the recipe's estimator. */
+  /**
+   * The best, the worst, and one with an invalid output or of many turns; advantages are those of the recipe's
+   * estimator.
+   */
   readonly examples: readonly StoredEpisode[];
 }
 
 /**
  * Probes a recipe. Nothing is written but the warm start's cache.
- * @throws ArgumentError, RecipeError, TaskError, CheckpointError when the request is wrong; the signal's reason when interrupted
+ * @throws ArgumentError, RecipeError, TaskError, CheckpointError when the request is wrong; the signal's reason when
+ *   interrupted
  */
 export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOptions): Promise<ProbeReport> {
   if (!Number.isInteger(options.tasks) || options.tasks < 1)

@@ -11,10 +11,10 @@ import { trainingSample } from '../update/training-samples.js';
 const MOST_TURNS = 32;
 
 /**
- * For each agent the second moment of its score-weighted gradient under the statistics that all agents share, over that under its
- * own: Σ Ag² |z|² / Σ Ak² |z|², with z the gradient of the turn's log-prob and Ag, Ak its reward normalised by either, over
- * the same turns, of groups that have a spread. Empty in steps that the recipe does not ask about, an agent without such a
- * turn is missing. Leaves weights, gradients and the optimiser as they were.
+ * For each agent the second moment of its score-weighted gradient under the statistics that all agents share, over that
+ * under its own: Σ Ag² |z|² / Σ Ak² |z|², with z the gradient of the turn's log-prob and Ag, Ak its reward normalised
+ * by either, over the same turns, of groups that have a spread. Empty in steps that the recipe does not ask about, an
+ * agent without such a turn is missing. Leaves weights, gradients and the optimiser as they were.
  */
 export async function measureInflation(
   run: OpenRun,

@@ -52,8 +52,9 @@ export class StabilityWatch {
   }
 
   /**
-   * Judges a step: its norms, and the health of its agents. An agent that shares its policy is watched beside it. `fatal` says why the run must end: the rule
-   * is to stop, or a policy's gradient was not a number three times in a row.
+   * Judges a step: its norms, and the health of its agents. An agent that shares its policy is watched beside it.
+   * `fatal` says why the run must end: the rule is to stop, or a policy's gradient was not a number three times in a
+   * row.
    */
   judge(
     recorded: Pick<Step, 'step' | 'agents'>,

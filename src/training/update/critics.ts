@@ -19,7 +19,10 @@ function criticsOf({ advantage, policies }: Recipe): [policy: string, settings: 
   return Object.entries(policies).flatMap(([policy, { critic }]) => (critic === undefined ? [] : [[policy, critic]]));
 }
 
-/** Gives every policy its critic, with the policy's weights as its trunk, or as a checkpoint left it. @throws CheckpointError */
+/**
+ * Gives every policy its critic, with the policy's weights as its trunk, or as a checkpoint left it.
+ * @throws CheckpointError
+ */
 export async function openCritics(
   run: OpenRun,
   checkpoint: Checkpoint | undefined,

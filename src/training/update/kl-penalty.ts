@@ -39,8 +39,9 @@ export class KlCoefficients {
 type Adaptive = Extract<KlSettings['controller'], { type: 'adaptive' }>;
 
 /**
- * Proportional control of the coefficient in log space: coefficient · (1 + error · turns / horizon) with error = KL / target - 1,
- * at most 0.2 either way (Ziegler et al. 2019, section 2.2; turns are the rows that were seen, as in the Dr. MAS paper's code).
+ * Proportional control of the coefficient in log space: coefficient · (1 + error · turns / horizon) with error = KL /
+ * target - 1, at most 0.2 either way (Ziegler et al. 2019, section 2.2; turns are the rows that were seen, as in the
+ * Dr. MAS paper's code).
  */
 export function adapted(
   coefficient: number,

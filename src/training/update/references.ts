@@ -28,7 +28,10 @@ interface Reference {
   readonly copied: boolean;
 }
 
-/** The policies that share a reference: those held near one checkpoint, and those held near first weights that are alike. */
+/**
+ * The policies that share a reference: those held near one checkpoint, and those held near first weights that are
+ * alike.
+ */
 export function policiesByReference(recipe: Recipe): [string, ...string[]][] {
   const begins = (policy: string) =>
     recipe.warmStart?.share === 'policy' ? policy : JSON.stringify(recipe.policies[policy]?.model);
@@ -54,8 +57,9 @@ function referencesOf({ recipe, weights }: OpenRun): Reference[] {
 }
 
 /**
- * Opens the models that policies are held near, by policy. First weights, an untrained adapter's among them, are made again
- * whenever a run goes on; those of a warm start are copied from the policies, and kept in the store where there is one.
+ * Opens the models that policies are held near, by policy. First weights, an untrained adapter's among them, are made
+ * again whenever a run goes on; those of a warm start are copied from the policies, and kept in the store where there
+ * is one.
  * @throws CheckpointError when one cannot be read; RecipeError when it has another vocabulary than its policy
  */
 export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, FrozenHandle>> {
@@ -95,7 +99,9 @@ async function openReference(
   return reference;
 }
 
-/** Log-probs of each turn's response [R] under what its policy is held near; turns of policies without a KL are missing. */
+/**
+ * Log-probs of each turn's response [R] under what its policy is held near; turns of policies without a KL are missing.
+ */
 export async function referenceLogprobs(
   { references }: TrainingRun,
   turns: TurnsByPolicy,

@@ -32,8 +32,8 @@ export function trainingSample(
 }
 
 /**
- * One number for each response token of each turn [R], from a model that gives a row for every sample [T]. Turns of equal
- * tokens go through it once.
+ * One number for each response token of each turn [R], from a model that gives a row for every sample [T]. Turns of
+ * equal tokens go through it once.
  */
 export async function scoreTurns(
   turns: readonly Turn[],

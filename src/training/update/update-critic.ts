@@ -74,7 +74,9 @@ function valueSample({ turn, returns = [] }: TurnAdvantage, values: Float32Array
   return { tokens, mask, oldValues: row(values), returns: row(returns) };
 }
 
-/** 1 - Var(return - value) / Var(return) over tokens: 1 where the critic knew, 0 where it knew no more than the mean. */
+/**
+ * 1 - Var(return - value) / Var(return) over tokens: 1 where the critic knew, 0 where it knew no more than the mean.
+ */
 function explainedVariance(turns: readonly TurnAdvantage[], values: ReadonlyMap<Turn, Float32Array>): number {
   const returns = turns.flatMap((turn) => turn.returns ?? []);
   const errors = turns.flatMap(({ turn, returns = [] }) =>

@@ -24,11 +24,14 @@ export interface AgentUpdate extends LossTerms {
 }
 
 export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
-  /** The largest norm of the optimiser's steps, so that the one that was left out shows; undefined where one was not told. */
+  /**
+   * The largest norm of the optimiser's steps, so that the one that was left out shows; undefined where one was not
+   * told.
+   */
   readonly gradientNorm: number | undefined;
   /**
-   * What became of the optimiser's steps: all of them `applied`; one `skipped`, for its norm was above the limit; or one
-   * `dropped`, for its gradient was no number or the backend broke over it.
+   * What became of the optimiser's steps: all of them `applied`; one `skipped`, for its norm was above the limit; or
+   * one `dropped`, for its gradient was no number or the backend broke over it.
    */
   readonly outcome: 'applied' | 'skipped' | 'dropped';
   readonly agents: Readonly<Record<string, AgentUpdate>>;

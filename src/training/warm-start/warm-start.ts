@@ -1,4 +1,7 @@
-/** Warm starts are kept by the hash of everything they are made from, so that other seeds and estimators need not repeat them. */
+/**
+ * Warm starts are kept by the hash of everything they are made from, so that other seeds and estimators need not repeat
+ * them.
+ */
 import { join } from 'node:path';
 import type { RunEvent, Warmup } from '../../core/events.js';
 import type { Split } from '../../core/task.js';
@@ -18,8 +21,8 @@ export interface WarmStartLog {
 }
 
 /**
- * Gives the run's policies their warm start: from the cache, with the events it had when it was trained, or by training.
- * A cache that cannot be written costs the time again, not the run.
+ * Gives the run's policies their warm start: from the cache, with the events it had when it was trained, or by
+ * training. A cache that cannot be written costs the time again, not the run.
  */
 export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmStartSettings): Promise<void> {
   const { backend, assignment } = run;
@@ -53,8 +56,8 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
 }
 
 /**
- * What decides a warm start's bits: models, settings, the demonstrations themselves (a sample of them stands for the code that
- * writes them), and the engine, by numbers that it computed (`engineNumbers`).
+ * What decides a warm start's bits: models, settings, the demonstrations themselves (a sample of them stands for the
+ * code that writes them), and the engine, by numbers that it computed (`engineNumbers`).
  */
 export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers: readonly number[]): string {
   const { assignment, hardware } = run;
@@ -75,8 +78,8 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
 }
 
 /**
- * Log-probs and a gradient's norm at the first weights: another version of the engine may round differently, and then its
- * warm start is another one. Nothing is learnt by it.
+ * Log-probs and a gradient's norm at the first weights: another version of the engine may round differently, and then
+ * its warm start is another one. Nothing is learnt by it.
  */
 async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise<number[]> {
   const numbers: number[] = [];

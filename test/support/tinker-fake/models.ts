@@ -18,7 +18,9 @@ export interface FakeDatum {
   readonly loss_fn_inputs: Readonly<Record<string, { readonly data: readonly number[] } | undefined>>;
 }
 
-/** A datum as it went through the model: what its log-probs' gradient is before any division by the number of datums. */
+/**
+ * A datum as it went through the model: what its log-probs' gradient is before any division by the number of datums.
+ */
 interface Seen {
   readonly tokens: Int32Array;
   readonly gradient: Float32Array;

@@ -1,4 +1,7 @@
-/** A server on 127.0.0.1 that speaks the Tinker protocol as one of the measured servers does, and breaks when it is told to. */
+/**
+ * A server on 127.0.0.1 that speaks the Tinker protocol as one of the measured servers does, and breaks when it is told
+ * to.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -7,8 +7,8 @@ import type { TurnBatch } from '../../turn-batch.js';
 import { discountedSums, everyToken, tokenRewards } from './token-rewards.js';
 
 /**
- * Generalised advantage estimation (Schulman et al. 2016, eq. 16). A turn without one value a token is refused by name. What a
- * critic is to predict is the advantage before any whitening + the value, which is the λ-return.
+ * Generalised advantage estimation (Schulman et al. 2016, eq. 16). A turn without one value a token is refused by name.
+ * What a critic is to predict is the advantage before any whitening + the value, which is the λ-return.
  */
 export const gae = defineEstimator({
   type: 'gae',

@@ -1,8 +1,13 @@
-/** Parts of estimators with one advantage a token. Every turn is a sequence by itself: nothing follows its last token. */
+/**
+ * Parts of estimators with one advantage a token. Every turn is a sequence by itself: nothing follows its last token.
+ */
 import { ArgumentError } from '../../../core/errors.js';
 import type { TurnBatch } from '../../turn-batch.js';
 
-/** Each turn's token rewards with its reward added to the last token. @throws ArgumentError naming a turn without `length` */
+/**
+ * Each turn's token rewards with its reward added to the last token.
+ * @throws ArgumentError naming a turn without `length`
+ */
 export function tokenRewards(batch: TurnBatch): number[][] {
   return batch.turns.map((turn, i) => {
     const length = turn.length ?? turn.tokenRewards?.length;

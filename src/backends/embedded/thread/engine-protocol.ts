@@ -5,7 +5,10 @@ import type { SamplerResult } from '../../../model/decoder/sampling/decoder-samp
 import type { Engine } from './engine.js';
 import type { HandedOver } from './handed-over.js';
 
-/** The engine's methods that are called by name and answered once: all but those of sampling, which have messages of their own. */
+/**
+ * The engine's methods that are called by name and answered once: all but those of sampling, which have messages of
+ * their own.
+ */
 export type EngineMethod = Exclude<keyof Engine, 'submit' | 'cancel' | 'busy' | 'tick'>;
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;

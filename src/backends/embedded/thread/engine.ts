@@ -33,7 +33,9 @@ export class Engine {
   readonly #kernels: Kernels;
   readonly #options: DecoderOptions;
   readonly #policies = new Map<number, ResidentPolicy>();
-  /** Models that adapters adapt, or that play as they are: once each, whatever number of policies. Nothing changes them. */
+  /**
+   * Models that adapters adapt, or that play as they are: once each, whatever number of policies. Nothing changes them.
+   */
   readonly #bases = new Map<number, BaseWeights>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
@@ -57,8 +59,8 @@ export class Engine {
   }
 
   /**
-   * Random first weights from a seed, those of another policy of the same shape, or zeros, to be filled. Returns the number of
-   * trained parameters; of a base as it is, of all.
+   * Random first weights from a seed, those of another policy of the same shape, or zeros, to be filled. Returns the
+   * number of trained parameters; of a base as it is, of all.
    */
   createPolicy(id: number, name: string, shape: PolicyShape, first?: RandomStart | { readonly like: number }): number {
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;

@@ -16,10 +16,15 @@ import type { PolicyState } from '../policy-state.js';
 /** The shape of a policy: a decoder of its own, an adapter on a base that was created before, or that base as it is. */
 export type PolicyShape = DecoderConfig | { readonly base: number; readonly adapter?: AdapterSettings };
 
-/** The samplers of an engine in order of creation, by the weights that they read: a policy's, or a base's for all adapters on it. */
+/**
+ * The samplers of an engine in order of creation, by the weights that they read: a policy's, or a base's for all
+ * adapters on it.
+ */
 export type Samplers = Map<BaseWeights, Sampler>;
 
-/** A policy as the worker thread holds it: a model that trains, and the sampler that plays what the policy published. */
+/**
+ * A policy as the worker thread holds it: a model that trains, and the sampler that plays what the policy published.
+ */
 export class ResidentPolicy {
   /** What messages call the policy. */
   readonly name: string;

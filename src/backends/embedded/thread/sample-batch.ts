@@ -6,8 +6,8 @@ const OPTIONAL = ['referenceLogprobs', 'proximalLogprobs'] as const;
 type Optional = { readonly [Name in (typeof OPTIONAL)[number]]?: Float32Array };
 
 /**
- * Samples on their way to the engine's thread: one buffer a field instead of several a sample, so that they can be handed
- * over without copying.
+ * Samples on their way to the engine's thread: one buffer a field instead of several a sample, so that they can be
+ * handed over without copying.
  */
 export interface SampleBatch {
   readonly lengths: Int32Array; // [S]

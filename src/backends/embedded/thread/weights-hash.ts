@@ -5,7 +5,9 @@ import { isBfloat16, widen } from '../../../tensor/bfloat16.js';
 /** Numbers that are hashed at a time; a hash takes less than 2 GiB. */
 const MOST_AT_ONCE = 2 ** 20;
 
-/** SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them. */
+/**
+ * SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them.
+ */
 export function weightsHash(tensors: DecoderTensors): string {
   const hash = createHash('sha256');
   const widened = new Float32Array(MOST_AT_ONCE);

@@ -1,4 +1,7 @@
-/** What a server makes of losses: how it reduces them, whether weights may be negative, which losses of its own are ours. */
+/**
+ * What a server makes of losses: how it reduces them, whether weights may be negative, which losses of its own are
+ * ours.
+ */
 import type { GradientPath, ServerProfile } from '../server-profile.js';
 import { datumOf, gradientPass } from '../wire/datum.js';
 import { isKind } from '../wire/tinker-failure.js';
@@ -16,7 +19,8 @@ export async function probeLosses(probed: ProbedModel): Promise<LossProfile> {
   // One token's cross-entropy alone is the same under every way of averaging.
   const alone = datumOf(LONG, { weights: Float32Array.from(LONG, (_, t) => (t === LEARNING ? 1 : 0)) });
   const unit = (await probed.measure([{ data: [alone], loss_fn: 'cross_entropy' }])).norm;
-  // Gradients of the same log-prob add up; so do the losses: at ratio 1 they are the gradients, otherwise these times the log-prob.
+  // Gradients of the same log-prob add up; so do the losses: at ratio 1 they are the gradients, otherwise these times
+  // the log-prob.
   const works = async (path: GradientPath, one: number, other: number) => {
     const { norm, loss } = await probed.measure([
       gradientPass([row(LONG, long, one), row(SHORT, short, other)], path, 2),

@@ -40,7 +40,9 @@ export class ProbedModel {
     );
   }
 
-  /** The norm of a batch's gradient, where the server tells it, and its loss, not a number where it does not tell that. */
+  /**
+   * The norm of a batch's gradient, where the server tells it, and its loss, not a number where it does not tell that.
+   */
   async measure(inputs: readonly PassInput[]): Promise<{ readonly norm: number | undefined; readonly loss: number }> {
     const passes = await sendPasses(this.model, inputs);
     const step = await this.model.submit('optim_step', { adam_params: { learning_rate: 0 } }, { repeatable: true });

@@ -1,8 +1,8 @@
 /**
- * Finds out what a server does, on a model of its own that is unloaded afterwards. Losses are told apart by the norm of the
- * gradient that an update with learning rate 0 reports: a batch is sent the way in which training would send it, and must
- * give the gradient that it stands for. Nothing that could break an adapter is sent: a way with negative weights is only
- * tried where losses are sums.
+ * Finds out what a server does, on a model of its own that is unloaded afterwards. Losses are told apart by the norm of
+ * the gradient that an update with learning rate 0 reports: a batch is sent the way in which training would send it,
+ * and must give the gradient that it stands for. Nothing that could break an adapter is sent: a way with negative
+ * weights is only tried where losses are sums.
  */
 import { RemoteModel } from '../remote-model.js';
 import { PROFILES, type ProfileName, type ServerProfile } from '../server-profile.js';

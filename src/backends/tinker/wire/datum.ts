@@ -5,7 +5,10 @@ import type { GradientPath } from '../server-profile.js';
 import type { Datum, PassInput, Tensor } from './answers.js';
 import { TinkerError } from './tinker-failure.js';
 
-/** What a server's model can be fed. Servers accept anything else too, and break over it or train on something different. */
+/**
+ * What a server's model can be fed. Servers accept anything else too, and break over it or train on something
+ * different.
+ */
 export interface Limits {
   readonly vocabSize: number;
   /** Longest sequence in tokens. */
@@ -24,7 +27,10 @@ export function requireTokens(tokens: ArrayLike<number>, { vocabSize, context }:
   }
 }
 
-/** @throws BackendError as `requireTokens`, and when a sample's arrays differ in length or its temperature is not the server's */
+/**
+ * @throws BackendError as `requireTokens`, and when a sample's arrays differ in length or its temperature is not the
+ *   server's
+ */
 export function requireSample(sample: TrainingSample, limits: Limits): void {
   const { tokens, mask, behaviourLogprobs, advantages, temperature } = sample;
   requireTokens(tokens, limits, 2);
@@ -102,7 +108,10 @@ export function gradientPass(rows: readonly GradientRow[], path: GradientPath, d
 const MOST_DATUMS = 128;
 const MOST_TOKENS = 65_536;
 
-/** Parts of a batch that fit one request each, in order. @throws BackendError for an empty batch: some servers never answer one */
+/**
+ * Parts of a batch that fit one request each, in order.
+ * @throws BackendError for an empty batch: some servers never answer one
+ */
 export function chunksOf<T extends { readonly tokens: Int32Array }>(rows: readonly T[]): T[][] {
   const chunks: T[][] = [];
   let tokens = Number.POSITIVE_INFINITY;

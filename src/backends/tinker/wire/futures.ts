@@ -10,8 +10,8 @@ const LONGEST_PAUSE_MS = 5000;
 const SERVER_ERRORS = 3;
 
 /**
- * Waits for the result of a request that the server has taken in: every poll has its own deadline, all together have the
- * total one. Dropped connections and restarts only mean another poll.
+ * Waits for the result of a request that the server has taken in: every poll has its own deadline, all together have
+ * the total one. Dropped connections and restarts only mean another poll.
  * @throws TinkerError `late` after the total deadline, `lost` when the server does not know the request (any more)
  */
 export async function retrieve<S extends z.ZodType>(

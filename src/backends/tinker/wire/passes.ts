@@ -11,7 +11,8 @@ import { chunksOf, datumOf, rowOf } from './datum.js';
 import type { Submitted } from './tinker-client.js';
 
 /**
- * The log-probs of all targets of each sequence, rows [T] with 0 for the first token; the weights and gradients stay as they are.
+ * The log-probs of all targets of each sequence, rows [T] with 0 for the first token; the weights and gradients stay as
+ * they are.
  * @param waiting an update has its turn and waits for them
  */
 export async function score(
@@ -49,7 +50,10 @@ export async function sendPasses(model: RemoteModel, inputs: readonly PassInput[
   return submitted;
 }
 
-/** The log-probs in the answers to requests that were sent in chunks. @throws TinkerError `malformed` where one is missing */
+/**
+ * The log-probs in the answers to requests that were sent in chunks.
+ * @throws TinkerError `malformed` where one is missing
+ */
 export async function rowsOf(
   submitted: readonly Submitted[],
   chunks: readonly (readonly { readonly tokens: Int32Array }[])[],
@@ -67,8 +71,8 @@ export async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> 
 }
 
 /**
- * The samples as a batch of the server's own loss, where that means what ours does and nothing else is in the objective. Both
- * are proportional to the advantage, which takes up our divisors.
+ * The samples as a batch of the server's own loss, where that means what ours does and nothing else is in the
+ * objective. Both are proportional to the advantage, which takes up our divisors.
  */
 export function nativePass(
   samples: readonly TrainingSample[],

@@ -1,10 +1,11 @@
 import { BackendError } from '../../../core/errors.js';
 
 /**
- * `busy`: try again later (408, 429, overloaded). `unreachable`: no answer, and it is not known whether the request arrived.
- * `late`: no result within the total deadline. `lost`: the session, model, sampler or future is no longer there. `refused`:
- * the request was wrong. `failed`: the server broke down over it. `malformed`: the answer has another shape than expected,
- * or numbers in it are missing. `fate-unknown`: an update may or may not have happened, and asking again could do it twice.
+ * `busy`: try again later (408, 429, overloaded). `unreachable`: no answer, and it is not known whether the request
+ * arrived. `late`: no result within the total deadline. `lost`: the session, model, sampler or future is no longer
+ * there. `refused`: the request was wrong. `failed`: the server broke down over it. `malformed`: the answer has another
+ * shape than expected, or numbers in it are missing. `fate-unknown`: an update may or may not have happened, and asking
+ * again could do it twice.
  */
 export type FailureKind =
   | 'busy'
