@@ -19,7 +19,8 @@ export interface ForwardBackwardOptions {
   readonly kl?: KlTerm;
   /**
    * Times the entropy of the policy at each token, at the sample's temperature and aggregated as the policy loss is, it
-   * is taken off the loss. Only for a backend with the capability `entropyBonus`, and not with `demonstrations`.
+   * is taken off the loss. Only for a backend that trains on the `whole` distribution, and not with
+   * `demonstrations`.
    */
   readonly entropyCoefficient?: number;
 }
