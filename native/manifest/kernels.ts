@@ -2,7 +2,8 @@
  * Every kernel, declared once. `npm run generate` writes from it what would otherwise be written by hand in six places:
  * the C++ table of an instruction set, the checks of arguments of the native addon and of the WebAssembly module, the
  * program that runs every kernel under the thread sanitizer and on ARM, the one that compares implementations with each
- * other, and the table of docs/engine.md. The compiler holds the arguments here against src/tensor/kernels.ts, where
+ * other, and the list of the reference kernels. `npm run docs` writes the table of docs/how-the-engine-works.md. The
+ * compiler holds the arguments here against src/tensor/kernels.ts, where
  * their meaning is documented.
  *
  * An argument is `name: kind`:

@@ -7,8 +7,8 @@ import type { ForwardBackwardOptions, LossMetrics } from '../loss/objective/obje
 import type { OptimStepResult, OptimStepSettings } from './optimizer-settings.js';
 import type { PlayableHandle } from './sampling.js';
 
-/** A model that samples and scores: a frozen agent, a reference. */
-export interface FrozenHandle extends PlayableHandle {
+/** A model that samples and scores: what every role can do but a critic. Frozen agents and references do no more. */
+export interface ModelHandle extends PlayableHandle {
   /** What messages call the model. It identifies nothing: two handles may have the same name. */
   readonly name: string;
   /** Number of trained parameters; of an adapter, without its base. Missing where only a server knows it. */
@@ -24,7 +24,7 @@ export interface FrozenHandle extends PlayableHandle {
 }
 
 /** A model that trains. */
-export interface PolicyHandle extends FrozenHandle {
+export interface PolicyHandle extends ModelHandle {
   /** Adds the gradient of the loss to the policy's gradient. */
   forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult>;
   /** Clears the gradient. Weights and optimiser stay as they are. */
@@ -62,7 +62,7 @@ export interface CriticHandle {
 /** The handle of each role. */
 export interface Handles {
   /** What only samples and scores: frozen agents, references. */
-  readonly frozen: FrozenHandle;
+  readonly frozen: ModelHandle;
   /** What trains. */
   readonly policy: PolicyHandle;
   readonly critic: CriticHandle;

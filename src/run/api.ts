@@ -12,7 +12,7 @@ import { reopenRun, requestContinuation, requestEvaluation, requestRecipe, runRe
 /** A run whose request is known to be good, and of which nothing was done yet. */
 export interface RunStart {
   readonly recipe: Recipe;
-  /** The recipe as it was named: one that ships, or a file. */
+  /** The recipe as it was named: one that ships, a file, or `a program`. */
   readonly source: string;
   /** Overrides as on the command line. */
   readonly overrides: readonly string[];
@@ -67,8 +67,8 @@ export interface RunWork {
 export const runWork: RunWork = { prepareTasks, executeRun, evaluateCheckpoint };
 
 /**
- * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. The command line
- * would not know where to find the last kind again: `resume` goes on with such a run.
+ * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. `drmas resume`
+ * cannot find a definition again: call `resume(run, definition)` to go on with such a run.
  * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; TrainingError or
  *   BackendError when the run fails; the signal's reason when interrupted
  *

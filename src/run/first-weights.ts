@@ -25,6 +25,7 @@ export function firstWeights(
 function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): WeightsSpec {
   const { warmStart, seed } = recipe;
   const first = warmStart?.seed ?? seed;
+  // Far apart, so that runs with neighbouring seeds have no first weights in common.
   const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
   if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
   if ('from' in model)

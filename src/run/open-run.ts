@@ -3,7 +3,7 @@ import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { backendOf } from '../backends/registry.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
-import type { FrozenHandle, PolicyHandle } from '../contract/handles.js';
+import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
@@ -93,7 +93,7 @@ async function openModels(
 ): Promise<Pick<OpenRun, 'models' | 'policies'>> {
   const policies: Record<string, PolicyHandle> = {};
   const opened = await Promise.all(
-    models.map(async (speaker): Promise<[string, FrozenHandle]> => {
+    models.map(async (speaker): Promise<[string, ModelHandle]> => {
       const { name } = speaker;
       const spec = weights[name] as WeightsSpec;
       if (!warmStarted.includes(speaker)) return [name, await backend.open(spec, 'frozen', name)];

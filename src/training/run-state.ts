@@ -3,7 +3,7 @@ import type { EstimatorState } from '../advantage/define-estimator.js';
 import type { Commits } from '../backends/hub/local-models.js';
 import type { Backend } from '../contract/backend.js';
 import type { Hardware } from '../contract/capabilities.js';
-import type { CriticHandle, FrozenHandle, PolicyHandle } from '../contract/handles.js';
+import type { CriticHandle, ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { BackendError } from '../core/errors.js';
 import type { Host } from '../core/host.js';
@@ -35,7 +35,7 @@ export interface OpenRun {
   /** Where the first weights of each model come from, by its name in the assignment. */
   readonly weights: Readonly<Record<string, WeightsSpec>>;
   /** Every model that plays, by its name in the assignment. */
-  readonly models: Readonly<Record<string, FrozenHandle>>;
+  readonly models: Readonly<Record<string, ModelHandle>>;
   /** Those of them that reinforcement or the warm start trains. */
   readonly policies: Readonly<Record<string, PolicyHandle>>;
   readonly executor: RolloutExecutor;
@@ -49,7 +49,7 @@ export interface OpenRun {
 /** An open run with the models that stand beside its policies. */
 export interface TrainingRun extends OpenRun {
   /** The model that a policy is held near, by policy; a policy without a KL penalty has none. */
-  readonly references: ReadonlyMap<string, FrozenHandle>;
+  readonly references: ReadonlyMap<string, ModelHandle>;
   /** By policy, where the estimator uses critics. */
   readonly critics: ReadonlyMap<string, CriticHandle>;
 }

@@ -13,19 +13,19 @@ import type { Progress, TrainingRun } from './run-state.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { stepAdvantages } from './step/advantages.js';
 import { rolloutStep } from './step/rollout-step.js';
-import { failedEpisodes, gapWarnings, stepEvent } from './step/step-event.js';
+import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
 import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
 
 /**
- * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops between two
- * updates, with the state of the last complete step.
+ * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops while episodes are
+ * played or after a whole step: the updates of a step are all made or none.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
   const { recipe, host } = run;
   const { clock, signal } = host;
-  const { steps, failedEpisodes: rule, keepEpisodes, logprobGap } = recipe.training;
+  const { steps, failedEpisodes, keepEpisodes, logprobGap } = recipe.training;
 
   for (;;) {
     if (evaluationDue(recipe, progress)) await evaluatePolicies(run, progress, log);
@@ -47,14 +47,14 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     progress.step = step;
     progress.estimator = advantages.state;
 
-    for (const event of failedEpisodes(rollout.all, step, rule)) log.emit(event);
+    for (const event of failureEvents(rollout.all, step, failedEpisodes)) log.emit(event);
     const seconds = { rollout: rolledOut - started, advantage: estimated - rolledOut, update: updated - estimated };
     const recorded = stepEvent(step, rollout, advantages, measured, updates, seconds);
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     for (const event of [...events, ...gapWarnings(step, updates, logprobGap)]) log.emit(event);
     if (keepEpisodes) {
-      // those that were left out too, without advantages
+      // those left out of the update have no advantages
       const episodes = rollout.all.flatMap((group) => group.episodes);
       await log.writeStepEpisodes(
         step,

@@ -5,7 +5,7 @@ import { coarseAndFine } from '../../../test/support/bfloat16-checkpoint.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import type { FrozenHandle } from '../../contract/handles.js';
+import type { ModelHandle } from '../../contract/handles.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
@@ -116,7 +116,7 @@ describe('a base whose matrices are stored in bfloat16', () => {
     const equal = async <Model>({ coarse, fine }: Record<Kind, Model>, work: (model: Model) => Promise<unknown>) =>
       expect(await work(coarse)).toEqual(await work(fine));
     const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
-    const play = async (model: FrozenHandle) => {
+    const play = async (model: ModelHandle) => {
       await model.publish();
       const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
       return model.generate({ prompt: [1, 2, 3], ...sampling, key: randomKey('base') });

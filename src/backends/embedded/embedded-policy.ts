@@ -1,5 +1,5 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
-import type { ForwardBackwardResult, FrozenHandle, PolicyHandle, StateOptions } from '../../contract/handles.js';
+import type { ForwardBackwardResult, ModelHandle, PolicyHandle, StateOptions } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
@@ -11,7 +11,7 @@ import { writePolicy } from './state-files.js';
 import { packSamples, transferables } from './thread/sample-batch.js';
 
 /** A model of the embedded engine that samples and scores. */
-export class EmbeddedFrozen implements FrozenHandle {
+export class EmbeddedFrozen implements ModelHandle {
   readonly model: EmbeddedModel;
   readonly warnings: readonly string[];
   protected readonly room: EngineRoom;

@@ -100,7 +100,7 @@ function agentStep(
 }
 
 /** An event for every episode that failed, with what became of it. */
-export function failedEpisodes(
+export function failureEvents(
   groups: readonly EpisodeGroup[],
   step: number,
   action: EpisodeFailed['action'],

@@ -1,6 +1,6 @@
 /** The objective of a policy's updates, from the recipe: the options and the log-probs that its loss needs. */
 
-import type { FrozenHandle } from '../../contract/handles.js';
+import type { ModelHandle } from '../../contract/handles.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { correctionOf } from '../../loss/loss-spec.js';
 import { normalizerOf } from '../../loss/objective/merged-samples.js';
@@ -29,7 +29,7 @@ export function objectiveOptions(
 export async function withProximal(
   recipe: Recipe,
   policy: string,
-  handle: FrozenHandle,
+  handle: ModelHandle,
   samples: readonly TrainingSample[],
 ): Promise<readonly TrainingSample[]> {
   if (correctionOf(lossOf(recipe, policy)) === undefined) return samples;

@@ -1,6 +1,6 @@
 /** References: the models that policies are held near, and the log-probs that turns have under them. */
 import { join } from 'node:path';
-import type { FrozenHandle } from '../../contract/handles.js';
+import type { ModelHandle } from '../../contract/handles.js';
 import type { WeightsSpec } from '../../contract/weights-spec.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
@@ -62,8 +62,8 @@ function referencesOf({ recipe, weights }: OpenRun): Reference[] {
  * is one.
  * @throws CheckpointError when one cannot be read; RecipeError when it has another vocabulary than its policy
  */
-export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, FrozenHandle>> {
-  const references = new Map<string, FrozenHandle>();
+export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, ModelHandle>> {
+  const references = new Map<string, ModelHandle>();
   for (const [policy, { kl }] of Object.entries(run.recipe.policies))
     if (kl?.reference.type === 'policy') references.set(policy, policyNamed(run, kl.reference.policy));
   for (const reference of referencesOf(run)) {
@@ -85,7 +85,7 @@ async function openReference(
   run: OpenRun,
   { policies: [first], weights, copied }: Reference,
   store: ReferenceStore | undefined,
-): Promise<FrozenHandle> {
+): Promise<ModelHandle> {
   const { backend, host } = run;
   const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${first}'s reference`);
   if (!copied) return open(weights);

@@ -9,8 +9,7 @@ import { countTokensOf } from '../../loss/aggregate.js';
 import type { TrainingRun } from '../run-state.js';
 import type { TurnAdvantage } from '../step/advantages.js';
 import { criticSettings } from './critics.js';
-import { decayAfterRise, learningRateAt } from './learning-rate.js';
-import { miniBatchesOf } from './mini-batches.js';
+import { updatesOf } from './mini-batches.js';
 import { trainingSample } from './training-samples.js';
 import { largestNorm } from './update-result.js';
 
@@ -31,24 +30,21 @@ export async function updateCritic(
   const settings = criticSettings(recipe, policy);
   const critic = critics.get(policy);
   if (settings === undefined || critic === undefined) return undefined;
-  const { optimizer, warmupSteps, schedule, clipNorm, epochs, miniBatches, clip } = settings;
+  const { optimizer, clipNorm, clip } = settings;
   const samples = turns.map((turn) => valueSample(turn, values.get(turn.turn)));
-  const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
-  const decay = decayAfterRise(rates, recipe.training.steps * epochs * miniBatches);
+  const position = { step, steps: recipe.training.steps };
+  const keyOf = (epoch: number) => ['critic', recipe.seed, step, epoch, policy];
   const losses: ValueLossResult[] = [];
   const optimSteps: OptimStepResult[] = [];
-  let learningRate = 0;
-  for (let epoch = 0; epoch < epochs; epoch++) {
-    const batches = miniBatchesOf(samples, miniBatches, ['critic', recipe.seed, step, epoch, policy]);
-    for (const [i, batch] of batches.entries()) {
-      learningRate = learningRateAt(rates, ((step - 1) * epochs + epoch) * miniBatches + i + 1, decay);
-      const normalizer = countTokensOf(batch);
-      const learnt = critic.forwardBackward(batch, { clip, normalizer });
-      const stepped = critic.optimStep({ optimizer: { ...optimizer, learningRate }, clipNorm });
-      const [loss, optimStep] = await Promise.all([learnt, stepped]);
-      losses.push(loss);
-      optimSteps.push(optimStep);
-    }
+  let lastRate = 0;
+  for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
+    const normalizer = countTokensOf(batch);
+    const learnt = critic.forwardBackward(batch, { clip, normalizer });
+    const stepped = critic.optimStep({ optimizer: { ...optimizer, learningRate }, clipNorm });
+    const [loss, optimStep] = await Promise.all([learnt, stepped]);
+    losses.push(loss);
+    optimSteps.push(optimStep);
+    lastRate = learningRate;
   }
   if (optimSteps.some(({ applied }) => !applied))
     host.warn(
@@ -59,7 +55,7 @@ export async function updateCritic(
     loss: mean(losses.map(({ loss }) => loss)),
     clipFraction: mean(losses.map(({ clipFraction }) => clipFraction)),
     gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // as the event has it
-    learningRate,
+    learningRate: lastRate,
     explainedVariance: explainedVariance(turns, values),
   };
 }

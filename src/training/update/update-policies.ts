@@ -9,10 +9,10 @@ import { updateCritic } from './update-critic.js';
 import { updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
 
-/** The update of a policy that still waits for its critic. */
+/** The update of a policy that still waits for its critic; it counts as applied, since none was dropped. */
 const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
 
-/** One PPO update (or several epochs and mini-batches) of every policy; all policies are in flight together. */
+/** The updates of a step, epochs of mini-batches, of every policy; the policies are updated at the same time. */
 export async function updatePolicies(
   run: TrainingRun,
   progress: Progress,

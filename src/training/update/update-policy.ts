@@ -7,8 +7,7 @@ import type { Recipe } from '../../recipe/recipe.js';
 import { type Progress, policyNamed, type TrainingRun } from '../run-state.js';
 import { stepsAhead } from './critics.js';
 import { klTerm } from './kl-penalty.js';
-import { decayAfterRise, learningRateAt } from './learning-rate.js';
-import { miniBatchesOf } from './mini-batches.js';
+import { updatesOf } from './mini-batches.js';
 import { objectiveOptions, withProximal } from './policy-objective.js';
 import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate } from './update-result.js';
 
@@ -29,20 +28,18 @@ export async function updatePolicy(
   const { recipe } = run;
   const handle = policyNamed(run, policy);
   const samples = await withProximal(recipe, policy, handle, played);
-  const { optimizer, warmupSteps, schedule, epochs, miniBatches } = settingsOf(recipe, policy);
-  const rates = { learningRate: optimizer.learningRate, warmupSteps, schedule };
+  const settings = settingsOf(recipe, policy);
   const ahead = stepsAhead(recipe, policy);
-  const decay = decayAfterRise(rates, (recipe.training.steps - ahead) * epochs * miniBatches);
+  const position = { step: step - ahead, steps: recipe.training.steps - ahead };
+  const keyOf = (epoch: number) => [recipe.seed, step, epoch, policy];
   const updates: MiniBatchUpdate[] = [];
-  let learningRate = optimizer.learningRate;
-  for (let epoch = 0; epoch < epochs; epoch++) {
-    for (const [i, batch] of miniBatchesOf(samples, miniBatches, [recipe.seed, step, epoch, policy]).entries()) {
-      learningRate = learningRateAt(rates, ((step - 1 - ahead) * epochs + epoch) * miniBatches + i + 1, decay);
-      updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate));
-    }
+  let lastRate = settings.optimizer.learningRate;
+  for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
+    updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate));
+    lastRate = learningRate;
   }
   await handle.publish();
-  return policyUpdate(updates, learningRate);
+  return policyUpdate(updates, lastRate);
 }
 
 async function updateOnMiniBatch(

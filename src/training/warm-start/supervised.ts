@@ -1,5 +1,5 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
-import type { FrozenHandle, PolicyHandle } from '../../contract/handles.js';
+import type { ModelHandle, PolicyHandle } from '../../contract/handles.js';
 import type { Warmup } from '../../core/events.js';
 import { RandomStream } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -131,7 +131,7 @@ function traceSample(recipe: Recipe, { agent, messages, response }: Trace, token
   };
 }
 
-async function crossEntropy(policy: FrozenHandle, samples: readonly TrainingSample[]): Promise<number> {
+async function crossEntropy(policy: ModelHandle, samples: readonly TrainingSample[]): Promise<number> {
   const rows = await policy.logprobs(samples);
   let sum = 0;
   for (const row of rows) for (const logprob of row) sum -= logprob;

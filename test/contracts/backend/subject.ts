@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Backend } from '../../../src/contract/backend.js';
-import type { FrozenHandle, PolicyHandle } from '../../../src/contract/handles.js';
+import type { ModelHandle, PolicyHandle } from '../../../src/contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../../src/contract/optimizer-settings.js';
 import type { GenerateRequest, Generation } from '../../../src/contract/sampling.js';
 import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
@@ -92,7 +92,7 @@ export class Subject {
 }
 
 export function request(
-  model: Pick<FrozenHandle, 'tokenizer'>,
+  model: Pick<ModelHandle, 'tokenizer'>,
   n: number,
   changes: Partial<GenerateRequest> = {},
 ): GenerateRequest {
@@ -156,4 +156,4 @@ export const step = (policy: PolicyHandle, settings: Partial<OptimStepSettings> 
   policy.optimStep({ optimizer, clipNorm: 0, ...settings });
 
 /** Log-probs that are equal where the weights are. */
-export const logprobsOf = (model: FrozenHandle): Promise<Float32Array[]> => model.logprobs(demonstrations(9));
+export const logprobsOf = (model: ModelHandle): Promise<Float32Array[]> => model.logprobs(demonstrations(9));
