@@ -18,8 +18,8 @@ import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
 
 /**
- * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops while episodes are
- * played or after a whole step: the updates of a step are all made or none.
+ * Trains from where the run stands to the recipe's last step. Interrupted by the host's signal it stops while episodes
+ * are played or after a whole step: the updates of a step are all made or none.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
