@@ -29,7 +29,7 @@ export function* updatesOf<Sample>(
 }
 
 /** Nearly equal parts in an order that the key decides; the whole in its own order where there is only one. */
-export function miniBatchesOf<Sample>(
+function miniBatchesOf<Sample>(
   samples: readonly Sample[],
   count: number,
   key: readonly (string | number)[],
