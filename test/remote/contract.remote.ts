@@ -34,6 +34,8 @@ describe.skipIf('unavailable' in remote)('on a real server', () => {
     digits: 3,
     learns: 0.02,
     freshForEachTest: true,
+    answersToTheEnd: true,
+    alwaysLoadsMoments: true,
     root: mkdtempSync(join(tmpdir(), 'drmas-remote-contract-')),
   });
 });

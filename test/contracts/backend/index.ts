@@ -40,7 +40,7 @@ export function backendContract(name: string, test: BackendUnderTest): void {
     const backend = await test.open();
     const policy = await backend.open(test.weights(), 'policy', 'one');
     const pending = policy.logprobs(demonstrations(1));
-    const expectation = expect(pending).rejects.toThrow(BackendError);
+    const expectation = test.answersToTheEnd ? pending : expect(pending).rejects.toThrow(BackendError);
     await backend.dispose();
     await backend.dispose();
     await expectation;

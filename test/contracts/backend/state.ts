@@ -36,11 +36,21 @@ export function stateContract(subject: Subject): void {
       subject.expectEqualRows(await logprobsOf(again), await logprobsOf(policy));
       // The loaded weights were those of version 2, and are published once more before anybody plays.
       expect(await again.publish()).toBe(2);
+    });
 
+    it('leaves the optimiser as it is where only weights are loaded', async ({ skip }) => {
+      if (subject.test.alwaysLoadsMoments) return skip('its server loads the moments whatever it is asked for');
+      const policy = await subject.policy();
+      await learn(policy, demonstrations(1));
+      await step(policy);
+      const path = await subject.directory();
+      await policy.save(path, { optimizer: true });
       const fresh = await subject.policy(5);
       await fresh.load(path, { optimizer: false });
-      await learn(fresh, demonstrations(3));
-      await step(fresh);
+      for (const each of [policy, fresh]) {
+        await learn(each, demonstrations(3));
+        await step(each);
+      }
       expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
     });
 
