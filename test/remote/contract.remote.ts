@@ -34,7 +34,7 @@ describe.skipIf('unavailable' in remote)('on a real server', () => {
     digits: 3,
     learns: 0.02,
     freshForEachTest: true,
-    answersToTheEnd: true,
+    mayStillAnswer: true,
     alwaysLoadsMoments: true,
     root: mkdtempSync(join(tmpdir(), 'drmas-remote-contract-')),
   });

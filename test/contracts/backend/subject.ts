@@ -26,8 +26,8 @@ export interface BackendUnderTest {
   readonly learns: number;
   /** Whether every test needs a backend of its own, because models have few places on it. */
   readonly freshForEachTest?: boolean;
-  /** Whether a call that is under way when the backend is disposed of is still answered. */
-  readonly answersToTheEnd?: boolean;
+  /** Whether a call that is under way when the backend is disposed of may still be answered. */
+  readonly mayStillAnswer?: boolean;
   /** Whether loading weights alone restores the moments of the optimiser too, as SkyRL's server does. */
   readonly alwaysLoadsMoments?: boolean;
   /** A directory to write into. */
