@@ -155,6 +155,12 @@ const trainingSchema = z.strictObject({
   spike: z
     .strictObject({
       factor: z.number().gt(1).default(3).describe('A gradient norm above this times the running median is a spike.'),
+      floor: nonNegative
+        .default(1)
+        .describe(
+          "No norm below this times the policy's `clipNorm` is a spike (times 1 where clipping is off), however small " +
+            'the median: that of an agent whose groups are nearly all equal is next to 0.',
+        ),
       window: z.int().min(2).default(20).describe('Steps whose norms the running median is taken of.'),
       action: z
         .enum(['clip', 'skip', 'stop'])

@@ -108,7 +108,7 @@ describe('overrides', () => {
       'seed=9',
       'name=tuned',
     ]);
-    expect(recipe.training.spike).toEqual({ factor: 5, window: 20, action: 'clip' });
+    expect(recipe.training.spike).toEqual({ factor: 5, floor: 1, window: 20, action: 'clip' });
     expect(recipe.policies.verifier?.optimizer.learningRate).toBe(1e-3);
     expect(recipe.policies.solver?.model).toMatchObject({ width: 32 });
     expect(recipe.policies.verifier?.model).toMatchObject({ width: 16 });

@@ -1202,6 +1202,12 @@ export interface TrainingInput {
          */
         readonly factor?: number | undefined;
         /**
+         * No norm below this times the policy's `clipNorm` is a spike (times 1 where clipping is off), however
+         * small the median: that of an agent whose groups are nearly all equal is next to 0.
+         * @default `1`
+         */
+        readonly floor?: number | undefined;
+        /**
          * Steps whose norms the running median is taken of.
          * @default `20`
          */

@@ -76,7 +76,7 @@ export async function loadCheckpoint(
   return {
     step: state.step,
     evaluated: state.evaluated,
-    watch: new StabilityWatch(recipe.training.spike, state.watch),
+    watch: new StabilityWatch(recipe, state.watch),
     kl: new KlCoefficients(recipe.policies, state.kl),
     estimator: state.estimator,
   };
@@ -91,12 +91,12 @@ export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined
 }
 
 /** The progress of a run before its first step. */
-export function firstProgress({ training, policies }: Recipe): Progress {
+export function firstProgress(recipe: Recipe): Progress {
   return {
     step: 0,
     evaluated: -1,
-    watch: new StabilityWatch(training.spike),
-    kl: new KlCoefficients(policies),
+    watch: new StabilityWatch(recipe),
+    kl: new KlCoefficients(recipe.policies),
     estimator: {},
   };
 }

@@ -18,7 +18,11 @@ import { StabilityWatch } from './stability-watch.js';
 const root = temporaryRoot();
 
 type Rule = Recipe['training']['spike'];
-const rule = (action: Rule['action']): Rule => ({ factor: 3, window: 5, action });
+const rule = (action: Rule['action'], floor = 0) =>
+  ({
+    training: { spike: { factor: 3, floor, window: 5, action } },
+    policies: { solver: { clipNorm: 2 }, verifier: { clipNorm: 0 } },
+  }) as unknown as Recipe;
 
 /** Four episodes; the solver's largest advantage is in the second, the verifier's in the third. */
 const advantages = { solver: [0.5, -3, 1, [0.1, 0.2]], verifier: [0, 1, [1, -4], 2] };
@@ -114,6 +118,32 @@ describe('a spike', () => {
     for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, alone(0));
     expect(watch.skipAboveNorm('solver')).toBeUndefined();
     expect(watch.judge(at(2), advantagesOfStep, alone(7)).events).toEqual([]);
+  });
+
+  it('is none below the floor, a multiple of the norm that clipping allows, of 1 where there is none', () => {
+    const watch = new StabilityWatch(rule('skip', 0.5));
+    const both = (norm: number) => ({ ...alone(norm), verifier: update(norm, { verifier: norm }) });
+    for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, both(1e-11));
+    expect(watch.skipAboveNorm('solver')).toBe(1);
+    expect(watch.skipAboveNorm('verifier')).toBe(0.5);
+    expect(watch.judge(at(2), advantagesOfStep, both(0.5)).events).toEqual([]);
+    expect(watch.judge(at(3), advantagesOfStep, both(0.9)).events).toMatchObject([
+      { policy: 'verifier', median: 1e-11 },
+    ]);
+  });
+
+  it('is none of a policy that is nearly always right and learns now and then: a trace of such a run', () => {
+    // Norms of a coder whose tests pass in nearly every episode: rounding, but for the steps with a mistake.
+    const trace = [
+      2.4e-12, 0.028, 2.8e-12, 5.1e-12, 1.3e-11, 0.25, 0.1, 2.9e-12, 2.7e-12, 3.6e-12, 6.9e-12, 8.7e-12, 3.7e-11,
+      4.6e-11, 8.4e-11, 4.9e-11, 0.81, 0.035, 1.2e-11, 7.5e-12, 0.13, 3.6e-12, 0.14, 6.4e-12, 2.6e-11, 2e-11, 0.45,
+    ];
+    const spikesWith = (floor: number) => {
+      const watch = new StabilityWatch(rule('stop', floor));
+      return trace.filter((norm) => watch.judge(at(1), advantagesOfStep, alone(norm)).fatal !== undefined).length;
+    };
+    expect(spikesWith(0)).toBeGreaterThan(10);
+    expect(spikesWith(tinyRecipe().training.spike.floor)).toBe(0);
   });
 
   it("skip: the update above the limit is not made, and the event says 'skipped'", () => {

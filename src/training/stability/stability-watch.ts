@@ -26,13 +26,15 @@ export interface WatchState {
 
 export class StabilityWatch {
   readonly #rule: Recipe['training']['spike'];
+  readonly #policies: Recipe['policies'];
   readonly #norms: Map<string, number[]>;
   readonly #dropped: Map<string, number>;
   readonly #symptoms: Symptoms;
 
-  constructor(rule: Recipe['training']['spike'], state: Partial<WatchState> = {}) {
+  constructor({ training, policies }: Pick<Recipe, 'training' | 'policies'>, state: Partial<WatchState> = {}) {
     const { norms = {}, dropped = {}, symptoms } = state;
-    this.#rule = rule;
+    this.#rule = training.spike;
+    this.#policies = policies;
     this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
     this.#dropped = new Map(Object.entries(dropped));
     this.#symptoms = new Symptoms(symptoms);
@@ -48,7 +50,7 @@ export class StabilityWatch {
 
   /** The norm above which an update of this policy is not made; undefined where the rule lets it pass. */
   skipAboveNorm(policy: string): number | undefined {
-    return this.#rule.action === 'clip' ? undefined : this.#threshold(policy)?.limit;
+    return this.#rule.action === 'clip' ? undefined : this.#threshold(policy, policy)?.limit;
   }
 
   /**
@@ -71,7 +73,7 @@ export class StabilityWatch {
       if (update.outcome === 'dropped') {
         const inRow = (this.#dropped.get(policy) ?? 0) + 1;
         this.#dropped.set(policy, inRow);
-        const median = this.#threshold(policy)?.median ?? 0;
+        const median = this.#threshold(policy, policy)?.median ?? 0;
         const episodes = blame(advantages, agents);
         events.push({ type: 'skipped', ...about(only), gradientNorm: null, median, action: 'skip', episodes });
         if (inRow >= MOST_DROPPED)
@@ -81,7 +83,7 @@ export class StabilityWatch {
       this.#dropped.set(policy, 0);
       // A backend that updates without telling the norm leaves nothing to judge.
       if (update.gradientNorm === undefined) continue;
-      const spike = this.#spike(policy, update.gradientNorm);
+      const spike = this.#spike(policy, policy, update.gradientNorm);
       if (spike !== undefined) {
         const { action } = this.#rule;
         const type = update.outcome === 'applied' ? 'spike' : 'skipped';
@@ -92,7 +94,7 @@ export class StabilityWatch {
       if (only !== undefined) continue;
       for (const [agent, { gradientNorm }] of Object.entries(update.agents)) {
         if (gradientNorm === undefined) continue;
-        const ofAgent = this.#spike(`${policy}/${agent}`, gradientNorm);
+        const ofAgent = this.#spike(policy, `${policy}/${agent}`, gradientNorm);
         if (ofAgent !== undefined)
           events.push({
             type: 'spike',
@@ -107,8 +109,8 @@ export class StabilityWatch {
   }
 
   /** Remembers a norm; returns it with the median of those before when it is a spike. */
-  #spike(key: string, gradientNorm: number): { gradientNorm: number; median: number } | undefined {
-    const threshold = this.#threshold(key);
+  #spike(policy: string, key: string, gradientNorm: number): { gradientNorm: number; median: number } | undefined {
+    const threshold = this.#threshold(policy, key);
     const norms = this.#norms.get(key) ?? [];
     this.#norms.set(key, [...norms, gradientNorm].slice(-this.#rule.window));
     return threshold !== undefined && gradientNorm > threshold.limit
@@ -116,12 +118,16 @@ export class StabilityWatch {
       : undefined;
   }
 
-  #threshold(key: string): { median: number; limit: number } | undefined {
+  #threshold(policy: string, key: string): { median: number; limit: number } | undefined {
     const norms = this.#norms.get(key) ?? [];
     if (norms.length < FEWEST_NORMS) return undefined;
     const middle = median(norms);
     // A policy that learned nothing lately has no usual norm to compare with.
-    return middle > 0 ? { median: middle, limit: this.#rule.factor * middle } : undefined;
+    if (middle === 0) return undefined;
+    const { factor, floor } = this.#rule;
+    // Of an agent whose groups are nearly all equal the usual norm is rounding, and every lesson is far above it.
+    const lowest = floor * (this.#policies[policy]?.clipNorm || 1);
+    return { median: middle, limit: Math.max(factor * middle, lowest) };
   }
 }
 
