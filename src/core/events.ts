@@ -203,6 +203,8 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly agents: Readonly<Record<string, AgentEvaluation>>;
   /** The scores of subsets of the tasks: by benchmark where there are several, and by each field of `evaluation.by`. */
   readonly slices?: Readonly<Record<string, Readonly<Record<string, EvaluationScores>>>>;
+  /** The means over benchmarks, each of which counts once however many tasks it has, where there are several. */
+  readonly benchmarkMean?: Pick<EvaluationScores, 'averageAtK' | 'passAtK' | 'majorityAtK'>;
   readonly seconds: number;
 }
 

@@ -52,6 +52,12 @@ describe('what cannot be asked of it is refused with path and reason', () => {
     [half(judge), ['policies.verifier.optimizer.learningRate=1'], /^policies\.verifier: agent 'verifier' is frozen/],
     [half(judge), ['agents.verifier.rewardWeight=2'], /^agents\.verifier\.rewardWeight: agent 'verifier' is frozen/],
     [half(judge), ['agents.verifier.sampling.topK=5'], /^agents\.verifier\.sampling\.topK: .*no top-k/],
+    [half(judge), ['evaluation.sampling.topK=5'], /^evaluation\.sampling\.topK: .*no top-k/],
+    [
+      half(judge),
+      ['agents.verifier.evaluationSampling.topK=5'],
+      /^agents\.verifier\.evaluationSampling\.topK: .*no top-k/,
+    ],
     [half(judge), ['assign.verifier.apiKey=sk-1'], /^assign\.verifier\.apiKey: .*recipe\.json/],
     [half('big'), ['assign.verifier={"type":"endpoint","apiKey":"x"}'], /^assign\.verifier: .*recipe\.json/],
     [half('big'), ['backend.apiKey=x'], /^backend\.apiKey: .*recipe\.json; set TINKER_API_KEY/],

@@ -14,6 +14,19 @@ const positive = z.number().gt(0);
 const beta = z.number().min(0).lt(1);
 const count = z.int().min(1);
 
+const topP = positive.max(1);
+const topK = z.int().min(0);
+
+/** What evaluations sample otherwise; a key that is not given leaves what is decided elsewhere. */
+const evaluationSampling = z
+  .strictObject({
+    temperature: nonNegative.describe('The sampling temperature in evaluations; 0 takes the most probable token.'),
+    topP: topP.describe('The share of the probability that is sampled from in evaluations; 1 is all tokens.'),
+    topK: topK.describe('The number of most probable tokens that are sampled from in evaluations; 0 is all.'),
+    maxTokens: count.describe('The most tokens of one response in evaluations.'),
+  })
+  .partial();
+
 const agentSchema = z.strictObject({
   sampling: z
     .strictObject({
@@ -21,24 +34,22 @@ const agentSchema = z.strictObject({
         "The sampling temperature; 0 takes the most probable token. Where the recipe is silent, the team's agent " +
           'decides, else it is 1.',
       ),
-      topP: positive
-        .max(1)
-        .describe(
-          'The smallest set of tokens whose probabilities add up to this is sampled from. Where the recipe is ' +
-            "silent, the team's agent decides, else it is 1: all tokens.",
-        ),
-      topK: z
-        .int()
-        .min(0)
-        .describe(
-          "Only this many of the most probable tokens are sampled from. Where the recipe is silent, the team's " +
-            'agent decides, else it is 0: all tokens.',
-        ),
+      topP: topP.describe(
+        'The smallest set of tokens whose probabilities add up to this is sampled from. Where the recipe is ' +
+          "silent, the team's agent decides, else it is 1: all tokens.",
+      ),
+      topK: topK.describe(
+        "Only this many of the most probable tokens are sampled from. Where the recipe is silent, the team's " +
+          'agent decides, else it is 0: all tokens.',
+      ),
       maxTokens: count.describe(
         "The most tokens of one response. Where the recipe is silent, the team's agent decides, else it is 256.",
       ),
     })
     .describe("How the agent's responses are sampled."),
+  evaluationSampling: evaluationSampling
+    .optional()
+    .describe('What evaluations sample otherwise of this agent, before `evaluation.sampling` and `sampling`.'),
   invalidPenalty: nonNegative.describe(
     'What is subtracted from the reward of a turn whose output is invalid. Where the recipe is silent, the ' +
       "team's agent decides, else it is 0.",
@@ -189,6 +200,12 @@ const evaluationSchema = z.strictObject({
     })
     .optional()
     .describe('Fields of tasks, in their metadata or their data, by which the scores are also divided.'),
+  sampling: evaluationSampling
+    .optional()
+    .describe(
+      'What evaluations sample otherwise than training, of every agent. Where it is not given, agents are ' +
+        'evaluated as they train.',
+    ),
 });
 
 /** The member of each union that is taken when a recipe names none. */

@@ -1,3 +1,4 @@
+import type { Sampling } from '../contract/sampling.js';
 import type { TaskSource } from '../core/task.js';
 import type { Team } from '../teams/team.js';
 import type { RecipeSettings } from './recipe-schema.js';
@@ -6,6 +7,18 @@ import type { RecipeSettings } from './recipe-schema.js';
 export interface Recipe extends Readonly<RecipeSettings> {
   readonly team: Team;
   readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
+}
+
+/** How an agent's responses are sampled in evaluations. */
+export function evaluationSampling({ agents, evaluation }: Recipe, agent: string): Sampling {
+  const { sampling, evaluationSampling: apart } = agents[agent] as Recipe['agents'][string];
+  const layered = (key: keyof Sampling) => apart?.[key] ?? evaluation.sampling?.[key] ?? sampling[key];
+  return {
+    temperature: layered('temperature'),
+    topP: layered('topP'),
+    topK: layered('topK'),
+    maxTokens: layered('maxTokens'),
+  };
 }
 
 /**

@@ -6,7 +6,7 @@ import { lora, tinyDecoder } from '../model/model-spec.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam } from '../teams/team.js';
 import { defineRecipe, type RecipeInput } from './define.js';
-import { recipeJson } from './recipe.js';
+import { evaluationSampling, recipeJson } from './recipe.js';
 import { resolveRecipe } from './resolve.js';
 
 const team = defineTeam({
@@ -49,6 +49,21 @@ function errorOf(act: () => unknown): RecipeError {
 }
 
 describe('resolveRecipe', () => {
+  it('evaluates as it trains, unless the recipe says otherwise of all agents or of one', () => {
+    const trains = { temperature: 1, topP: 1, topK: 0, maxTokens: 48 };
+    expect(evaluationSampling(resolve(), 'solver')).toEqual(trains);
+    const all = ['evaluation.sampling.temperature=0.6', 'evaluation.sampling.topP=0.95'];
+    const one = ['agents.verifier.evaluationSampling.temperature=0', 'agents.verifier.sampling.maxTokens=8'];
+    const apart = resolve([...all, ...one]);
+    expect(evaluationSampling(apart, 'solver')).toEqual({ ...trains, temperature: 0.6, topP: 0.95 });
+    expect(evaluationSampling(apart, 'verifier')).toEqual({ temperature: 0, topP: 0.95, topK: 0, maxTokens: 8 });
+    expect(apart.agents.solver?.sampling).toEqual(trains);
+    expect(errorOf(() => resolve(['evaluation.sampling.topp=0.95'])).message).toMatch(
+      /^evaluation\.sampling\.topp: .*did you mean 'topP'/,
+    );
+    expect(errorOf(() => resolve(['evaluation.sampling.topP=0'])).path).toBe('evaluation.sampling.topP');
+  });
+
   it('fills in every default', () => {
     const recipe = resolve();
     expect(recipe.assign).toEqual({ solver: 'solver', verifier: 'verifier' });

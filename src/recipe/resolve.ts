@@ -130,7 +130,7 @@ function policiesOf(assign: unknown): string[] {
 }
 
 /** Checks that no setting asks frozen agents to train. @throws RecipeError naming the setting */
-function checkFrozen({ assign, policies, agents }: Plain): void {
+function checkFrozen({ assign, policies, agents, evaluation }: Plain): void {
   if (!isObject(assign)) return;
   const trained = policiesOf(assign);
   if (trained.length === 0) throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
@@ -147,12 +147,19 @@ function checkFrozen({ assign, policies, agents }: Plain): void {
     const settings = isObject(agents) && isObject(agents[agent]) ? agents[agent] : {};
     if (settings.rewardWeight !== undefined)
       throw new RecipeError(`${frozen}: its turns teach nothing`, `agents.${agent}.rewardWeight`);
-    const { sampling } = settings;
-    if (isObject(entry) && entry.type === 'endpoint' && isObject(sampling) && sampling.topK !== 0)
-      throw new RecipeError(
-        "the protocol of endpoints has no top-k; expected 0, and the server's own field in the endpoint's body",
-        `agents.${agent}.sampling.topK`,
-      );
+    if (!isObject(entry) || entry.type !== 'endpoint') continue;
+    const { sampling, evaluationSampling } = settings;
+    const shared = isObject(evaluation) ? evaluation.sampling : undefined;
+    const apart = isObject(evaluationSampling) && evaluationSampling.topK !== undefined;
+    for (const [section, sampled] of [
+      [`agents.${agent}.sampling`, sampling],
+      apart ? [`agents.${agent}.evaluationSampling`, evaluationSampling] : ['evaluation.sampling', shared],
+    ] as const)
+      if (isObject(sampled) && (sampled.topK ?? 0) !== 0)
+        throw new RecipeError(
+          "the protocol of endpoints has no top-k; expected 0, and the server's own field in the endpoint's body",
+          `${section}.topK`,
+        );
   }
 }
 

@@ -329,6 +329,19 @@ export interface AgentInput {
         readonly maxTokens?: number | undefined;
       }
     | undefined;
+  /** What evaluations sample otherwise of this agent, before `evaluation.sampling` and `sampling`. */
+  readonly evaluationSampling?:
+    | {
+        /** The sampling temperature in evaluations; 0 takes the most probable token. */
+        readonly temperature?: number | undefined;
+        /** The share of the probability that is sampled from in evaluations; 1 is all tokens. */
+        readonly topP?: number | undefined;
+        /** The number of most probable tokens that are sampled from in evaluations; 0 is all. */
+        readonly topK?: number | undefined;
+        /** The most tokens of one response in evaluations. */
+        readonly maxTokens?: number | undefined;
+      }
+    | undefined;
   /**
    * What is subtracted from the reward of a turn whose output is invalid. Where the recipe is silent, the
    * team's agent decides, else it is 0.
@@ -1247,6 +1260,22 @@ export interface EvaluationInput {
   readonly level?: number | undefined;
   /** Fields of tasks, in their metadata or their data, by which the scores are also divided. */
   readonly by?: string | readonly string[] | undefined;
+  /**
+   * What evaluations sample otherwise than training, of every agent. Where it is not given, agents are
+   * evaluated as they train.
+   */
+  readonly sampling?:
+    | {
+        /** The sampling temperature in evaluations; 0 takes the most probable token. */
+        readonly temperature?: number | undefined;
+        /** The share of the probability that is sampled from in evaluations; 1 is all tokens. */
+        readonly topP?: number | undefined;
+        /** The number of most probable tokens that are sampled from in evaluations; 0 is all. */
+        readonly topK?: number | undefined;
+        /** The most tokens of one response in evaluations. */
+        readonly maxTokens?: number | undefined;
+      }
+    | undefined;
 }
 
 /** What holds the models and computes. */

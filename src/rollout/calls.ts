@@ -55,7 +55,9 @@ export function agentsOf(context: RolloutContext, scope: EpisodeScope): Record<s
     const policy = settings && context.policies[settings.policy];
     if (settings === undefined || policy === undefined)
       throw new ArgumentError(`agent '${name}' has no ${settings === undefined ? 'settings' : 'policy'}`);
-    const sampling = { ...settings.sampling, ...scope.request.sampling };
+    const { evaluationSampling = settings.sampling } = settings;
+    const ofPhase = scope.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
+    const sampling = { ...ofPhase, ...scope.request.sampling };
     return [name, askOf(context, scope, { name, agent, settings, sampling, policy }, nextTurn)] as const;
   });
   return Object.fromEntries(asks);

@@ -7,6 +7,8 @@ import type { Team } from '../teams/team.js';
 export interface AgentSettings {
   readonly policy: string;
   readonly sampling: Sampling;
+  /** The sampling of evaluations; `sampling` where it is not given. */
+  readonly evaluationSampling?: Sampling;
   /** The penalty that is subtracted from the reward of a turn whose output is invalid (>= 0). */
   readonly invalidPenalty: number;
   /** True for an agent that does not train. */

@@ -49,6 +49,10 @@ describe('what is refused before any work', () => {
     const message = "agents.verifier.sampling.maxTokens: 64 leave no room for a prompt in the model's context of 64";
     await expect(prepare(['agents.verifier.sampling.maxTokens=64'])).rejects.toThrow(message);
     await expect(prepare(['agents.verifier.sampling.maxTokens=63'])).resolves.toBeDefined();
+    await expect(prepare(['evaluation.sampling.maxTokens=64'])).rejects.toThrow('evaluation.sampling.maxTokens: 64');
+    await expect(prepare(['agents.solver.evaluationSampling.maxTokens=64'])).rejects.toThrow(
+      'agents.solver.evaluationSampling.maxTokens: 64',
+    );
   });
 });
 

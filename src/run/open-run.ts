@@ -7,7 +7,7 @@ import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
-import type { Recipe } from '../recipe/recipe.js';
+import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
@@ -106,11 +106,17 @@ async function openModels(
 }
 
 /** How every agent of a recipe plays. */
-export function agentSettings({ agents, assign }: Recipe, { speakerOf }: Assignment): RolloutContext['agents'] {
+export function agentSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutContext['agents'] {
   return Object.fromEntries(
-    Object.entries(agents).map(([agent, { sampling, invalidPenalty }]) => [
+    Object.entries(recipe.agents).map(([agent, { sampling, invalidPenalty }]) => [
       agent,
-      { policy: speakerOf[agent] as string, sampling, invalidPenalty, frozen: typeof assign[agent] !== 'string' },
+      {
+        policy: speakerOf[agent] as string,
+        sampling,
+        evaluationSampling: evaluationSampling(recipe, agent),
+        invalidPenalty,
+        frozen: typeof recipe.assign[agent] !== 'string',
+      },
     ]),
   );
 }

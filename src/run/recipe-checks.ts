@@ -8,7 +8,7 @@ import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import type { Assignment } from '../recipe/assignment.js';
 import { suggestion } from '../recipe/explain.js';
 import { lossOf, lossPath } from '../recipe/policy-losses.js';
-import type { Recipe } from '../recipe/recipe.js';
+import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
 import { fieldText } from '../training/evaluation/slices.js';
 import type { Tasks } from '../training/run-state.js';
 import { evaluationTasks } from '../training/step/step-tasks.js';
@@ -145,12 +145,19 @@ function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
     const whole = wholeModel(model);
     if (whole.type !== 'tiny-decoder') continue;
     for (const agent of agents) {
-      const maxTokens = recipe.agents[agent]?.sampling.maxTokens ?? 0;
-      yield {
-        path: `agents.${agent}.sampling.maxTokens`,
-        test: maxTokens < whole.context,
-        message: `${maxTokens} leave no room for a prompt in the model's context of ${whole.context}`,
-      };
+      const { sampling, evaluationSampling: apart } = recipe.agents[agent] as Recipe['agents'][string];
+      const inEvaluations =
+        apart?.maxTokens === undefined ? 'evaluation.sampling' : `agents.${agent}.evaluationSampling`;
+      const lengths: [string, number][] = [
+        [`agents.${agent}.sampling`, sampling.maxTokens],
+        [inEvaluations, evaluationSampling(recipe, agent).maxTokens],
+      ];
+      for (const [section, maxTokens] of lengths)
+        yield {
+          path: `${section}.maxTokens`,
+          test: maxTokens < whole.context,
+          message: `${maxTokens} leave no room for a prompt in the model's context of ${whole.context}`,
+        };
     }
   }
 }

@@ -29,6 +29,7 @@ describe('a recipe with several benchmarks', () => {
       expect(operations?.['1']).toEqual(benchmark?.short);
       const mean = ((benchmark?.short?.averageAtK ?? -1) + (benchmark?.long?.averageAtK ?? -1)) / 2;
       expect(event.averageAtK).toBeCloseTo(mean, 12);
+      expect(event.benchmarkMean?.averageAtK).toBeCloseTo(mean, 12);
     }
     const episodes = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(1));
     expect(new Set(episodes.map(({ task }) => task.id.split('/')[0]))).toEqual(new Set(['short', 'long']));
@@ -36,7 +37,7 @@ describe('a recipe with several benchmarks', () => {
     expect(text).toMatch(/^avg@4 +[\d.]+ % +\[[\d.]+, [\d.]+\]\npass@4 .*\nmaj@4 .*\nreward of solver .*\n/);
     expect(text).toMatch(/pass@1 [\d.]+ %, pass@2 [\d.]+ %, pass@4 [\d.]+ %\n/);
     expect(text).toMatch(
-      /benchmark +tasks +avg@4 +pass@4 +maj@4\nshort +3 .*\nlong +3 .*\n\noperations .*\n1 +3 .*\n2/,
+      /benchmark +tasks +avg@4 +pass@4 +maj@4\nshort +3 .*\nlong +3 .*\nmean of these +[\d.]+ % .*\n\noperations .*\n1 +3 .*\n2/,
     );
   });
 

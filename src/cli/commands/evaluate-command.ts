@@ -27,7 +27,7 @@ export const evaluate = defineCommand({
   },
   examples: [
     'drmas evaluate runs/first --tasks 500 --samples 8 --by level',
-    'drmas evaluate runs/first --set agents.solver.sampling.temperature=0',
+    'drmas evaluate runs/first --set evaluation.sampling.temperature=0',
   ],
   async run(context, [path], { by, json: asJson, ...options }) {
     const { signal } = context;

@@ -1,17 +1,19 @@
 /** An evaluation's scores by the parts of its tasks, and what each agent earned. */
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
+import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { percent, significant, table } from './text-layout.js';
 
 /** The length beyond which names of parts are cut. */
 const LONGEST_NAME = 24;
 
 /** One table for each field by which the evaluation is divided, without intervals where the lines would be too long. */
-export function sliceLines({ slices = {}, samples }: EvaluationEvent, width: number): string[] {
+export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEvent, width: number): string[] {
   return Object.entries(slices).flatMap(([field, parts]) => {
-    const lines = (of: (scores: EvaluationScores) => string[], gap: readonly string[]) =>
+    const lines = (of: (scores: Scores) => string[], gap: readonly string[]) =>
       table([
         [field, 'tasks', `avg@${samples}`, ...gap, `pass@${samples}`, ...gap, `maj@${samples}`],
         ...Object.entries(parts).map(([name, scores]) => [cut(name), String(scores.tasks), ...of(scores)]),
+        ...(field === BENCHMARK && benchmarkMean !== undefined ? [['mean of these', '', ...of(benchmarkMean)]] : []),
       ]);
     const whole = lines(scoreCells, ['']);
     const fits = whole.every((line) => line.length <= width);
@@ -45,7 +47,10 @@ export function evaluationLines(event: EvaluationEvent, width: number): string[]
   ];
 }
 
-function scoreCells(scores: EvaluationScores): string[] {
+/** Scores, with intervals or without. */
+type Scores = NonNullable<EvaluationEvent['benchmarkMean']> & Partial<EvaluationScores>;
+
+function scoreCells(scores: Scores): string[] {
   const { averageAtK, interval, passAtK, passInterval, majorityAtK, majorityInterval } = scores;
   const cells = [
     [averageAtK, interval],

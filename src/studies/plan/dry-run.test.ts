@@ -53,6 +53,13 @@ describe('planRun', () => {
     expect(notes[0]).toMatch(/a rehearsal of 2 tasks/);
   });
 
+  it('counts longer answers of evaluations apart', async () => {
+    const [as, apart] = [await plan(), await plan(tinyRecipe({}, ['evaluation.sampling.maxTokens=20']))];
+    expect(apart.agents).toEqual(as.agents);
+    expect(apart.tokens.run.trained).toBe(as.tokens.run.trained);
+    expect(apart.tokens.run.generated).toBeGreaterThan(as.tokens.run.generated);
+  });
+
   it('holds the base of adapters once', async () => {
     const { model } = tinyRecipe().policies.solver as { model: Parameters<typeof lora>[0] };
     const { policies, memory } = await plan(tinyRecipe({ model: lora(model, { rank: 2 }) }));

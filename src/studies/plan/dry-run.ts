@@ -14,8 +14,9 @@ import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/mod
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
+import type { Phase } from '../../rollout/rollout-context.js';
 import { wholeWeights } from '../../run/first-weights.js';
 import { agentSettings, taskWarnings } from '../../run/open-run.js';
 import type { Tasks } from '../../training/run-state.js';
@@ -73,9 +74,15 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
   for (const { name, model } of assignment.models)
     models.set(name, { ...(await knownModel(wholeModel(model), recipe.backend)), adapter: await adapterOf(model) });
   for (const { name } of assignment.endpoints) models.set(name, elsewhere());
-  const episodes = await rehearse(recipe, assignment, tasks, models);
+  const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
+  const evaluated = evaluatesAsItTrains(recipe)
+    ? episodes
+    : await rehearse(recipe, assignment, tasks, models, 'evaluation');
   const use = agentUse(recipe, episodes);
-  const lengths = episodes.flatMap(({ turns }) => turns.map(({ prompt, response }) => prompt.length + response.length));
+  const played = new Set([...episodes, ...evaluated]);
+  const lengths = [...played].flatMap(({ turns }) =>
+    turns.map(({ prompt, response }) => prompt.length + response.length),
+  );
   const longest = Math.max(0, ...lengths);
   const row = backendOf(recipe.backend);
   const memory = row.plan.memory(recipe.backend, plannedPolicies(recipe, models), longest);
@@ -89,7 +96,10 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     backend: recipe.backend.type,
     steps: recipe.training.steps,
     agents: use,
-    tokens: { ...tokenBudget(recipe, use), warmStart: warmStartTokens(recipe, assignment, models) },
+    tokens: {
+      ...tokenBudget(recipe, use, agentUse(recipe, evaluated)),
+      warmStart: warmStartTokens(recipe, assignment, models),
+    },
     policies,
     ...(memory?.total === undefined ? {} : { memory: memory.total }),
     ...(memoryElsewhere === undefined ? {} : { memoryElsewhere }),
@@ -128,12 +138,20 @@ function elsewhere(unknown?: string): KnownModel {
   return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown };
 }
 
-/** Plays the first tasks with answers that are as long as they may be and say nothing. */
+/** Whether no response may be longer, or shorter, in evaluations than in training. */
+function evaluatesAsItTrains(recipe: Recipe): boolean {
+  return Object.entries(recipe.agents).every(
+    ([agent, { sampling }]) => evaluationSampling(recipe, agent).maxTokens === sampling.maxTokens,
+  );
+}
+
+/** Plays the first tasks with answers that are as long as they may be in this phase and say nothing. */
 async function rehearse(
   recipe: Recipe,
   assignment: Assignment,
   tasks: Tasks,
   models: ReadonlyMap<string, KnownModel>,
+  phase: Exclude<Phase, 'baseline'>,
 ): Promise<Episode[]> {
   const executor = inProcessExecutor({
     agents: agentSettings(recipe, assignment),
@@ -144,7 +162,7 @@ async function rehearse(
   });
   const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
   const team = { ...recipe.team, reward: () => 0 };
-  const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase: 'training', step: 1 });
+  const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
   return groups.flatMap(({ episodes }) => episodes);
 }
 

@@ -36,6 +36,13 @@ describe('tokenBudget', () => {
     expect(run.generated).toBe(50 * (6 + 2));
   });
 
+  it('counts what evaluations take apart where they do not sample as training does', () => {
+    const evaluated = { ...use, solver: { ...use.solver, responseTokens: 40 } };
+    const { policies } = tokenBudget(tinyRecipe(), use, evaluated);
+    expect(policies.solver?.step).toEqual(tokenBudget(tinyRecipe(), use).policies.solver?.step);
+    expect(policies.solver?.run).toEqual({ read: 50 * 15, generated: 32 * 6 + 18 * 60, trained: 32 * 21 });
+  });
+
   it('is the same in sum when the agents share a policy', () => {
     const apart = tokenBudget(tinyRecipe(), use);
     const shared = tokenBudget(tinyRecipe({ assign: 'shared' }), use);

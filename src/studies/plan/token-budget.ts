@@ -58,26 +58,37 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   );
 }
 
-/** The budget of a run. Tasks that a filter plays in place of those that it drops are not counted. */
-export function tokenBudget(recipe: Recipe, use: Readonly<Record<string, AgentUse>>): TokenBudget {
+/**
+ * The budget of a run. Tasks that a filter plays in place of those that it drops are not counted.
+ * @param evaluated What evaluations take, where that is not what training takes
+ */
+export function tokenBudget(
+  recipe: Recipe,
+  use: Readonly<Record<string, AgentUse>>,
+  evaluated: Readonly<Record<string, AgentUse>> = use,
+): TokenBudget {
   const { steps, tasksPerStep, groupSize } = recipe.training;
   const learnt = tasksPerStep * groupSize;
   const step = learnt + (needOf(recipe.advantage) === 'baseline' ? tasksPerStep : 0);
   const episodes = { step, training: step * steps, evaluation: evaluationEpisodes(recipe) };
   const policies = Object.fromEntries(
     Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {
-      const ofPolicy = Object.entries(use).flatMap(([agent, used]) => (recipe.assign[agent] === policy ? [used] : []));
-      const sum = (of: (agent: AgentUse) => number) =>
-        ofPolicy.reduce((total, agent) => total + agent.calls * of(agent), 0);
-      const [read, generated] = [sum(({ promptTokens }) => promptTokens), sum(({ responseTokens }) => responseTokens)];
-      const trained = learnt * epochs * (read + generated);
-      const all = episodes.training + episodes.evaluation;
+      const sum = (uses: Readonly<Record<string, AgentUse>>, of: (agent: AgentUse) => number) =>
+        Object.entries(uses).reduce(
+          (total, [agent, used]) => total + (recipe.assign[agent] === policy ? used.calls * of(used) : 0),
+          0,
+        );
+      const read = ({ promptTokens }: AgentUse) => promptTokens;
+      const generated = ({ responseTokens }: AgentUse) => responseTokens;
+      const trained = learnt * epochs * (sum(use, read) + sum(use, generated));
+      const inRun = (of: (agent: AgentUse) => number) =>
+        episodes.training * sum(use, of) + episodes.evaluation * sum(evaluated, of);
       return [
         policy,
         {
-          samples: learnt * sum(() => 1),
-          step: { read: step * read, generated: step * generated, trained },
-          run: { read: all * read, generated: all * generated, trained: trained * steps },
+          samples: learnt * sum(use, () => 1),
+          step: { read: step * sum(use, read), generated: step * sum(use, generated), trained },
+          run: { read: inRun(read), generated: inRun(generated), trained: trained * steps },
         },
       ];
     }),

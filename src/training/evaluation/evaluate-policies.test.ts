@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { filesOf, resumedTiny, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
 import type { EvaluationEvent } from '../../core/events.js';
 import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
@@ -89,6 +89,17 @@ describe('an evaluation', () => {
     expect(evaluationEvent(groups, request, 0)).not.toHaveProperty('slices');
   });
 
+  it('counts every benchmark once in their mean, however many tasks it has', () => {
+    const named = groups.map((one, i) => ({
+      ...one,
+      task: { ...one.task, metadata: { benchmark: i < 3 ? 'long' : 'short' } },
+    }));
+    const { benchmarkMean, averageAtK } = evaluationEvent(named, { ...request, by: ['benchmark'] }, 0);
+    expect(averageAtK).toBe(0.5);
+    expect(benchmarkMean).toEqual({ averageAtK: 0.5, passAtK: (2 / 3 + 1) / 2, majorityAtK: (2 / 3 + 0) / 2 });
+    expect(evaluationEvent(named, request, 0)).not.toHaveProperty('benchmarkMean');
+  });
+
   it('gives failed episodes no vote, and survives answers that JSON has no word for', () => {
     const majority = (samples: readonly Sample[]) => evaluationEvent([group('one', samples)], request, 0).majorityAtK;
     expect(majority([failed, failed, failed, right('A')])).toBe(1);
@@ -155,5 +166,27 @@ describe('the episodes of an evaluation on disk', () => {
     const again = await evaluateCheckpoint(recipe, last, nodeHost({ threads: 1 }));
     const comparable = ({ seconds: _, ...event }: EvaluationEvent) => event;
     expect(events[1]).toMatchObject(comparable(again.event));
+  });
+});
+
+describe('evaluations that sample otherwise than training', () => {
+  const greedy = ['evaluation.sampling.temperature=0', 'agents.verifier.evaluationSampling.maxTokens=1'];
+
+  it('change nothing of what is trained, and hold for the run, its resumption and later evaluations', async () => {
+    const plain = await trainTiny(root, tinyRecipe());
+    const recipe = tinyRecipe({}, greedy);
+    const run = await trainTiny(root, recipe);
+    expect(await stepsOf(run)).toEqual(await stepsOf(plain));
+    const turns = (await readEpisodes(nodeFiles, run.evaluationEpisodesPath(4))).flatMap((episode) => episode.turns);
+    expect(new Set(turns.map(({ temperature }) => temperature))).toEqual(new Set([0]));
+    const verdicts = turns.filter(({ agent }) => agent === 'verifier');
+    expect(Math.max(...verdicts.map(({ response }) => response.length))).toBe(1);
+    const resumed = await resumedTiny(root, recipe, 2);
+    expect(await filesOf(resumed)).toEqual(await filesOf(run));
+    const last = await run.latestCheckpoint();
+    if (last === undefined) throw new Error('expected a checkpoint');
+    const { episodes } = await evaluateCheckpoint(recipe, last, nodeHost({ threads: 1 }));
+    const answers = new Set(episodes.map(({ task, outcome }) => JSON.stringify([task.id, outcome])));
+    expect(answers.size).toBe(new Set(episodes.map(({ task }) => task.id)).size);
   });
 });

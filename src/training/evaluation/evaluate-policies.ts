@@ -3,6 +3,7 @@ import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { RunDirectory } from '../../store/run-directory.js';
+import { BENCHMARK } from '../../tasks/benchmarks.js';
 import type { OpenRun, Progress } from '../run-state.js';
 import { evaluationTasks } from '../step/step-tasks.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
@@ -71,10 +72,13 @@ export function evaluationEvent(
   { step, samples, level, by = [] }: EvaluationRequest,
   seconds: number,
 ): EvaluationEvent {
-  const slices = by.map((field) => {
-    const parts = [...divided(groups, field)].map(([value, part]) => [value, scoresOf(part, level)] as const);
-    return [field, Object.fromEntries(parts)] as const;
-  });
+  const slices = Object.fromEntries(
+    by.map((field) => {
+      const parts = [...divided(groups, field)].map(([value, part]) => [value, scoresOf(part, level)] as const);
+      return [field, Object.fromEntries(parts)] as const;
+    }),
+  );
+  const ofBenchmarks = Object.values(slices[BENCHMARK] ?? {});
   return {
     type: 'evaluation',
     step,
@@ -82,7 +86,14 @@ export function evaluationEvent(
     samples,
     ...scoresOf(groups, level),
     agents: agentEvaluations(groups, level),
-    ...(slices.length > 0 && { slices: Object.fromEntries(slices) }),
+    ...(by.length > 0 && { slices }),
+    ...(ofBenchmarks.length > 0 && {
+      benchmarkMean: {
+        averageAtK: mean(ofBenchmarks.map(({ averageAtK }) => averageAtK)),
+        passAtK: mean(ofBenchmarks.map(({ passAtK }) => passAtK)),
+        majorityAtK: mean(ofBenchmarks.map(({ majorityAtK }) => majorityAtK)),
+      },
+    }),
     seconds,
   };
 }
