@@ -62,6 +62,9 @@ export { type ArithmeticTask, arithmetic, arithmeticSymbols } from './tasks/gene
 export { calculate } from './tasks/generated/calculator.js';
 export { type EncyclopediaTask, encyclopedia, encyclopediaSearch } from './tasks/generated/encyclopedia.js';
 export { encyclopediaSymbols } from './tasks/generated/encyclopedia-words.js';
+export { type ToolboxTask, toolbox } from './tasks/generated/toolbox.js';
+export { type ToolboxVersion, toolboxCommand, toolboxSymbols } from './tasks/generated/toolbox-commands.js';
+export { type Sandbox, type SandboxReport, toolboxSandbox } from './tasks/generated/toolbox-sandbox.js';
 export { extractBoxed } from './tasks/grading/boxed.js';
 export { gradeMath } from './tasks/grading/math.js';
 export { exactMatch, normalizeAnswer, tokenF1 } from './tasks/grading/question-answering.js';
@@ -70,7 +73,13 @@ export { type Bm25Options, bm25Retriever } from './tasks/retrieval/bm25.js';
 export { type CorpusFields, readCorpus } from './tasks/retrieval/corpus.js';
 export type { Passage, Retriever, Search } from './tasks/retrieval/retriever.js';
 export { type SearchR1Options, searchR1Retriever } from './tasks/retrieval/search-r1.js';
-export type { ArithmeticOptions, EncyclopediaOptions, FileOptions, JsonlOptions } from './tasks/task-options.js';
+export type {
+  ArithmeticOptions,
+  EncyclopediaOptions,
+  FileOptions,
+  JsonlOptions,
+  ToolboxOptions,
+} from './tasks/task-options.js';
 export { type Agent, type AgentSpec, agent } from './teams/agent.js';
 export { boxed, integer, oneOf, type Parser, tagged } from './teams/parsers.js';
 export { type PipelineAgent, type PipelineOptions, type PipelineOutcome, pipeline } from './teams/pipeline.js';

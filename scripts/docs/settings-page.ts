@@ -8,6 +8,7 @@ import { settingsSchema } from '../../src/recipe/recipe-schema.js';
 import { fileSettings, jsonlSettings } from '../../src/tasks/files/file-source.js';
 import { arithmeticSettings } from '../../src/tasks/generated/arithmetic.js';
 import { encyclopediaSettings } from '../../src/tasks/generated/encyclopedia.js';
+import { toolboxSettings } from '../../src/tasks/generated/toolbox.js';
 import {
   defaultText,
   inputNode,
@@ -124,6 +125,7 @@ export const taskNodes = () => ({
   encyclopedia: inputNode(encyclopediaSettings),
   file: inputNode(fileSettings),
   jsonl: inputNode(jsonlSettings),
+  toolbox: inputNode(toolboxSettings),
 });
 
 /** The sections of a recipe in the order of the page. */
@@ -185,6 +187,11 @@ function sections(): Section[] {
       title: '`tasks`: `encyclopedia({ ... })`',
       text: 'Questions over generated encyclopedias, for a search team.',
       node: tasks.encyclopedia,
+    },
+    {
+      title: '`tasks`: `toolbox({ ... })`',
+      text: 'Requests for a toolbox of file commands, for a coder and a fixer.',
+      node: tasks.toolbox,
     },
     {
       title: '`tasks`: `file(path, { ... })`',

@@ -107,6 +107,30 @@ export interface EncyclopediaOptions {
     | undefined;
 }
 
+/** The options of `toolbox`. */
+export interface ToolboxOptions {
+  /**
+   * The share of episodes whose sandbox has version 2 of the toolbox, in which every command is renamed.
+   * @default `0.25`
+   */
+  readonly drift?: number | undefined;
+  /** What the demonstrations of the warm start are made of. */
+  readonly demonstrations?:
+    | {
+        /**
+         * The share of demonstrations that show the coder; the rest show the fixer.
+         * @default `0.4`
+         */
+        readonly coder?: number | undefined;
+        /**
+         * The share of the fixer's demonstrations about a name that was removed; the rest are about slips.
+         * @default `0.75`
+         */
+        readonly removed?: number | undefined;
+      }
+    | undefined;
+}
+
 /** The options of `jsonl`. */
 export interface JsonlOptions {
   /**
