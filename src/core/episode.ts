@@ -5,6 +5,11 @@ export type FinishReason = 'stop' | 'length';
 
 /** One call of one agent, with P prompt tokens and R response tokens: exactly the ids that were fed and sampled. */
 export interface Turn {
+  /**
+   * The name of the turn in the run: the key of its random numbers, 16 hexadecimal digits. It follows from what the
+   * agent read and not from when it was called. Absent in logs of earlier versions.
+   */
+  readonly id?: string;
   readonly agent: string;
   readonly policy: string;
   /** The version of the policy that wrote the response. */
@@ -83,6 +88,14 @@ export interface EpisodeGroup<Data = unknown> {
 /** The turns of agents that train. */
 export function trainedTurns({ turns }: Pick<Episode, 'turns'>): Turn[] {
   return turns.filter(({ frozen }) => frozen !== true);
+}
+
+/**
+ * The turns in an order that does not depend on the order of the calls, so that sums over them have equal bits wherever
+ * the turns are equal. Turns without an id stay in their order, before all others.
+ */
+export function inCanonicalOrder(turns: readonly Turn[]): Turn[] {
+  return turns.toSorted(({ id: a = '' }, { id: b = '' }) => (a < b ? -1 : Number(a > b)));
 }
 
 /** The number of response tokens: of the sampled ids, or as the endpoint reported it (0 where it reported none). */

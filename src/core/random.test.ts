@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { permutation, philox, RandomStream, randomKey, uniformAt } from './random.js';
+import { digestOfIds, permutation, philox, RandomStream, randomKey, uniformAt } from './random.js';
 
 describe('philox', () => {
   it('gives the known answers of Philox4x32-10', () => {
@@ -9,6 +9,20 @@ describe('philox', () => {
     expect(philox([ones, ones, ones, ones], [ones, ones])).toEqual([0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
     const digitsOfPi = philox([0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344], [0xa4093822, 0x299f31d0]);
     expect(digitsOfPi).toEqual([0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
+  });
+});
+
+describe('digestOfIds', () => {
+  it('is equal for equal lists and differs for all others', () => {
+    const ids = fc.array(fc.nat({ max: 3 }), { maxLength: 4 });
+    fc.assert(
+      fc.property(ids, ids, (a, b) => {
+        expect(digestOfIds(a).join() === digestOfIds(b).join()).toBe(a.join() === b.join());
+      }),
+      { seed: 1 },
+    );
+    expect(digestOfIds([1, 0])).not.toEqual(digestOfIds([1]));
+    expect(digestOfIds(Array.from({ length: 300_000 }, (_, i) => i))).toHaveLength(2);
   });
 });
 

@@ -58,15 +58,13 @@ export type RandomKey = readonly [number, number];
 export type KeyPart = string | number;
 
 /**
- * Derives a key from its parts (for sampling: seed, phase, step, task, episode, agent, ordinal of the agent's call).
+ * Derives a key from its parts (for sampling: seed, phase, step, task, sample, agent, the prompt's digest, and the
+ * count of the agent's earlier calls in the episode with that digest).
  * Every 32-bit word of every part is absorbed by one Philox block, strings length-first, so different lists give
  * different keys up to a 64-bit collision.
  */
 export function randomKey(...parts: readonly KeyPart[]): RandomKey {
-  block[0] = 0x243f6a88;
-  block[1] = 0x85a308d3;
-  const absorb = (tag: number, word: number) =>
-    writeBlock(word >>> 0, tag, 0, 0, block[0] as number, block[1] as number);
+  begin();
   for (const part of parts) {
     if (typeof part === 'number') {
       const [high, low] = float64Words(part);
@@ -77,7 +75,28 @@ export function randomKey(...parts: readonly KeyPart[]): RandomKey {
       for (let i = 0; i < part.length; i++) absorb(4, part.charCodeAt(i));
     }
   }
-  return [block[0], block[1]];
+  return [block[0] as number, block[1] as number];
+}
+
+/**
+ * The digest of token ids: 64 bits, equal for equal lists and, up to a collision, for no others. It tells prompts apart
+ * and is no protection against somebody who looks for collisions.
+ */
+export function digestOfIds(ids: readonly number[]): RandomKey {
+  begin();
+  absorb(5, ids.length);
+  for (const id of ids) absorb(6, id);
+  return [block[0] as number, block[1] as number];
+}
+
+function begin(): void {
+  block[0] = 0x243f6a88;
+  block[1] = 0x85a308d3;
+}
+
+/** Makes the key that stands in `block` depend on one more word. */
+function absorb(tag: number, word: number): void {
+  writeBlock(word >>> 0, tag, 0, 0, block[0] as number, block[1] as number);
 }
 
 const float64 = new DataView(new ArrayBuffer(8));

@@ -3,7 +3,7 @@ import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
 import type { Message } from '../core/message.js';
-import { randomKey } from '../core/random.js';
+import { digestOfIds, type RandomKey, randomKey } from '../core/random.js';
 import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
@@ -33,8 +33,8 @@ interface Role {
 }
 
 /**
- * A call at the time the team makes it. Its ordinals are counted then, so they do not depend on the order of the
- * answers.
+ * A call at the time the team makes it. Its ordinals and its key are determined then, so they do not depend on the
+ * order of the answers.
  */
 interface Call {
   readonly turn: number;
@@ -42,6 +42,8 @@ interface Call {
   readonly messages: readonly Message[];
   readonly observation?: string;
   readonly prompt: readonly number[];
+  /** Names the random stream of the response. */
+  readonly key: RandomKey;
 }
 
 /**
@@ -66,6 +68,7 @@ export function agentsOf(context: RolloutContext, scope: EpisodeScope): Record<s
 /** The function by which `play` calls one agent. */
 function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTurn: () => number): Ask {
   let calls = 0;
+  const nextKey = keysOf(context, scope, role.name);
   return (input, options) =>
     new Promise<Reply>((resolve) => {
       if (scope.signal.aborted) return; // the episode is over: no call is made and no reply arrives
@@ -78,8 +81,9 @@ function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTur
         }
       };
       attempt(() => {
-        const call = callOf(context, scope, role, { turn: nextTurn(), call: calls++ }, input, options);
-        scope.replies.add(generate(context, scope, role, call), (result) =>
+        const read = promptOf(context, scope, role, { turn: nextTurn(), call: calls++ }, input, options);
+        const call = { ...read, key: nextKey(read) };
+        scope.replies.add(generate(scope, role, call), (result) =>
           attempt(() => {
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
@@ -94,16 +98,38 @@ function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTur
 }
 
 /**
- * Builds a call from the team's input. @throws EpisodeFailure when there are too many calls or the prompt is too long.
+ * The keys of an agent's calls in an episode. A key follows from what the agent reads and from how often it has read
+ * the same before, and not from the call's place among the others: a team whose order of calls depends on a network
+ * repeats itself all the same.
  */
-function callOf(
+function keysOf(
+  { seed }: RolloutContext,
+  { request: { phase, step, task, sample } }: EpisodeScope,
+  agent: string,
+): (read: Omit<Call, 'key'>) => RandomKey {
+  const earlier = new Map<string, number>();
+  return ({ prompt, messages }) => {
+    const texts = messages.flatMap(({ role, content }) => [role, content]);
+    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...texts);
+    const count = earlier.get(`${digest}`) ?? 0;
+    earlier.set(`${digest}`, count + 1);
+    return randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
+  };
+}
+
+/**
+ * Turns the team's input into what the agent reads.
+ *
+ * @throws EpisodeFailure when there are too many calls or the prompt is too long.
+ */
+function promptOf(
   { maxTurns, policies, agents }: RolloutContext,
   { turns }: EpisodeScope,
   { name, agent, sampling, policy }: Role,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
   { observation }: AskOptions = {},
-): Call {
+): Omit<Call, 'key'> {
   if (observation !== undefined && typeof observation !== 'string')
     throw new EpisodeFailure('error', `${name}: the observation is ${String(observation)}, expected a text`);
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
@@ -125,22 +151,21 @@ function callOf(
 }
 
 function generate(
-  { seed }: RolloutContext,
-  { request: { phase, step, task, sample }, signal }: EpisodeScope,
-  { name, sampling, policy }: Role,
-  { call, messages, prompt }: Call,
+  { signal }: EpisodeScope,
+  { sampling, policy }: Role,
+  { messages, prompt, key }: Call,
 ): Promise<Generation | Utterance> {
-  const key = randomKey(seed, phase, step, task.id, sample, name, call);
   if ('endpoint' in policy) return policy.endpoint.complete({ ...sampling, messages, seed: key[0] >>> 1 }, signal);
   return policy.generate({ ...sampling, prompt, stopTokens: policy.tokenizer.stopTokens, key }, signal);
 }
 
-function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
+function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utterance): Turn {
   const { name, agent, settings, sampling } = role;
   const response = responseOf(role, answer);
   const value = agent.parse(response.text);
   const valid = value !== undefined;
   return {
+    id: nameOf(key),
     ...call,
     agent: name,
     policy: settings.policy,
@@ -168,6 +193,9 @@ function responseOf(
   const text = policy.tokenizer.decode(withoutStop(tokens, finishReason, policy.tokenizer));
   return { policyVersion, response: tokens, logprobs, text };
 }
+
+/** A key as 16 hexadecimal digits. */
+const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
 
 function replyOf({ text, finishReason, turn, value }: Turn): Reply {
   const reply = { text, finishReason, turn };

@@ -63,6 +63,7 @@ describe('a played episode', () => {
     const { chat, encode, stopTokens } = bytesTokenizer();
     expect(episode.turns).toEqual([
       {
+        id: expect.stringMatching(/^[0-9a-f]{16}$/),
         agent: 'counter',
         policy: 'counter',
         policyVersion: 3,
@@ -96,18 +97,6 @@ describe('a played episode', () => {
     expect(episode).toMatchObject({ task, sample: 2, score: { team: 1, agents: {}, parts: {} } });
     expect(episode).not.toHaveProperty('failure');
     expect(sampler.calls.map(({ request }) => request.prompt)).toEqual(episode.turns.map(({ prompt }) => prompt));
-  });
-
-  it('draws each response from the stream named by seed, phase, step, task, sample, agent and call', async () => {
-    const team = teamOf(async ({ agents: { counter, talker } }) => {
-      await Promise.all([counter('1'), talker('2'), counter('3')]);
-    });
-    const { sampler } = await played(team, () => '4');
-    expect(sampler.calls.map(({ request }) => request.key)).toEqual([
-      randomKey(1, 'training', 5, 'seven', 2, 'counter', 0),
-      randomKey(1, 'training', 5, 'seven', 2, 'talker', 0),
-      randomKey(1, 'training', 5, 'seven', 2, 'counter', 1),
-    ]);
   });
 
   it('has chance of its own, named by seed, phase, step, task and sample, for decisions of the team', async () => {
@@ -204,7 +193,7 @@ describe('a played episode', () => {
     expect(episode.failure).toBeUndefined();
     const { sampling } = talker;
     expect(requests).toEqual([{ ...sampling, messages: [user('how many?')], seed: expect.any(Number) }]);
-    const key = randomKey(1, 'training', 5, 'seven', 2, 'talker', 0);
+    const key = randomKey(1, 'training', 5, 'seven', 2, 'talker', ...randomKey('user', 'how many?'), 0);
     expect(requests[0]?.seed).toBe(Math.floor((key[0] ?? 0) / 2));
     expect(episode.turns[0]).toMatchObject({
       agent: 'talker',

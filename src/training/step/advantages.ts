@@ -2,7 +2,14 @@ import type { EstimatorState } from '../../advantage/define-estimator.js';
 import { estimateStep } from '../../advantage/estimate.js';
 import type { Estimator } from '../../advantage/estimators/index.js';
 import type { TurnRecord } from '../../core/advantage.js';
-import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../core/episode.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  inCanonicalOrder,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from '../../core/episode.js';
 
 /** A turn with its reward and its advantage. */
 export interface TurnAdvantage {
@@ -17,7 +24,10 @@ export interface TurnAdvantage {
 
 /** The advantages of a step. */
 export interface StepAdvantages {
-  /** The turns that policies learn from, in the order of tasks, samples and calls. */
+  /**
+   * The turns that policies learn from, in the order of tasks and samples and, within an episode, as the estimator sees
+   * them.
+   */
   readonly turns: readonly TurnAdvantage[];
   readonly byTurn: ReadonlyMap<Turn, TurnAdvantage>;
   readonly episodes: readonly Episode[];
@@ -59,7 +69,12 @@ export function stepAdvantages(
   before: EstimatorState = {},
 ): StepAdvantages {
   const episodes = groups.flatMap((group) => group.episodes);
-  const pairs = episodes.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn })));
+  // An episode that is scored by its first turn needs the order of the calls.
+  const byFirst = 'episodeScore' in estimator && estimator.episodeScore === 'first';
+  const pairs = episodes.flatMap((episode) => {
+    const turns = trainedTurns(episode);
+    return (byFirst ? turns : inCanonicalOrder(turns)).map((turn) => ({ episode, turn }));
+  });
   const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...inputsOf(inputs, turn) }));
   const { advantages, returns, inflation, state } = estimateStep(records, estimator, before);
   const turns = pairs.map(({ episode, turn }, i) => ({
