@@ -1,4 +1,5 @@
 import type { TurnRecord } from '../core/advantage.js';
+import { type AgentCalls, agentCalls } from './analysis/agent-calls.js';
 import type { Advantages, EstimatorState } from './define-estimator.js';
 import { type Estimator, openEstimator } from './estimators/index.js';
 import { predictedInflation } from './inflation.js';
@@ -36,6 +37,8 @@ export interface StepEstimate {
   readonly returns: number[][] | undefined;
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
+  /** When each agent is called. */
+  readonly calls: Readonly<Record<string, AgentCalls>>;
   /** The state that the next step begins with. */
   readonly state: EstimatorState;
 }
@@ -56,6 +59,7 @@ export function estimateStep(
     advantages: open.compute(batch, state),
     returns: open.returns(batch),
     inflation: predictedInflation(batch, open),
+    calls: agentCalls(batch),
     state: open.advance(batch, state),
   };
 }

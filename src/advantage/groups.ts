@@ -54,12 +54,15 @@ export function parentsOf(groups: Groups, outer: Groups): Groups {
 export interface GroupStatistics {
   readonly size: Float64Array;
   readonly mean: Float64Array;
-  /** Standard deviation, dividing by n - 1; 0 for a group of one. */
+  /** Standard deviation; 0 for a group of one. */
   readonly spread: Float64Array;
 }
 
-/** Two passes, so that a group of equal values has no spread to speak of. */
-export function statisticsOf(groups: Groups, values: Float64Array): GroupStatistics {
+/**
+ * Mean and spread of each group. Two passes, so that a group of equal values has no spread to speak of.
+ * @param divisor What the spread's sum of squares is divided by: n - 1, of a sample, or n, of a whole population
+ */
+export function statisticsOf(groups: Groups, values: Float64Array, divisor: 'n - 1' | 'n' = 'n - 1'): GroupStatistics {
   const size = new Float64Array(groups.count);
   const mean = new Float64Array(groups.count);
   const spread = new Float64Array(groups.count);
@@ -75,7 +78,7 @@ export function statisticsOf(groups: Groups, values: Float64Array): GroupStatist
   }
   for (let g = 0; g < groups.count; g++) {
     const n = size[g] as number;
-    spread[g] = n > 1 ? Math.sqrt((spread[g] as number) / (n - 1)) : 0;
+    spread[g] = n > 1 ? Math.sqrt((spread[g] as number) / (divisor === 'n' ? n : n - 1)) : 0;
   }
   return { size, mean, spread };
 }

@@ -1,32 +1,29 @@
-import type { TurnRecord } from '../core/advantage.js';
 import type { OpenEstimator } from './define-estimator.js';
-import { type Estimator, openEstimator } from './estimators/index.js';
-import { type Pool, type PoolStatistics, poolOf, type Rule, type SharedPool, statisticsOfPool } from './normalise.js';
-import { TurnBatch } from './turn-batch.js';
+import { statisticsOf } from './groups.js';
+import { isShared, poolOf, type Rule, type SharedPool, scoresOf } from './normalise.js';
+import type { TurnBatch } from './turn-batch.js';
 
 /** Groups with a smaller spread have nothing to judge by: their ratio would be noise over noise. */
 const MINIMUM_SIGMA = 0.02;
 
 /**
  * Predicted inflation of each agent's second moment when its turns are normalised by the statistics that all agents
- * share: (sigma_k² + (mu_k - mu)²) / sigma² (the Dr. MAS paper, Lemma 4.2). mu_k, sigma_k are over the agent's turns of
- * a task; mu, sigma are the task-wide ones of the estimator (all turns for `grpo-turn` and for `partition` with
- * `unit: 'turn'`, the episodes' scores otherwise: for an agent-wise estimator they are those of plain GRPO). Averaged
- * over the agent's turns of the tasks with sigma > 0.02; an agent without such a task is left out, because there is
- * nothing to judge by.
+ * share: (sigma_k² + (mu_k - mu)²) / sigma² (the Dr. MAS paper, Lemma 4.2), which is the mean of ((x - mu) / sigma)²
+ * over the agent's turns. Variances are those of whole populations, as in the paper's text, so that it is 1 for an
+ * agent that is called equally often in all episodes. x, mu and sigma are what an estimator with shared statistics
+ * normalises, the episode's score for `grpo` and the turn's reward for `grpo-turn`; for any other estimator they are
+ * those of plain GRPO, which it could be compared with. Over the tasks with sigma > 0.02; an agent without such a task
+ * is left out, because there is nothing to judge by.
  * @throws ArgumentError as `estimateAdvantages` does
  */
 export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): Record<string, number> {
-  const { agent: ofAgents, shared } = statisticsFor(batch, estimator);
+  const scores = sharedScores(batch, estimator);
   const sums = new Map<string, { total: number; turns: number }>();
   batch.turns.forEach(({ agent }, i) => {
-    const k = ofAgents.of[i] as number;
-    const g = shared.of[i] as number;
-    const sigma = shared.spread[g] as number;
-    if (sigma <= MINIMUM_SIGMA) return;
-    const between = (ofAgents.mean[k] as number) - (shared.mean[g] as number);
+    const score = scores[i] as number;
+    if (Number.isNaN(score)) return;
     const sum = sums.get(agent) ?? { total: 0, turns: 0 };
-    sum.total += ((ofAgents.spread[k] as number) ** 2 + between ** 2) / sigma ** 2;
+    sum.total += score ** 2;
     sum.turns++;
     sums.set(agent, sum);
   });
@@ -34,43 +31,24 @@ export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): 
 }
 
 /**
- * Each turn's reward normalised by the statistics that all agents share and by its agent's, as Lemma 4.2 compares them;
- * not a number in tasks with sigma <= 0.02, 0 for an agent whose rewards do not differ.
+ * The score of each turn by the mean and the spread (of the whole population) that all agents of its task share, or
+ * would share; not a number in tasks with sigma <= 0.02.
  * @throws ArgumentError as `estimateAdvantages` does
  */
-export function inflationScores(
-  turns: readonly TurnRecord[],
-  estimator: Estimator,
-): { readonly shared: Float64Array; readonly agent: Float64Array } {
-  const batch = new TurnBatch(turns);
-  const { agent, shared } = statisticsFor(batch, openEstimator(estimator));
-  const normalised = ({ of, mean, spread }: PoolStatistics) =>
-    batch.rewards.map((reward, i) => {
-      const group = of[i] as number;
-      const sigma = spread[group] as number;
-      return sigma > 0 ? (reward - (mean[group] as number)) / sigma : 0;
-    });
-  const judged = (score: number, i: number) =>
-    (shared.spread[shared.of[i] as number] as number) > MINIMUM_SIGMA ? score : Number.NaN;
-  return { shared: normalised(shared).map(judged), agent: normalised(agent).map(judged) };
+export function sharedScores(batch: TurnBatch, { rule, settings }: OpenEstimator): Float64Array {
+  const { score, pool } = sharedNormalisation(rule);
+  const scores = scoresOf(batch, score, settings);
+  const { turns, members, values } = poolOf(batch, pool, scores, settings);
+  const { mean, spread } = statisticsOf(members, values, 'n');
+  return scores.map((value, i) => {
+    const g = turns[i] as number;
+    const sigma = spread[g] as number;
+    return sigma > MINIMUM_SIGMA ? (value - (mean[g] as number)) / sigma : Number.NaN;
+  });
 }
 
-function statisticsFor(batch: TurnBatch, { settings, rule }: OpenEstimator) {
-  const statistics = (pool: Pool) => statisticsOfPool(poolOf(batch, pool, batch.rewards, settings), 'zero');
-  return { agent: statistics('agent'), shared: statistics(sharedPool(rule)) };
-}
-
-const isShared = (pool: Pool | 'none'): pool is SharedPool => pool === 'episodes' || pool === 'turns';
-
-/** The pool whose statistics all agents share, or would share. */
-function sharedPool(rule: Rule | undefined): SharedPool {
-  if (rule === undefined) return 'episodes';
-  return rule.shared ?? (isShared(rule.mean) ? rule.mean : 'episodes');
-}
-
-/**
- * Tells whether all agents of a task share one mean and one spread, so that the predicted inflation is what happens.
- */
-export function inflates({ rule }: OpenEstimator): boolean {
-  return rule !== undefined && isShared(rule.mean) && isShared(rule.spread);
+/** What is normalised against which pool, where all agents share one: plain GRPO for an estimator that shares none. */
+function sharedNormalisation(rule: Rule | undefined): { readonly score: Rule['score']; readonly pool: SharedPool } {
+  if (rule !== undefined && isShared(rule.mean)) return { score: rule.score, pool: rule.mean };
+  return rule?.shared === 'turns' ? { score: 'turn', pool: 'turns' } : { score: 'episode', pool: 'episodes' };
 }

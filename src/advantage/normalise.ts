@@ -1,5 +1,5 @@
 import { type GroupStatistics, type Groups, parentsOf, statisticsOf } from './groups.js';
-import type { EpisodeScore, Settings, Singleton } from './named-choices.js';
+import type { Settings, Singleton } from './named-choices.js';
 import type { TurnBatch } from './turn-batch.js';
 
 /**
@@ -13,6 +13,8 @@ export type Pool = 'episodes' | 'turns' | 'agent' | 'agent-step';
 
 /** The pools whose statistics all agents of a task share. */
 export type SharedPool = Extract<Pool, 'episodes' | 'turns'>;
+
+export const isShared = (pool: Pool): pool is SharedPool => pool === 'episodes' || pool === 'turns';
 
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
@@ -31,7 +33,7 @@ export interface Rule {
 
 /** One advantage a turn, by the rule. Linear in the number of turns. */
 export function normalise(batch: TurnBatch, rule: Rule, settings: Settings): Float64Array {
-  const scores = rule.score === 'turn' ? batch.rewards : scoresOfTurns(batch, settings.episodeScore);
+  const scores = scoresOf(batch, rule.score, settings);
   const compare = (pool: Pool) => statisticsOfPool(poolOf(batch, pool, scores, settings), settings.singleton);
   const mean = compare(rule.mean);
   const spread = rule.spread === 'none' ? undefined : rule.spread === rule.mean ? mean : compare(rule.spread);
@@ -133,10 +135,9 @@ export function poolOf(
   }
 }
 
-function scoresOfTurns(batch: TurnBatch, kind: EpisodeScore): Float64Array {
-  const ofEpisodes = batch.episodeScores(kind);
-  const { of } = batch.episodes;
-  const scores = new Float64Array(of.length);
-  for (let i = 0; i < of.length; i++) scores[i] = ofEpisodes[of[i] as number] as number;
-  return scores;
+/** What a rule normalises, one number a turn: its reward, or its episode's score. */
+export function scoresOf(batch: TurnBatch, score: Rule['score'], { episodeScore }: Settings): Float64Array {
+  if (score === 'turn') return batch.rewards;
+  const ofEpisodes = batch.episodeScores(episodeScore);
+  return Float64Array.from(batch.episodes.of, (episode) => ofEpisodes[episode] as number);
 }

@@ -67,10 +67,28 @@ export interface AgentStep extends LossTerms {
   /** The share of turns whose output was invalid. */
   readonly invalid: number;
   /**
-   * The agent's second moment of advantages under the statistics that all agents share, relative to the one under its
-   * own statistics (Dr. MAS, Lemma 4.2): 1 is no inflation. `measured` compares gradient norms.
+   * The second moment of the agent's gradient under the statistics that all agents share, relative to the one under
+   * its own (Dr. MAS, Lemma 4.2): 1 is no inflation.
    */
-  readonly inflation: { readonly predicted: number; readonly measured?: number };
+  readonly inflation: {
+    /** From rewards alone. */
+    readonly predicted: number;
+    /** With the gradient of each turn, of up to 32 turns. */
+    readonly measured?: number;
+    /** Measured - predicted, the lemma's last term: turns with larger gradients are also further from the mean. */
+    readonly covariance?: number;
+    /** What it means, in a sentence. */
+    readonly explanation?: string;
+  };
+  /** When the agent is called; absent for one that does not train. */
+  readonly calls?: {
+    /** The share of the update's episodes in which it is called. */
+    readonly share: number;
+    /** The mean reward of the team in those. */
+    readonly success: number;
+    /** The same over all of the update's episodes. */
+    readonly overall: number;
+  };
   readonly health: AgentHealth;
   readonly maxAbsAdvantage: number;
   readonly gradientNorm: number;

@@ -40,6 +40,7 @@ describe('the page of one run', () => {
     expect(page).toMatch(/<circle class="mark"[^>]*><title>spike at step 2: 12 against 0\.9, clip<\/title>/);
     expect(page).toMatch(/score at last<\/th><td>75\.0 % \[/);
     expect(page).toMatch(/Zero at every step: .*clip fraction/);
+    expect(page).toMatch(/Who is called when<\/h2>[\s\S]*solver is called in every episode: shared statistics/);
     expect(page).toMatch(/all 12 episodes/);
     for (const tag of ['table', 'figure', 'svg', 'details']) expect(tags(page, `/${tag}`), tag).toBe(tags(page, tag));
   });

@@ -10,6 +10,7 @@ import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import type { Progress, TrainingRun } from './run-state.js';
+import { inflationHints } from './stability/inflation-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { stepAdvantages } from './step/advantages.js';
 import { rolloutStep } from './step/rollout-step.js';
@@ -52,7 +53,8 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const recorded = stepEvent(step, rollout, advantages, measured, updates, seconds);
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
-    for (const event of [...events, ...gapWarnings(step, updates, logprobGap)]) log.emit(event);
+    const warnings = [...gapWarnings(step, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
+    for (const event of [...events, ...warnings]) log.emit(event);
     if (keepEpisodes) {
       // those left out of the update have no advantages
       const episodes = rollout.all.flatMap((group) => group.episodes);

@@ -1,10 +1,8 @@
 /** What `drmas inspect` shows a person. */
+import { isNotable } from '../../advantage/analysis/diagnosis.js';
 import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-log.js';
 import { labelled } from './start-printer.js';
 import { grouped, percent, significant, table, wrap } from './text-layout.js';
-
-/** The factor from which on an agent's inflation is worth a sentence. */
-const NOTABLE = 1.25;
 
 export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
   const { groups, agents } = inspection;
@@ -94,13 +92,9 @@ function findings({ agents, groups, estimators }: Inspection): string[] {
   const sentences: string[] = [];
   const names = Object.keys(agents);
   const inflations = names.flatMap((name) => agents[name]?.inflation.byEpisodes ?? []);
-  for (const [name, { inflation }] of Object.entries(agents)) {
-    const times = inflation.byEpisodes;
-    if (times === null || (times < NOTABLE && times > 1 / NOTABLE)) continue;
-    const what = times > 1 ? 'inflates' : 'damps';
-    sentences.push(
-      `GRPO ${what} ${name}: its second moment is ${significant(times)} times what its own statistics give.`,
-    );
+  for (const { inflation, explanation } of Object.values(agents)) {
+    if (!isNotable(inflation.byEpisodes)) continue;
+    sentences.push(`GRPO: ${explanation}`);
   }
   if (sentences.length === 0 && inflations.length > 0) {
     sentences.push(

@@ -86,8 +86,17 @@ function estimatorLines({ estimators, agents }: ProbeReport, width: number): str
       "under an agent: predicted inflation of its gradient's second moment, if the estimator's shared statistics were used (an agent-wise estimator does not use them)",
       width,
     ),
+    '',
+    ...Object.values(agents).flatMap(({ explanation, measuredInflation, covariance }) =>
+      explanation === undefined ? [] : sentence(explanation + measuredText(measuredInflation, covariance), width),
+    ),
   ];
 }
+
+const measuredText = (measured: number | undefined, covariance = 0) =>
+  measured === undefined
+    ? ''
+    : ` Measured: ${significant(measured)}, of which ${significant(covariance)} is the covariance with the size of its gradients.`;
 
 function projectionRows({ projection }: ProbeReport): string[][] {
   const { warmStart, rollout, update, evaluation, total, memory, tokens } = projection;
@@ -139,8 +148,11 @@ function verdictLines({ worthwhile, advice, groups }: ProbeReport, width: number
   return [
     ...wrap(verdict, width),
     ...advice.flatMap(({ says, remedy }) => [
-      ...wrap(says, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`)),
+      ...sentence(says, width),
       ...wrap(`What would help: ${remedy}`, width - 2).map((line) => `  ${line}`),
     ]),
   ];
 }
+
+const sentence = (text: string, width: number): string[] =>
+  wrap(text, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`));

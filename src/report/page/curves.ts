@@ -127,6 +127,8 @@ const metrics: readonly Metric[] = [
   },
   { title: 'predicted inflation', learning: true, of: (agent) => agent.inflation?.predicted, chart: aroundOne },
   { title: 'measured inflation', learning: true, of: (agent) => agent.inflation?.measured, chart: aroundOne },
+  { title: 'episodes in which the agent is called', of: (agent) => agent.calls?.share, chart: shares },
+  { title: 'reward of those episodes', of: (agent) => agent.calls?.success, chart: fromZero },
   { title: 'reward', of: (agent) => agent.rewardMean },
   { title: 'largest |advantage|', learning: true, of: (agent) => agent.maxAbsAdvantage, chart: norms },
   { title: 'invalid outputs', of: (agent) => agent.invalid, chart: shares },

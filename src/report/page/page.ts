@@ -3,6 +3,7 @@ import { grouped } from '../../core/format.js';
 import type { RunData } from '../run-data.js';
 import { curves } from './curves.js';
 import { embeddedJson, type Html, html, trusted } from './html.js';
+import { inflationTable } from './inflation-table.js';
 import { script } from './script.js';
 import { style } from './style.js';
 import { agentTable, evaluationTable, recipes, spikeTable, summary, troubleTable } from './tables.js';
@@ -30,6 +31,7 @@ export function renderPage(runs: readonly RunData[]): string {
 ${summary(runs)}
 ${curves(runs)}
 ${agentTable(runs)}
+${inflationTable(runs)}
 ${evaluationTable(runs)}
 ${spikeTable(runs)}
 ${troubleTable(runs)}

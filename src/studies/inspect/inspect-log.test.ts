@@ -106,6 +106,8 @@ describe('agents and estimators', () => {
       predictedInflation(log(given).batch, openEstimator({ type: 'grpo-turn' })).b,
     );
     expect(inspection.agents.b).toMatchObject({ turns: 60, callsPerEpisode: 1.5, penalised: 1 / 6 });
+    expect(inspection.agents.b?.calls.share).toBe(1);
+    expect(inspection.agents.b?.explanation).toMatch(/^b is called in every episode/);
   });
 
   it('refuse what needs more than rewards', () => {

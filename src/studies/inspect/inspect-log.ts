@@ -1,7 +1,9 @@
 /** The findings of `drmas inspect`: what the rewards of a log say about estimators, without any model. */
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
+import { type AgentCalls, agentCalls } from '../../advantage/analysis/agent-calls.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { comparableEstimators, usualEstimators } from '../../advantage/analysis/compared-estimators.js';
+import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { type Column, countKinds, groupOutcomes, type KindCounts } from '../../advantage/analysis/outcome-groups.js';
 import type { Advantages } from '../../advantage/define-estimator.js';
 import { type Estimator, openEstimator } from '../../advantage/estimators/index.js';
@@ -19,6 +21,9 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
    * by.
    */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
+  readonly calls: AgentCalls;
+  /** What its inflation under GRPO means, in a sentence. */
+  readonly explanation: string;
 }
 
 /** The groups of a log by outcome: rewards before penalties. */
@@ -74,7 +79,9 @@ function agentFindings({ batch, penalties }: Log): Record<string, AgentFindings>
   const { mean: penalised } = statisticsOf(batch.agents, paid);
   const byEpisodes = predictedInflation(batch, openEstimator({ type: 'grpo' }));
   const byTurns = predictedInflation(batch, openEstimator({ type: 'grpo-turn' }));
+  const called = agentCalls(batch);
   return batch.byAgent((k, name) => {
+    const calls = called[name] as AgentCalls;
     const { turns, callsPerEpisode, rewardMean, rewardStd } = rewards[name] as AgentRewards;
     return {
       turns,
@@ -83,6 +90,8 @@ function agentFindings({ batch, penalties }: Log): Record<string, AgentFindings>
       rewardStd,
       penalised: penalised[k] as number,
       inflation: { byEpisodes: byEpisodes[name] ?? null, byTurns: byTurns[name] ?? null },
+      calls,
+      explanation: explainInflation(name, { inflation: byEpisodes[name], calls }),
     };
   });
 }

@@ -1,6 +1,6 @@
 /** Advice from a probe's findings: whether reinforcement can help, and what would help if it cannot. */
+import { inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
-import { inflates } from '../../advantage/inflation.js';
 import { percent } from '../../core/format.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { ProbeFindings } from './probe-findings.js';
@@ -28,8 +28,6 @@ const NEARLY_ALL = 0.95;
 const MOST = 0.5;
 const FEW = 0.3;
 const HARDLY_ANY = 0.05;
-/** An agent whose gradient's second moment changes by more than this is worth a sentence. */
-const INFLATED = 1.5;
 /** A turn among G siblings gets at most (G - 1) / sqrt(G) when its own group normalises it: 2.5 for 8, 7.7 for 61. */
 const LARGE = 10;
 
@@ -147,25 +145,23 @@ function sameness({ agents }: Recipe, repeated: number, groupSize: number): stri
   return 'Tasks of middling difficulty, or more episodes a task (training.groupSize).';
 }
 
-function estimators({ advantage }: Recipe, { estimators }: ProbeFindings): Advice[] {
-  const advice: Advice[] = [];
-  const agents = Object.entries(estimators[advantage.type] ?? {});
-  const inflated = agents.filter(([, { inflation }]) => inflation !== null && inflation > INFLATED);
-  if (inflates(openEstimator(advantage)) && inflated.length > 0) {
-    const list = inflated.map(([agent, { inflation }]) => `${agent} ${inflation?.toFixed(1)}`).join(', ');
-    advice.push({
-      code: 'inflation',
-      weight: 'hinders',
-      says: `${advantage.type} inflates the second moment of an agent's gradient: ${list} times its own.`,
-      remedy: 'Compare it with drmas, which normalises every agent by itself: drmas ablate.',
-    });
-  }
-  const largest = Math.max(0, ...agents.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));
+function estimators(
+  { advantage: { type }, advantage }: Recipe,
+  { estimators, agents, groupSize }: ProbeFindings,
+): Advice[] {
+  const ofAgents = Object.entries(estimators[type] ?? {});
+  const advice = ofAgents.flatMap(([agent, { inflation }]): Advice[] => {
+    const calls = agents[agent]?.calls;
+    if (inflation === null || calls === undefined || !sharesMean(openEstimator(advantage))) return [];
+    const inflated = inflationAdvice(agent, { inflation, calls }, { type, groupSize });
+    return inflated === undefined ? [] : [{ code: 'inflation', weight: 'hinders', ...inflated }];
+  });
+  const largest = Math.max(0, ...ofAgents.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));
   if (largest > LARGE) {
     advice.push({
       code: 'large-advantages',
       weight: 'hinders',
-      says: `${advantage.type} gives advantages up to ${largest.toPrecision(3)}: single turns would decide the update.`,
+      says: `${type} gives advantages up to ${largest.toPrecision(3)}: single turns would decide the update.`,
       remedy: 'An estimator that takes mean and spread from the same scores (drmas, grpo).',
     });
   }

@@ -118,7 +118,7 @@ describe('advise', () => {
       'advantages without bound',
       groups(10, { reward: 0, agentReward: 1 }, { reward: 0, agentReward: 1 }, { reward: 1, agentReward: 1 }),
       ['advantage.type=drmas-std', 'advantage.minimumSpread=0', 'advantage.episodeScore=outcome'],
-      ['large-advantages hinders'],
+      ['inflation hinders', 'large-advantages hinders'],
     ],
   ])('%s', (_, played, overrides, codes) => {
     expect(probed(played, overrides).codes).toEqual(codes);

@@ -1,7 +1,9 @@
 /** The findings of a probe: numbers about a recipe, from a few dozen groups of episodes alone. */
 import { type AdvantageSizes, advantageSizes, magnitude } from '../../advantage/analysis/advantage-sizes.js';
+import type { AgentCalls } from '../../advantage/analysis/agent-calls.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { usualEstimators } from '../../advantage/analysis/compared-estimators.js';
+import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
@@ -28,6 +30,14 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
   readonly cut: number;
   /** Mean tokens of a response. */
   readonly responseTokens: number;
+  /** When it is called; absent for an agent that does not train. */
+  readonly calls?: AgentCalls;
+  /** Its inflation as its gradients show it, where the recipe measures that. */
+  readonly measuredInflation?: number;
+  /** What it exceeds the prediction by: the covariance of the lemma. */
+  readonly covariance?: number;
+  /** What its predicted inflation under the recipe's estimator means, in a sentence. */
+  readonly explanation?: string;
 }
 
 /** An agent's turns under one estimator. */
@@ -74,12 +84,14 @@ export interface ProbeFindings {
 
 /**
  * The findings of groups that were played.
+ * @param measured The measured inflation of agents, where the recipe measures it
  * @throws ArgumentError when the estimator needs what these episodes do not have
  */
 export function probeFindings(
   recipe: Recipe,
   groups: readonly EpisodeGroup[],
   advantages: StepAdvantages,
+  measured: Readonly<Record<string, number>> = {},
 ): ProbeFindings {
   const { episodes } = advantages;
   const perTask = groups.map((group) => group.episodes.map(({ score }) => score.team));
@@ -101,7 +113,7 @@ export function probeFindings(
     best: mean(perTask.map((scores) => Math.max(...scores))),
     groups: groupFindings(groups, advantages),
     repeated: repeated(groups) / Math.max(1, episodes.length),
-    agents: agentFindings(episodes),
+    agents: agentFindings(advantages, measured),
     estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
     parts: means(episodes.map(({ score }) => score.parts)),
     ownRewards: means(episodes.map(({ score }) => score.agents)),
@@ -134,7 +146,10 @@ function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvan
   };
 }
 
-function agentFindings(episodes: readonly Episode[]): Record<string, AgentFindings> {
+function agentFindings(
+  { episodes, inflation, calls }: StepAdvantages,
+  measured: Readonly<Record<string, number>>,
+): Record<string, AgentFindings> {
   const played = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
   const batch = new TurnBatch(played.map(({ episode, turn }) => rewardRecord(episode, turn)));
   const rewards = agentRewards(batch, episodes.length);
@@ -150,10 +165,23 @@ function agentFindings(episodes: readonly Episode[]): Record<string, AgentFindin
           invalid: share(({ valid }) => !valid),
           cut: share(({ finishReason }) => finishReason === 'length'),
           responseTokens: mean(turns.map(responseTokens)),
+          ...diagnosis(agent, inflation[agent], calls[agent], measured[agent]),
         },
       ];
     }),
   );
+}
+
+function diagnosis(
+  agent: string,
+  inflation: number | undefined,
+  calls: AgentCalls | undefined,
+  measured: number | undefined,
+): Pick<AgentFindings, 'calls' | 'measuredInflation' | 'covariance' | 'explanation'> {
+  if (calls === undefined) return {};
+  const explanation = explainInflation(agent, { inflation, calls });
+  if (measured === undefined || inflation === undefined) return { calls, explanation };
+  return { calls, measuredInflation: measured, covariance: measured - inflation, explanation };
 }
 
 function estimatorFindings({ turns, records, inflation }: StepAdvantages): Record<string, EstimatorFindings> {

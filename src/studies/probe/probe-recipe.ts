@@ -12,6 +12,7 @@ import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { type StoredEpisode, storedEpisode } from '../../store/episode-files.js';
 import { commitsOf, firstProgress, loadCheckpoint } from '../../training/checkpoint.js';
 import type { OpenRun, Progress, TrainingRun } from '../../training/run-state.js';
+import { measureInflation } from '../../training/stability/measured-inflation.js';
 import { type EstimatorInputs, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
 import { playGreedy, playTasks } from '../../training/step/rollout-step.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
@@ -90,7 +91,8 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
     );
     const groups = steps.flatMap(({ all }) => all);
     const played = { ...advantages, episodes: groups.flatMap(({ episodes }) => episodes) };
-    const findings = probeFindings(recipe, groups, played);
+    const measured = await measureInflation(training, 1, advantages);
+    const findings = probeFindings(recipe, groups, played, measured);
     const advice = advise(recipe, findings);
     const seconds = { warmStart: warmStartSeconds, rollout: rolloutSeconds(steps, recipe) };
     const update = await updateSeconds(training, progress, steps);

@@ -63,24 +63,29 @@ function group(norm: (agent: string, sample: number) => number): {
 }
 
 describe('measured inflation', () => {
-  it('is what the lemma says, up to the n - 1 of a sample, where gradients do not depend on rewards', async () => {
+  it('is what the lemma predicts where gradients do not depend on rewards', async () => {
     const { groups, run } = group(() => 3);
-    const measured = await measureInflation(run, 1, stepAdvantages({ advantage: drmas, agents: {} }, groups));
-    // mu = 0.625, sigma^2 = 0.229; the checker: mu_k = 0.25, sigma_k^2 = 0.125, two turns.
-    const sigma2 = 0.6875 / 3;
+    const advantages = stepAdvantages({ advantage: drmas, agents: {} }, groups);
+    const measured = await measureInflation(run, 1, advantages);
+    // mu = 0.625, sigma^2 = 0.6875 / 4; the checker: mu_k = 0.25, sigma_k^2 = 0.25^2.
     expect(measured.writer).toBeCloseTo(1, 12);
-    expect(measured.checker).toBeCloseTo(
-      ((0.5 - 0.625) ** 2 + (0 - 0.625) ** 2) / sigma2 / (2 * (0.25 ** 2 / 0.125)),
-      12,
-    );
+    expect(measured.checker).toBeCloseTo((0.25 ** 2 + (0.25 - 0.625) ** 2) / (0.6875 / 4), 12);
+    expect(measured.checker).toBeCloseTo(advantages.inflation.checker as number, 12);
   });
 
-  it('weighs turns by their gradients: which predictions cannot', async () => {
+  it('exceeds the prediction by the covariance of gradients and scores', async () => {
     const { groups, run } = group((agent, sample) => (agent === 'checker' && sample === 3 ? 10 : 1));
-    const measured = await measureInflation(run, 1, stepAdvantages({ advantage: drmas, agents: {} }, groups));
-    const sigma2 = 0.6875 / 3;
-    const moments = (good: number, bad: number) => good + 100 * bad;
-    expect(measured.checker).toBeCloseTo(moments(0.125 ** 2 / sigma2, 0.625 ** 2 / sigma2) / moments(0.5, 0.5), 12);
+    const advantages = stepAdvantages({ advantage: drmas, agents: {} }, groups);
+    const measured = await measureInflation(run, 1, advantages);
+    const sigma2 = 0.6875 / 4;
+    const [scores, gradients] = [[0.125 ** 2 / sigma2, 0.625 ** 2 / sigma2] as const, [1, 100] as const];
+    const [meanScore, meanGradient] = [(scores[0] + scores[1]) / 2, 50.5];
+    const covariance =
+      ((scores[0] - meanScore) * (gradients[0] - meanGradient) +
+        (scores[1] - meanScore) * (gradients[1] - meanGradient)) /
+      2;
+    expect(advantages.inflation.checker).toBeCloseTo(meanScore, 12);
+    expect((measured.checker as number) - meanScore).toBeCloseTo(covariance / meanGradient, 12);
   });
 
   it('is taken every so many steps, and not at all by default', async () => {

@@ -1,5 +1,7 @@
 /** Inflation as the gradients of a step show it, beside what the lemma predicts. */
-import { inflationScores } from '../../advantage/inflation.js';
+import { openEstimator } from '../../advantage/estimators/index.js';
+import { sharedScores } from '../../advantage/inflation.js';
+import { TurnBatch } from '../../advantage/turn-batch.js';
 import type { Turn } from '../../core/episode.js';
 import { BackendError } from '../../core/errors.js';
 import { permutation } from '../../core/random.js';
@@ -12,9 +14,11 @@ const MOST_TURNS = 32;
 
 /**
  * For each agent the second moment of its score-weighted gradient under the statistics that all agents share, over that
- * under its own: Σ Ag² |z|² / Σ Ak² |z|², with z the gradient of the turn's log-prob and Ag, Ak its reward normalised
- * by either, over the same turns, of groups that have a spread. Empty in steps that the recipe does not ask about, an
- * agent without such a turn is missing. Leaves weights, gradients and the optimiser as they were.
+ * under statistics of its own that know nothing of its gradients: Σ A² |z|² / Σ |z|² (Lemma 4.2), with z the gradient
+ * of the turn's log-prob and A its score normalised by the shared statistics, over turns of groups that have a spread.
+ * What it exceeds the prediction by is the covariance of A² and |z|², over the mean of |z|². Empty in steps that the
+ * recipe does not ask about, an agent without such a turn is missing. Leaves weights, gradients and the optimiser as
+ * they were.
  */
 export async function measureInflation(
   run: OpenRun,
@@ -24,10 +28,10 @@ export async function measureInflation(
   const { recipe } = run;
   const every = recipe.training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
-  const scores = inflationScores(records, recipe.advantage);
+  const scores = sharedScores(new TurnBatch(records), openEstimator(recipe.advantage));
   const judged = turns
-    .map(({ turn }, i) => ({ turn, shared: scores.shared[i] as number, byAgent: scores.agent[i] as number }))
-    .filter(({ turn, shared }) => !Number.isNaN(shared) && Object.hasOwn(recipe.policies, turn.policy));
+    .map(({ turn }, i) => ({ turn, score: scores[i] as number }))
+    .filter(({ turn, score }) => !Number.isNaN(score) && Object.hasOwn(recipe.policies, turn.policy));
   const agents = [...new Set(judged.map(({ turn }) => turn.agent))];
   const measured = await Promise.all(
     agents.map(async (agent) => {
@@ -35,9 +39,8 @@ export async function measureInflation(
       const order = permutation(all.length, 'measured inflation', recipe.seed, step, agent);
       const some = Array.from(order.subarray(0, MOST_TURNS), (i) => all[i] as (typeof all)[number]);
       const norms = await Promise.all(some.map(({ turn }) => gradientNorm(run, turn)));
-      const moment = (of: (each: (typeof all)[number]) => number) =>
-        some.reduce((sum, each, i) => sum + of(each) ** 2 * (norms[i] as number) ** 2, 0);
-      const [above, below] = [moment(({ shared }) => shared), moment(({ byAgent }) => byAgent)];
+      const below = norms.reduce((sum, norm) => sum + norm ** 2, 0);
+      const above = some.reduce((sum, { score }, i) => sum + score ** 2 * (norms[i] as number) ** 2, 0);
       return below > 0 ? [[agent, above / below] as const] : [];
     }),
   );

@@ -40,6 +40,7 @@ const advantagesOfStep = {
   byEpisode: new Map(),
   records: [],
   inflation: {},
+  calls: {},
   state: {},
 } satisfies StepAdvantages;
 

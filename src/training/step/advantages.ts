@@ -1,5 +1,5 @@
 import type { EstimatorState } from '../../advantage/define-estimator.js';
-import { estimateStep } from '../../advantage/estimate.js';
+import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
 import type { Estimator } from '../../advantage/estimators/index.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import {
@@ -37,6 +37,8 @@ export interface StepAdvantages {
   readonly records: readonly TurnRecord[];
   /** The predicted inflation (Lemma 4.2) by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
+  /** When each agent that learns is called, over the same episodes. */
+  readonly calls: StepEstimate['calls'];
   /** What the estimator keeps for the next step. */
   readonly state: EstimatorState;
 }
@@ -76,7 +78,7 @@ export function stepAdvantages(
     return (byFirst ? turns : inCanonicalOrder(turns)).map((turn) => ({ episode, turn }));
   });
   const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...inputsOf(inputs, turn) }));
-  const { advantages, returns, inflation, state } = estimateStep(records, estimator, before);
+  const { advantages, returns, inflation, calls, state } = estimateStep(records, estimator, before);
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
@@ -88,7 +90,7 @@ export function stepAdvantages(
   const byEpisode = new Map(
     episodes.map((episode) => [episode, episode.turns.map((turn) => byTurn.get(turn)?.advantage)]),
   );
-  return { turns, byTurn, episodes, byEpisode, records, inflation, state };
+  return { turns, byTurn, episodes, byEpisode, records, inflation, calls, state };
 }
 
 function inputsOf(

@@ -1,6 +1,7 @@
 /** The events of a step, made of its results. */
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
+import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { type Episode, type EpisodeGroup, responseTokens, type Turn } from '../../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
@@ -13,14 +14,16 @@ import type { StepRollout } from './rollout-step.js';
 export function stepEvent(
   step: number,
   { scored, greedy, filter }: StepRollout,
-  { byEpisode, inflation }: StepAdvantages,
+  advantages: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
   phaseSeconds: Step['phaseSeconds'],
 ): Step {
   const episodes = scored.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) =>
-    episode.turns.map((turn, i): PlayedTurn => ({ episode, turn, advantage: byEpisode.get(episode)?.[i] ?? 0 })),
+    episode.turns.map(
+      (turn, i): PlayedTurn => ({ episode, turn, advantage: advantages.byEpisode.get(episode)?.[i] ?? 0 }),
+    ),
   );
   const tokens = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
   const rewards = episodes.map(({ score }) => score.team);
@@ -46,13 +49,9 @@ export function stepEvent(
     agents: Object.fromEntries(
       batch.agentNames.sort().map((agent) => {
         const ofAgent = turns.filter(({ turn }) => turn.agent === agent);
-        // Without a group whose scores differ there is nothing to inflate.
-        const factors = {
-          predicted: inflation[agent] ?? 1,
-          ...(agent in measured ? { measured: measured[agent] } : {}),
-        };
         const numbers = { ...(earned[agent] as AgentRewards), ...(sizes[agent] as AdvantageSizes) };
-        return [agent, agentStep(ofAgent, numbers, factors, updateOf(agent))];
+        const diagnosis = inflationOf(agent, advantages, measured[agent]);
+        return [agent, { ...agentStep(ofAgent, numbers, updateOf(agent)), ...diagnosis }];
       }),
     ),
     policies: Object.fromEntries(
@@ -72,19 +71,35 @@ function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {
   return { episodes: greedy.length, reward: mean(greedy.map(({ score }) => score.team)), failed };
 }
 
+/** An agent's inflation, and where it comes from. */
+function inflationOf(
+  agent: string,
+  { inflation: predictions, calls: ofAgents }: StepAdvantages,
+  measured: number | undefined,
+): Pick<AgentStep, 'inflation' | 'calls'> {
+  const [inflation, calls] = [predictions[agent], ofAgents[agent]];
+  const predicted = inflation ?? 1; // without a group whose scores differ there is nothing to inflate
+  return {
+    inflation: {
+      predicted,
+      ...(measured === undefined ? {} : { measured, covariance: measured - predicted }),
+      ...(calls === undefined ? {} : { explanation: explainInflation(agent, { inflation, calls }) }),
+    },
+    ...(calls === undefined ? {} : { calls }),
+  };
+}
+
 function agentStep(
   turns: readonly PlayedTurn[],
   { rewardMean, rewardStd, groupSpread, maxAbs }: AgentRewards & AdvantageSizes,
-  inflation: AgentStep['inflation'],
   update: AgentUpdate | undefined,
-): AgentStep {
+): Omit<AgentStep, 'inflation'> {
   return {
     ...(turns.some(({ turn }) => turn.frozen === true) ? { frozen: true } : {}),
     turns: turns.length,
     rewardMean,
     rewardStd,
     invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
-    inflation,
     health: { groupSpread, ...agentHealth(turns) },
     maxAbsAdvantage: maxAbs,
     gradientNorm: update === undefined ? 0 : (update.gradientNorm ?? Number.NaN),
