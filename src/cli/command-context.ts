@@ -23,5 +23,10 @@ export const INTERRUPTED = 130;
 
 /** The sink of `--json`: it writes one event a line to stdout. */
 export const jsonSink = (context: CommandContext) => ({
-  write: (event: RunEvent) => void context.stdout.write(`${JSON.stringify(event)}\n`),
+  write: (event: RunEvent) => void context.stdout.write(`${jsonText(event)}\n`),
 });
+
+/** A value as JSON on one line. What a terminal might take for a command is escaped, and so stays in the value. */
+export const jsonText = (value: unknown) => JSON.stringify(value).replaceAll(/[\u007f-\u009f\u2028\u2029]/g, escaped);
+
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -1,13 +1,20 @@
 import { CommanderError, Option, Command as Program } from 'commander';
+import { backendKeyVariables } from '../backends/registry.js';
 import { DrmasError, messageOf } from '../core/errors.js';
+import { Secret } from '../core/secret.js';
 import { packageVersion } from '../platform/package-version.js';
 import type { CommandContext } from './command-context.js';
 import { commands } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
+import { guardedStream } from './reporter/screen.js';
+
+/** The variables of the environment that hold keys. */
+const KEY_VARIABLES = [...backendKeyVariables, 'OPENAI_API_KEY', 'HF_TOKEN'];
 
 /** Runs one command. Returns the exit code; everything that goes wrong is one message on stderr. */
-export async function runCommandLine(context: CommandContext, words: readonly string[]): Promise<number> {
+export async function runCommandLine(surroundings: CommandContext, words: readonly string[]): Promise<number> {
+  const context = guarded(surroundings);
   let exitCode = 0;
   const program = programOf(context, (code) => {
     exitCode = code;
@@ -22,6 +29,13 @@ export async function runCommandLine(context: CommandContext, words: readonly st
     context.stderr.write(`error: ${context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error)}\n`);
     return error instanceof DrmasError ? error.exitCode : 1;
   }
+}
+
+/** The context with streams that no text of whatever origin can misuse, and that show no key of the environment. */
+function guarded(context: CommandContext): CommandContext {
+  const secrets = KEY_VARIABLES.flatMap((name) => context.environment[name] ?? []).map((key) => new Secret(key.trim()));
+  const { stdout, stderr } = context;
+  return { ...context, stdout: guardedStream(stdout, secrets), stderr: guardedStream(stderr, secrets) };
 }
 
 function stackOf(error: unknown): string {

@@ -98,6 +98,18 @@ export class BackendError extends DrmasError {
 export class EndpointError extends BackendError {}
 
 /**
+ * Raised when a server's answer is not taken: `redirect` (it sends the request on to another server, or round in
+ * circles), `too-long` (it has more bytes than are read).
+ */
+export class AnswerError extends BackendError {
+  readonly reason: 'redirect' | 'too-long';
+  constructor(reason: AnswerError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
  * Raised when training cannot go on, for instance after three steps in a row with NaN. The last checkpoint is intact.
  */
 export class TrainingError extends DrmasError {

@@ -14,11 +14,11 @@ export function suggestion(name: string, names: readonly string[]): string {
   return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
 }
 
-/** A value as text for an error message. */
+/** A value as text for an error message, without keys for servers. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (typeof value === 'function') return 'a function';
-  const text = JSON.stringify(value) ?? String(value);
+  const text = JSON.stringify(value, (key, part) => (key === 'apiKey' ? '[secret]' : part)) ?? String(value);
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
 

@@ -60,6 +60,10 @@ describe('what cannot be asked of it is refused with path and reason', () => {
     ],
     [half(judge), ['assign.verifier.apiKey=sk-1'], /^assign\.verifier\.apiKey: .*recipe\.json/],
     [half('big'), ['assign.verifier={"type":"endpoint","apiKey":"x"}'], /^assign\.verifier: .*recipe\.json/],
+    [half('big'), ['assign={"verifier":{"type":"endpoint","apiKey":"sk-1"}}'], /^assign: .*recipe\.json/],
+    [half('big'), ['assign={"verifier":{"type":"endpoint","apiKey":"sk-1"},}'], /^assign: .*recipe\.json/],
+    [half('big'), ['assign={"verifier":[[{"a":{"apiKey":null}}]]}'], /^assign: .*recipe\.json/],
+    [half('big'), ['assign.verifier.apiKey.x=sk-1'], /^assign\.verifier\.apiKey\.x: .*recipe\.json/],
     [half('big'), ['backend.apiKey=x'], /^backend\.apiKey: .*recipe\.json; set TINKER_API_KEY/],
     [
       half(frozen({ url: 'judge:8000', model: 'judge' })),

@@ -23,12 +23,24 @@ export function parseOverride(text: string): Override {
     throw new RecipeError(`expected --set path.to.key=value, got ${shown(text)}`);
   }
   const value = parseValue(text.slice(at + 1));
-  if (path.at(-1) === 'apiKey' || (isObject(value) && 'apiKey' in value))
+  if (path.includes('apiKey') || holdsKey(value))
     throw new RecipeError(
       `overrides are kept in recipe.json; set ${first === 'backend' ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
       path.join('.'),
     );
   return { path: [first, ...rest], value };
+}
+
+/** Whether a key stands anywhere in the value; a text that was to be JSON counts by its looks. */
+function holdsKey(value: unknown): boolean {
+  if (typeof value === 'string') return /^\s*[[{].*\bapiKey\b/s.test(value);
+  const waiting = [value];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    if ('apiKey' in next) return true;
+    for (const child of Object.values(next)) if (child !== null) waiting.push(child);
+  }
+  return false;
 }
 
 function parseValue(text: string): unknown {

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mean } from '../../src/core/statistics.js';
@@ -98,4 +98,19 @@ describe('a team on a server', () => {
     for (const file of ['recipe.json', 'events.jsonl'])
       expect(await readFile(join(run.path, file), 'utf8')).not.toContain('tml-secret');
   }, 120_000);
+
+  it('writes no key anywhere, also where the server repeats it', async () => {
+    const fake = await serve('skyrl-jax');
+    const recipe = remoteRecipe(directory, { url: fake.url, profile: 'skyrl-jax', apiKey: 'tml-secret' }, {}, brief);
+    const detail = 'no "tml-secret" here';
+    fake.inject('asample', ...[1, 2, 3].map(() => ({ type: 'status', status: 400, body: { detail } }) as const));
+    const notices: string[] = [];
+    const run = await trainTiny(root, recipe, { notify: (message) => notices.push(message) });
+    const failures = (await run.events()).flatMap((event) => (event.type === 'episode.failed' ? [event.message] : []));
+    expect(failures.join()).toContain('asample: the server answered 400: no "[secret]" here');
+    const files = await readdir(run.path, { recursive: true, withFileTypes: true });
+    for (const file of files.filter((each) => each.isFile()))
+      expect(await readFile(join(file.parentPath, file.name), 'utf8')).not.toContain('tml-secret');
+    expect(notices.join()).not.toContain('tml-secret');
+  });
 });

@@ -1,5 +1,7 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { chatServer, json, refuse, say } from '../../../test/support/chat-server.js';
+import { redirecting } from '../../../test/support/web-server.js';
 import { EndpointError } from '../../core/errors.js';
 import { openEndpoint } from './endpoint-client.js';
 import { endpointSchema } from './endpoint-spec.js';
@@ -88,7 +90,7 @@ describe('an endpoint that fails', () => {
 
   it('is given up after the time that an attempt may take', async () => {
     const { requests, url } = await chatServer(() => {});
-    const failure = open(url, { timeoutMs: 30, retries: 1 }).complete(request, never);
+    const failure = open(url, { timeoutMs: 300, retries: 1 }).complete(request, never);
     await expect(failure).rejects.toThrow(`${url}: Request timed out.`);
     expect(requests).toHaveLength(2);
   });
@@ -126,8 +128,37 @@ describe('an endpoint that fails', () => {
     );
     const failure = open(url, { apiKey: 'sk-very-secret' }).complete(request, never);
     await expect(failure).rejects.toThrow(EndpointError);
-    await expect(failure).rejects.toThrow(`${url}: ${status} no such right: Bearer [API key]`);
+    await expect(failure).rejects.toThrow(`${url}: ${status} no such right: Bearer [secret]`);
     expect(requests).toHaveLength(1);
+  });
+
+  it.each([301, 302, 303, 307, 308])('because it sends prompts on (%i) ends everything', async (status) => {
+    const other = await chatServer((_, response) => say(response, 'caught'));
+    const { url } = await redirecting(status, other.url);
+    const failure = open(`${url}/v1`, { apiKey: 'sk-very-secret' }).complete(request, never);
+    await expect(failure).rejects.toThrow(EndpointError);
+    await expect(failure).rejects.toThrow(`${status}: the server sends requests on to ${new URL(other.url).origin}`);
+    expect(other.requests).toEqual([]);
+  });
+
+  it('with an answer without end is asked once, and not read to the end', async () => {
+    const { requests, url } = await chatServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(Buffer.alloc(20e6, ' ')));
+    });
+    await expect(open(url).complete(request, never)).rejects.toThrow(/413 the answer is longer than 16.0 MB/);
+    expect(requests).toHaveLength(1);
+  });
+
+  it.each([204, 304, 700])('with the status %i, without a body, is no answer', async (status) => {
+    const { url } = await chatServer((_, response) => response.writeHead(status).end());
+    await expect(open(url, { retries: 0 }).complete(request, never)).rejects.toThrow(/502/);
+  });
+
+  it('shows no key in what it says either', async () => {
+    const { url } = await chatServer(({ headers }, response) => say(response, `you sent ${headers.authorization}`));
+    const { text } = await open(url, { apiKey: 'sk-very-secret' }).complete(request, never);
+    expect(text).toBe('you sent Bearer [secret]');
   });
 
   it('32 times in a row ends everything; one answer in between does not', async () => {

@@ -3,14 +3,19 @@ import { APIError, OpenAI } from 'openai';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../../contract/text-backend.js';
-import { EndpointError, messageOf } from '../../core/errors.js';
+import { AnswerError, EndpointError, messageOf } from '../../core/errors.js';
+import { Secret } from '../../core/secret.js';
 import { issuesText } from '../../core/validation/issues.js';
+import { webRequest } from '../../platform/web-request.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 
 /** So many requests in a row that fail, each after its repetitions, mean that the server is gone. */
 const MOST_FAILURES = 32;
-/** What no repetition changes: a key or a permission is missing, or there is no such model. */
-const REFUSALS: readonly (number | undefined)[] = [401, 403, 404];
+/** What no repetition changes: a key or a permission is missing, there is no such model, or the server is elsewhere. */
+const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
+
+/** Far more than a model says in one turn. */
+const LONGEST_ANSWER_BYTES = 16e6;
 
 const completion = z.object({
   choices: z
@@ -19,12 +24,14 @@ const completion = z.object({
   usage: z.object({ prompt_tokens: z.int().optional(), completion_tokens: z.int().optional() }).nullish(),
 });
 
-/** Connects to nothing yet. `environment` may hold OPENAI_API_KEY. */
+/** Connects to nothing yet. `environment` may hold OPENAI_API_KEY. Key and prompts go to the URL's origin alone. */
 export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv = process.env): TextBackend {
   const { url, model, timeoutMs, retries, concurrency, body } = spec;
   const apiKey = spec.apiKey ?? environment.OPENAI_API_KEY ?? '';
+  const secret = new Secret(apiKey);
   const client = new OpenAI({
     baseURL: url,
+    fetch: guarded(secret),
     apiKey: apiKey === '' ? 'none' : apiKey, // the client insists on one
     defaultHeaders: apiKey === '' ? { Authorization: null } : {},
     timeout: timeoutMs,
@@ -32,9 +39,7 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   });
   const limited = pLimit(concurrency);
   let failures = 0;
-  /** A server may repeat in its message what it was sent. */
-  const shown = (error: unknown) =>
-    `${url}: ${apiKey === '' ? reasonOf(error) : reasonOf(error).replaceAll(apiKey, '[API key]')}`;
+  const shown = (error: unknown) => `${url}: ${secret.mask(reasonOf(error))}`;
 
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, temperature, topP, maxTokens, seed } = request;
@@ -64,6 +69,29 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
           throw new Error(shown(error));
         }
       }),
+  };
+}
+
+/**
+ * What the client sends its requests through. A refused answer is given as one that no repetition changes; the client
+ * would repeat whatever throws.
+ */
+function guarded(secret: Secret): typeof fetch {
+  return async (input, init = {}) => {
+    const { method = 'GET', headers: sent = {}, body = null, signal } = init;
+    const request = { method, headers: sent, body, signal: signal ?? new AbortController().signal };
+    try {
+      const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
+      const { status, headers } = answer;
+      // A `Response` has no other statuses, and no body at some of them.
+      const usable = status >= 200 && status <= 599 && ![204, 205, 304].includes(status);
+      return new Response(usable ? answer.text() : `status ${status}`, { status: usable ? status : 502, headers });
+    } catch (error) {
+      if (!(error instanceof AnswerError)) throw error;
+      const { reason, message } = error;
+      const refusal = { status: reason === 'redirect' ? 308 : 413, headers: { 'x-should-retry': 'false' } };
+      return Response.json({ error: { message } }, refusal);
+    }
   };
 }
 

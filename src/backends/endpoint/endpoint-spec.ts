@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serverUrl } from '../server-url.js';
 
 /** Fields of a request that say what is asked of whom; everything else may be added or taken away. */
 const FIXED = ['model', 'messages', 'stream', 'n'];
@@ -6,10 +7,9 @@ const FIXED = ['model', 'messages', 'stream', 'n'];
 /** An OpenAI-compatible endpoint as a recipe names it. */
 export const endpointSchema = z.strictObject({
   type: z.literal('endpoint'),
-  url: z
-    .url({ protocol: /^https?$/, error: 'expected the URL of an endpoint, such as http://127.0.0.1:8000/v1' })
-    .refine((url) => !/^\w+:\/\/[^/]*@/.test(url), 'has a password in it, which recipe.json would keep; use `apiKey`')
-    .describe('The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.'),
+  url: serverUrl('an endpoint, such as http://127.0.0.1:8000/v1').describe(
+    'The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.',
+  ),
   model: z.string().min(1).describe("The server's name of the model."),
   apiKey: z
     .string()

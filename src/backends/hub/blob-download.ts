@@ -73,6 +73,11 @@ async function fetchRest(
   onBytes(here);
   const counted = async function* () {
     for await (const chunk of client.read(commit, file.name, here)) {
+      if (here + chunk.length > file.bytes)
+        throw new HubError(
+          'damaged',
+          `${file.name}: the server sends more than the ${file.bytes} bytes that it announced`,
+        );
       yield chunk;
       here += chunk.length;
       onBytes(here);

@@ -1,8 +1,15 @@
 /** What is asked of a hub: a revision's commit, its files, and their bytes. */
 import { downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
 import { HubError, messageOf } from '../../core/errors.js';
+import { Secret } from '../../core/secret.js';
+import { bytesOf } from '../../platform/web-request.js';
 import { COMMIT } from './model-cache.js';
 import { formatModelId, type ModelId } from './model-id.js';
+
+/** What a hub says about a model is far shorter. */
+const LONGEST_ANSWER_BYTES = 64e6;
+/** More files than any model's repository has. */
+const MOST_FILES = 100_000;
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
@@ -27,7 +34,8 @@ export interface HubClient {
  * Every method throws HubError, or the signal's reason.
  */
 export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: AbortSignal): HubClient {
-  const { HF_ENDPOINT, HF_TOKEN } = environment;
+  const { HF_ENDPOINT } = environment;
+  const token = new Secret(environment.HF_TOKEN?.trim() ?? '');
   const hubUrl = (HF_ENDPOINT || DEFAULT_ENDPOINT).replace(/\/+$/, '');
   if (!/^https?:\/\//.test(hubUrl) || !URL.canParse(hubUrl))
     throw new HubError('unreachable', `HF_ENDPOINT: expected the address of a hub, found "${hubUrl}"`);
@@ -37,13 +45,21 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
   const ask: typeof fetch = async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const headers = new Headers(init?.headers);
-    if (HF_TOKEN && url.origin === new URL(hubUrl).origin) headers.set('authorization', `Bearer ${HF_TOKEN.trim()}`);
+    const trusted = token.reveal() !== '' && url.origin === new URL(hubUrl).origin;
+    if (trusted) headers.set('authorization', `Bearer ${token.reveal()}`);
     const response = await fetch(url, { ...init, headers, signal }).catch((error: unknown) => {
       signal.throwIfAborted();
       throw unreachable(hubUrl, error);
     });
-    if (!response.ok) throw refused(id, hubUrl, response, Boolean(HF_TOKEN));
+    if (!response.ok) throw refused(id, hubUrl, response, token);
     return response;
+  };
+  /** For what is read into memory; the bytes of files are counted where they are written. */
+  const askBriefly: typeof fetch = async (...request) => {
+    const response = await ask(...request);
+    const { status, headers } = response;
+    const text = new TextDecoder().decode(await bytesOf(response, LONGEST_ANSWER_BYTES));
+    return new Response(token.mask(text), { status, headers });
   };
   /** What the library itself cannot make sense of. */
   const understood = async <T>(request: Promise<T>): Promise<T> => {
@@ -58,13 +74,15 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
 
   return {
     async commit() {
-      const { sha } = await understood(modelInfo({ name, revision, additionalFields: ['sha'], hubUrl, fetch: ask }));
+      const { sha } = await understood(
+        modelInfo({ name, revision, additionalFields: ['sha'], hubUrl, fetch: askBriefly }),
+      );
       if (typeof sha === 'string' && COMMIT.test(sha)) return sha;
       throw new HubError('unreachable', `${hubUrl} does not say which commit ${formatModelId(id)} is`);
     },
 
     async files(commit) {
-      const listing = listFiles({ repo, revision: commit, hubUrl, fetch: ask });
+      const listing = listFiles({ repo, revision: commit, hubUrl, fetch: askBriefly });
       return understood(topFiles(listing));
     },
 
@@ -94,7 +112,10 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
 
 async function topFiles(listing: AsyncIterable<ListFileEntry>): Promise<RemoteFile[]> {
   const files: RemoteFile[] = [];
-  for await (const entry of listing) if (entry.type === 'file') files.push(remoteFile(entry));
+  for await (const entry of listing) {
+    if (files.length === MOST_FILES) throw new HubError('unreachable', `the hub lists more than ${MOST_FILES} files`);
+    if (entry.type === 'file') files.push(remoteFile(entry));
+  }
   return files;
 }
 
@@ -111,18 +132,19 @@ function unreachable(hubUrl: string, error: unknown): HubError {
   return new HubError('unreachable', `${hubUrl} cannot be reached: ${reason}`);
 }
 
-function refused(id: ModelId, hubUrl: string, { status, headers }: Response, withToken: boolean): HubError {
+function refused(id: ModelId, hubUrl: string, { status, headers }: Response, token: Secret): HubError {
   const shown = formatModelId(id);
   const code = headers.get('x-error-code');
-  const reason = headers.get('x-error-message') ?? '';
+  const reason = token.mask(headers.get('x-error-message') ?? '');
   if (status === 404 && code === 'RevisionNotFound')
     return new HubError('missing', `${id.name} has no revision "${id.revision}" on ${hubUrl}`);
   if (status === 404)
     return new HubError('missing', `${shown} is neither a directory here nor a model on ${hubUrl} (404)`);
   if (status === 401 || status === 403) {
-    const advice = withToken
-      ? 'HF_TOKEN was sent: its owner must be allowed to read the model'
-      : 'set HF_TOKEN to a token of somebody who may read it';
+    const advice =
+      token.reveal() !== ''
+        ? 'HF_TOKEN was sent: its owner must be allowed to read the model'
+        : 'set HF_TOKEN to a token of somebody who may read it';
     const why =
       code === 'GatedRepo'
         ? `is gated: accept its terms on ${hubUrl}/${id.name}`

@@ -2,6 +2,7 @@
 import type { AdapterSettings } from '../../contract/architecture.js';
 import { BackendError, messageOf } from '../../core/errors.js';
 import { Secret } from '../../core/secret.js';
+import { webRequest } from '../../platform/web-request.js';
 import { RemoteModel } from './remote-model.js';
 import type { SavedPolicy } from './saved-policy.js';
 import { readArchive } from './tar-archive.js';
@@ -9,6 +10,10 @@ import { savedAnswer } from './wire/answers.js';
 import { apiRoot, defaultTiming } from './wire/http.js';
 import { TinkerClient } from './wire/tinker-client.js';
 import { isKind } from './wire/tinker-failure.js';
+
+/** More than any adapter of a model that servers train today. */
+const LARGEST_ARCHIVE_BYTES = 2e9;
+const LONGEST_DOWNLOAD_MS = 3_600_000;
 
 const ADAPTER_FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
 
@@ -65,7 +70,8 @@ export async function downloadAdapter(
 }
 
 /**
- * `tinker://MODEL/NAME`, or with `sampler_weights` between the two. The key goes to the server itself and nowhere else.
+ * `tinker://MODEL/NAME`, or with `sampler_weights` between the two. The key goes to the server itself and nowhere else;
+ * the archive may lie with another, which is asked without it.
  */
 async function archiveOf(url: string, path: string, apiKey: Secret | undefined): Promise<Uint8Array> {
   const [, run, checkpoint] = /^tinker:\/\/([\w-]+)\/([\w/-]+)$/.exec(path) ?? [];
@@ -73,15 +79,8 @@ async function archiveOf(url: string, path: string, apiKey: Secret | undefined):
     throw new BackendError(`the server names a snapshot "${path}", expected tinker://MODEL/NAME`);
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey.reveal() };
   const from = `${apiRoot(url)}/training_runs/${run}/checkpoints/${checkpoint}/archive`;
-  const answer = await fetch(from, { headers, redirect: 'manual' });
-  const location = answer.headers.get('location');
-  if (location === null) return bytesOf(answer, from);
-  const target = new URL(location, from);
-  const sameOrigin = target.origin === new URL(from).origin;
-  return bytesOf(await fetch(target, { headers: sameOrigin ? headers : {} }), target.origin + target.pathname);
-}
-
-async function bytesOf(answer: Response, from: string): Promise<Uint8Array> {
+  const limits = { signal: AbortSignal.timeout(LONGEST_DOWNLOAD_MS), mostBytes: LARGEST_ARCHIVE_BYTES };
+  const answer = await webRequest(from, { headers, ...limits, elsewhere: 'without-headers' });
   if (!answer.ok) throw new BackendError(`${from} answered ${answer.status}`);
-  return new Uint8Array(await answer.arrayBuffer());
+  return answer.bytes;
 }

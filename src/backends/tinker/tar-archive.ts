@@ -1,15 +1,18 @@
 /** Reading tar archives, plain or gzipped: what servers pack adapters into. */
 import { gunzipSync } from 'node:zlib';
-import { BackendError } from '../../core/errors.js';
+import { BackendError, messageOf } from '../../core/errors.js';
 
 const BLOCK = 512;
+
+/** An archive that grows beyond this when it is unpacked is none of an adapter. */
+const LARGEST_BYTES = 2e9;
 
 /**
  * The regular files of an archive by their names, without the directories before them.
  * @throws BackendError when it is none
  */
 export function readArchive(bytes: Uint8Array): Map<string, Uint8Array> {
-  const data = bytes[0] === 0x1f && bytes[1] === 0x8b ? new Uint8Array(gunzipSync(bytes)) : bytes;
+  const data = bytes[0] === 0x1f && bytes[1] === 0x8b ? unzipped(bytes) : bytes;
   const files = new Map<string, Uint8Array>();
   for (let at = 0; at + BLOCK <= data.length; ) {
     const header = data.subarray(at, at + BLOCK);
@@ -23,6 +26,14 @@ export function readArchive(bytes: Uint8Array): Map<string, Uint8Array> {
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
   return files;
+}
+
+function unzipped(bytes: Uint8Array): Uint8Array {
+  try {
+    return gunzipSync(bytes, { maxOutputLength: LARGEST_BYTES });
+  } catch (error) {
+    throw new BackendError(`the server sent an archive that cannot be unpacked: ${messageOf(error)}`);
+  }
 }
 
 /** A field of a header: up to its first zero byte, without spaces around it. */

@@ -6,6 +6,7 @@ import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js'
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { redirecting, webServer } from '../../../test/support/web-server.js';
 import type { Backend } from '../../contract/backend.js';
 import type { PolicyHandle } from '../../contract/handles.js';
 import type { GenerateRequest } from '../../contract/sampling.js';
@@ -15,8 +16,10 @@ import { randomKey } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { LossSpec } from '../../loss/loss-spec.js';
 import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
 import { EmbeddedBackend } from '../embedded/embedded-backend.js';
-import type { TinkerSpec } from './tinker-spec.js';
+import { TinkerBackend } from './tinker-backend.js';
+import { type TinkerSpec, tinkerSchema } from './tinker-spec.js';
 
 const root = temporaryRoot();
 let directory = '';
@@ -208,6 +211,17 @@ describe('what is refused before it is sent', () => {
     const options = { directory, apiKey: 'right' };
     const error = await openOnFake(options).catch((thrown: Error) => thrown);
     expect(String(error)).toMatch(/401.*Invalid API key/);
+  });
+
+  it.each([301, 302, 303, 307, 308])('a server that sends key and requests on to another one (%i)', async (status) => {
+    const other = await webServer((_, response) => void response.end('{}'));
+    const { url } = await redirecting(status, other.url);
+    const spec = { type: 'tinker', url, apiKey: 'tml-secret' };
+    const connecting = TinkerBackend.connect(tinkerSchema.parse(spec), { host: nodeHost(), models: [] });
+    await expect(connecting).rejects.toThrow(
+      `get_server_capabilities: ${status}: the server sends requests on to ${other.url}; they go to ${url} alone`,
+    );
+    expect(other.requests).toEqual([]);
   });
 });
 

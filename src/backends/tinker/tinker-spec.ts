@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { Secret } from '../../core/secret.js';
+import { serverUrl } from '../server-url.js';
 import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 
 const count = z.int().min(1);
 
 export const tinkerSchema = z.strictObject({
   type: z.literal('tinker'),
-  url: z
-    .url({ protocol: /^https?$/, error: 'expected the URL of a server, such as http://127.0.0.1:8000' })
-    .describe('The URL of the server, such as `http://127.0.0.1:8000`.'),
+  url: serverUrl('a server, such as http://127.0.0.1:8000').describe(
+    'The URL of the server, such as `http://127.0.0.1:8000`.',
+  ),
   apiKey: z
     .string()
     .min(1)

@@ -1,7 +1,7 @@
 import { RecipeError } from '../../core/errors.js';
 import { type AblateOptions, ablateWith } from '../../studies/ablation/ablate.js';
 import { type AblationRecord, readAblation } from '../../studies/ablation/ablation-record.js';
-import { INTERRUPTED } from '../command-context.js';
+import { INTERRUPTED, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, repeated, set, text } from '../flags.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
@@ -53,13 +53,13 @@ export const ablate = defineCommand({
     };
     let directory = '';
     const listeners: Listeners = asJson
-      ? { onEvent: ({ name }, event) => say(JSON.stringify({ run: name, ...event })) }
+      ? { onEvent: ({ name }, event) => say(jsonText({ run: name, ...event })) }
       : forPeople(say, width, (begins) => {
           directory = begins;
         });
     try {
       const result = await ablateWith(context.work, recipe, { ...request, signal, onNotice, ...listeners });
-      if (asJson) say(JSON.stringify({ type: 'ablation', ...result }));
+      if (asJson) say(jsonText({ type: 'ablation', ...result }));
       else say('', ...ablationLines(result, width), '', `the runs lie in ${directory}`, ...next(directory));
       return result.runs.some(({ status }) => status === 'failed') ? 1 : 0;
     } catch (error) {

@@ -5,7 +5,7 @@ import { packageVersion } from '../../platform/package-version.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { inspectNative } from '../../tensor/native/load-kernels.js';
 import { selectKernels } from '../../tensor/select.js';
-import type { CommandContext } from '../command-context.js';
+import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { screenOf } from '../reporter/screen.js';
@@ -39,7 +39,7 @@ export const doctor = defineCommand({
   examples: [],
   async run(context, _, flags) {
     const diagnosis = await diagnose(context);
-    if (flags.json === true) context.stdout.write(`${JSON.stringify(diagnosis)}\n`);
+    if (flags.json === true) context.stdout.write(`${jsonText(diagnosis)}\n`);
     else {
       const { width } = screenOf(context.stdout, context.environment);
       for (const line of labelled(rows(diagnosis), width)) context.stdout.write(`${line}\n`);

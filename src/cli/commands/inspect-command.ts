@@ -4,6 +4,7 @@ import { LogError, messageOf } from '../../core/errors.js';
 import { codeOf } from '../../platform/node-files.js';
 import { collectLog } from '../../studies/inspect/collect-turns.js';
 import { comparableEstimator, inspect } from '../../studies/inspect/inspect-log.js';
+import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { repeated, text, toggle } from '../flags.js';
 import { inspectionLines } from '../reporter/inspection-printer.js';
@@ -36,7 +37,7 @@ export const inspectLog = defineCommand({
     const log = await collectLog(await logFiles(path), fields);
     const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
     const { width } = screenOf(context.stdout, context.environment);
-    const lines = json === true ? [JSON.stringify(inspection)] : inspectionLines(inspection, path, width);
+    const lines = json === true ? [jsonText(inspection)] : inspectionLines(inspection, path, width);
     context.stdout.write(`${lines.join('\n')}\n`);
     return 0;
   },

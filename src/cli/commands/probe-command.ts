@@ -2,7 +2,7 @@ import type { Warmup } from '../../core/events.js';
 import { nodeHost } from '../../platform/node-host.js';
 import { lastCheckpoint, requestRecipe } from '../../run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
-import { INTERRUPTED } from '../command-context.js';
+import { INTERRUPTED, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, set, text, threads, toggle } from '../flags.js';
 import { probeLines } from '../reporter/probe-printer.js';
@@ -50,7 +50,7 @@ export const probe = defineCommand({
         checkpoint,
         onWarmup: throttledWarmup(tell, width),
       });
-      const lines = flags.json === true ? [JSON.stringify({ type: 'probe', ...report })] : probeLines(report, width);
+      const lines = flags.json === true ? [jsonText({ type: 'probe', ...report })] : probeLines(report, width);
       for (const line of lines) context.stdout.write(`${line}\n`);
       return 0;
     } catch (error) {

@@ -5,8 +5,8 @@ import { messageOf, RunError } from '../../core/errors.js';
 import type { EvaluationEvent, RunEvent, RunFinished } from '../../core/events.js';
 import { isObject } from '../../core/validation/objects.js';
 import { codeOf, nodeFiles } from '../../platform/node-files.js';
-
 import { RunDirectory } from '../../store/run-directory.js';
+import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { type Screen, screenOf, tone } from '../reporter/screen.js';
@@ -59,7 +59,7 @@ export const runs = defineCommand({
     const listed = await Promise.all((await runPaths(folder)).map(listedRun));
     const newestFirst = listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.path.localeCompare(b.path));
     if (flags.json === true) {
-      context.stdout.write(`${JSON.stringify({ type: 'runs', runs: newestFirst })}\n`);
+      context.stdout.write(`${jsonText({ type: 'runs', runs: newestFirst })}\n`);
       return 0;
     }
     const screen = screenOf(context.stdout, context.environment);

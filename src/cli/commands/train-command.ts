@@ -1,6 +1,6 @@
 import { trainWith } from '../../run/api.js';
 import { requestRecipe } from '../../run/request.js';
-import type { CommandContext } from '../command-context.js';
+import { type CommandContext, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, set, text, threads, toggle } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
@@ -47,7 +47,7 @@ async function showPlan(
   const { recipe } = await requestRecipe(source, options);
   const plan = await context.work.planRun(recipe, await context.work.prepareTasks(recipe));
   const { width } = screenOf(context.stdout, context.environment);
-  const lines = asJson ? [JSON.stringify({ type: 'plan', ...plan })] : planLines(plan, width);
+  const lines = asJson ? [jsonText({ type: 'plan', ...plan })] : planLines(plan, width);
   for (const line of lines) context.stdout.write(`${line}\n`);
   return 0;
 }

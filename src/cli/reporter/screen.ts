@@ -1,4 +1,6 @@
 import { styleText } from 'node:util';
+import { visible } from '../../core/format.js';
+import type { Secret } from '../../core/secret.js';
 
 /** A terminal, a file or a pipe that lines are written to, and what it can do. */
 export interface Screen {
@@ -14,6 +16,32 @@ export interface Stream {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+}
+
+/** All that this program itself writes to move or colour: one return to the line's beginning, and the tones. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const MEANT = /^\r|\u001b\[(?:1|2|22|31|32|33|39)m/g;
+
+/**
+ * The stream, for texts of any origin: model output, task files, servers and users' code reach a terminal only through
+ * here. A dot stands for each control character that could move the cursor, clear the screen or give the terminal
+ * commands, and `[secret]` for each of the secrets.
+ */
+export function guardedStream(stream: Stream, secrets: readonly Secret[]): Stream {
+  return {
+    write(text) {
+      const masked = secrets.reduce((rest, secret) => secret.mask(rest), text);
+      const meant = masked.match(MEANT) ?? [];
+      const parts = masked.split(MEANT).map(visible);
+      return stream.write(parts.map((part, i) => part + (meant[i] ?? '')).join(''));
+    },
+    get isTTY() {
+      return stream.isTTY;
+    },
+    get columns() {
+      return stream.columns;
+    },
+  };
 }
 
 /** The widest line that is easy to read, in columns. */

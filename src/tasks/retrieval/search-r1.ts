@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { ArgumentError, messageOf } from '../../core/errors.js';
 import { issuesText } from '../../core/validation/issues.js';
+import { webRequest } from '../../platform/web-request.js';
 import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
 import type { Passage, Retriever } from './retriever.js';
@@ -35,6 +36,9 @@ const replySchema = z.object({
   result: z.array(z.array(z.union([z.object({ document }).transform(({ document }) => document), document]))),
 });
 
+/** A few passages are kilobytes. */
+const LONGEST_ANSWER_BYTES = 16e6;
+
 /** A failure that a repeated request may not meet. */
 class Transient extends Error {}
 
@@ -42,7 +46,7 @@ class Transient extends Error {}
  * A retriever on a server with the protocol of Search-R1 (Jin et al. 2025): `POST /retrieve` with `{ queries, topk,
  * return_scores }` returns `{ result }`, the documents for each query, best first. Requests that time out, reach no
  * server, or get status 429 or 5xx are repeated; after the last attempt, and for any other answer, the search and its
- * episode fail.
+ * episode fail. So they do where the server sends a query on to another one, or answers with more than 16 MB.
  *
  * @throws ArgumentError naming the option that is wrong.
  *
@@ -63,15 +67,17 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
   const attempt = async (query: string, topk: number, signal: AbortSignal): Promise<readonly Passage[]> => {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
-      const response = await fetch(endpoint, {
+      const answer = await webRequest(endpoint, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ queries: [query], topk, return_scores: true }),
         signal: AbortSignal.any([signal, timeout]),
+        mostBytes: LONGEST_ANSWER_BYTES,
       });
-      if (response.status === 429 || response.status >= 500) throw new Transient(`status ${response.status}`);
-      if (!response.ok) throw new Error(`status ${response.status}: ${(await response.text()).slice(0, 200)}`);
-      const reply = replySchema.safeParse(await response.json());
+      const { status } = answer;
+      if (status === 429 || status >= 500) throw new Transient(`status ${status}`);
+      if (!answer.ok) throw new Error(`status ${status}: ${answer.text().slice(0, 200)}`);
+      const reply = replySchema.safeParse(JSON.parse(answer.text()));
       if (!reply.success) throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}`);
       const [passages] = reply.data.result;
       if (passages === undefined) throw new Error(`the answer has no list for the query`);

@@ -1,7 +1,8 @@
 import pRetry from 'p-retry';
 import { z } from 'zod';
-import { messageOf } from '../../../core/errors.js';
+import { AnswerError, messageOf } from '../../../core/errors.js';
 import type { Secret } from '../../../core/secret.js';
+import { type WebAnswer, webRequest } from '../../../platform/web-request.js';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 
 /** How long things may take, in seconds. */
@@ -21,6 +22,9 @@ export const defaultTiming: Timing = { request: 75, total: 1800, heartbeat: 10, 
 
 const LONGEST_BACK_OFF_MS = 15_000;
 
+/** A batch's log-probs are a few megabytes; no answer of the protocol comes near this. */
+const LONGEST_ANSWER_BYTES = 64e6;
+
 export interface HttpOptions {
   /** The server's address, without `/api/v1`. */
   readonly url: string;
@@ -33,25 +37,29 @@ export interface HttpOptions {
 /** The root of the protocol's requests, from a server's address as people write it. */
 export const apiRoot = (url: string): string => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
 
-/** JSON over HTTP with one deadline a request. Errors are TinkerErrors and never hold the key. */
+/**
+ * JSON over HTTP with one deadline a request. Errors are TinkerErrors. The key goes to the server's own origin alone,
+ * and is masked in all that the server says.
+ */
 export class Http {
   readonly timing: Timing;
   readonly signal: AbortSignal;
   readonly #root: string;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #secret: Secret | undefined;
 
   constructor({ url, apiKey, timing, signal }: HttpOptions) {
     this.timing = timing;
     this.signal = signal;
     this.#root = apiRoot(url);
+    this.#secret = apiKey;
     this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
   }
 
   /** One request, once. `body` undefined asks with GET. */
   async once(path: string, body: unknown): Promise<unknown> {
     const signal = AbortSignal.any([this.signal, AbortSignal.timeout(this.timing.request * 1000)]);
-    let response: Response;
-    let text: string;
+    let response: WebAnswer;
     try {
       const init =
         body === undefined
@@ -61,15 +69,20 @@ export class Http {
               headers: { ...this.#headers, 'content-type': 'application/json' },
               body: JSON.stringify(body),
             };
-      response = await fetch(`${this.#root}/${path}`, { ...init, signal });
-      text = await response.text();
+      const limits = { mostBytes: LONGEST_ANSWER_BYTES, secret: this.#secret, signal };
+      response = await webRequest(`${this.#root}/${path}`, { ...init, ...limits });
     } catch (error) {
       this.#throwIfClosed();
+      if (error instanceof AnswerError) {
+        const kind = error.reason === 'redirect' ? 'refused' : 'malformed';
+        throw new TinkerError(kind, `${path}: ${error.message}`);
+      }
       const { code } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
       // Nobody listened, so nothing was taken in, and asking again does nothing twice.
       const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
       throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${code ?? messageOf(error)})`);
     }
+    const text = response.text();
     const answer = parse(text);
     if (!response.ok) throw failureOf(path, response.status, answer ?? text);
     if (answer === undefined)

@@ -1,0 +1,31 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Secret } from './secret.js';
+
+const key = 'sk-"very/se.cret\\+';
+const secret = new Secret(key);
+
+describe('a secret', () => {
+  it('is given away by nothing that writes values', () => {
+    expect(`${secret}`).toBe('[secret]');
+    expect(JSON.stringify({ key: secret })).toBe('{}');
+    expect(JSON.stringify(structuredClone({ ...secret }))).toBe('{}');
+  });
+
+  it('is masked in a text, and in JSON however that spells it', () => {
+    const byNumber = [...key].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`);
+    expect(secret.mask(`a ${key} b ${key}`)).toBe('a [secret] b [secret]');
+    for (const spelt of [JSON.stringify(key), `"${byNumber.join('')}"`, JSON.stringify(key).replaceAll('/', '\\/')]) {
+      expect(JSON.parse(spelt)).toBe(key);
+      expect(secret.mask(`{"detail": ${spelt}}`)).toBe('{"detail": "[secret]"}');
+    }
+  });
+
+  it('that is short stays in texts, where it may stand by chance', () => {
+    expect(new Secret('data').mask('{"data": 1}')).toBe('{"data": 1}');
+  });
+
+  it('leaves every other text as it is', () => {
+    fc.assert(fc.property(fc.string(), (text) => secret.mask(text) === text));
+  });
+});

@@ -1,0 +1,90 @@
+/** One request over HTTP that stays with the server it was meant for, and whose answer is of limited length. */
+import { AnswerError } from '../core/errors.js';
+import { byteText } from '../core/format.js';
+import type { Secret } from '../core/secret.js';
+
+export interface WebRequest {
+  /** GET by default. */
+  readonly method?: string;
+  readonly headers?: NonNullable<RequestInit['headers']>;
+  readonly body?: RequestInit['body'];
+  /** Ends the request, and the reading of its answer. */
+  readonly signal: AbortSignal;
+  /** The most bytes that are read of the answer, after its decompression. */
+  readonly mostBytes: number;
+  /** Where a redirect to another origin may lead: nowhere by default, or there without any of the headers. */
+  readonly elsewhere?: 'without-headers';
+  /** Masked in all that the server says. */
+  readonly secret?: Secret | undefined;
+}
+
+export interface WebAnswer {
+  readonly status: number;
+  /** A status of 200 to 299. */
+  readonly ok: boolean;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array;
+  /** The bytes as text, with the secret masked. */
+  text(): string;
+}
+
+/** Answers that send the request on to another address. */
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+/** The most times that a server may send a request on within its own origin. */
+const MOST_HOPS = 5;
+
+/**
+ * Asks a server. Where it sends the request on, that is followed within its own origin (scheme, host and port) alone,
+ * and only where method and body stay: a key and a prompt reach nobody whom the caller did not name.
+ * @throws AnswerError for a redirect that is not followed, and for an answer that is too long; what `fetch` throws
+ */
+export async function webRequest(url: string, request: WebRequest): Promise<WebAnswer> {
+  const { mostBytes, elsewhere, secret, method = 'GET', body = null, signal } = request;
+  let { headers: sent = {} } = request;
+
+  let address = new URL(url);
+  for (let hops = 0; ; hops++) {
+    const response = await fetch(address, { method, headers: sent, body, signal, redirect: 'manual' });
+    const { status, ok, headers } = response;
+    if (!REDIRECTS.includes(status)) {
+      const bytes = await bytesOf(response, mostBytes);
+      const text = () => {
+        const decoded = new TextDecoder().decode(bytes);
+        return secret === undefined ? decoded : secret.mask(decoded);
+      };
+      return { status, ok, headers, bytes, text };
+    }
+    await response.body?.cancel();
+    const target = targetOf(headers.get('location'), address);
+    const refuse = (why: string) => new AnswerError('redirect', secret === undefined ? why : secret.mask(why));
+    if (target === undefined) throw refuse(`${status}: the server sends requests on to no address`);
+    if (target.origin !== address.origin && elsewhere === 'without-headers') sent = {};
+    else if (target.origin !== address.origin)
+      throw refuse(`${status}: the server sends requests on to ${target.origin}; they go to ${address.origin} alone`);
+    if (method !== 'GET' && status !== 307 && status !== 308)
+      throw refuse(`${status}: the server sends a ${method} on to ${target.pathname}, where it would lose its body`);
+    if (hops === MOST_HOPS) throw refuse(`${status}: the server sent a request on more than ${MOST_HOPS} times`);
+    address = target;
+  }
+}
+
+function targetOf(location: string | null, from: URL): URL | undefined {
+  return location !== null && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+}
+
+/**
+ * The body of an answer, decompressed.
+ * @throws AnswerError when it has more than `most` bytes; the rest is not read then
+ */
+export async function bytesOf(response: Response, most: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  // What is read is decompressed already; leaving the loop ends the connection.
+  for await (const part of response.body ?? []) {
+    length += part.length;
+    if (length > most) throw new AnswerError('too-long', `the answer is longer than ${byteText(most)}`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts, length);
+}
