@@ -228,6 +228,18 @@ describe('evaluate', () => {
     });
   });
 
+  it('says the scores where the episodes cannot be kept', async () => {
+    await drmas(['train', file, '--run', run]);
+    const episodes = join(run, 'episodes');
+    await rm(episodes, { recursive: true });
+    await writeFile(episodes, 'no directory');
+    expect(await drmas(['evaluate', run, '--samples', '2'])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/50\.0 % .*pass@2/),
+      err: expect.stringMatching(/^the episodes are not kept: ENOTDIR/),
+    });
+  });
+
   it('needs a checkpoint', async () => {
     await drmas(['train', file, '--run', run], { executeRun: async () => {} });
     expect(await drmas(['evaluate', run])).toMatchObject({ code: 2, err: expect.stringMatching(/no checkpoint/) });

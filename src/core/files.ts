@@ -9,8 +9,14 @@ export interface Files {
   /** Reads `length` bytes from byte `from` on into a new buffer; fewer only where the file ends. */
   readBytes(path: string, from: number, length: number): Promise<Uint8Array>;
   /** Writes the content, one part after another where it comes in parts, and flushes it to disk. */
-  write(path: string, content: string | Uint8Array | Iterable<Uint8Array>): Promise<void>;
-  append(path: string, content: string): void;
+  write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void>;
+  /**
+   * Appends to a file that has `at` bytes, whole or not at all, and flushes it: what a full disk takes of a line is cut
+   * off again. A file of 0 bytes need not be there. @throws when the file has another size
+   */
+  append(path: string, content: string, at: number): void;
+  /** Writes a file that is there as it was or as it shall be, at every moment. */
+  replace(path: string, content: string): Promise<void>;
   makeDirectory(path: string): Promise<void>;
   /** Renames a file or directory. The target must not exist. */
   rename(from: string, to: string): Promise<void>;
@@ -19,4 +25,14 @@ export interface Files {
   list(path: string): Promise<string[]>;
   exists(path: string): Promise<boolean>;
   truncate(path: string, bytes: number): Promise<void>;
+  /** Locks a file, which is created where it is not there, against every other process and every other caller. */
+  lock(path: string, note: string): Promise<FileLock>;
 }
+
+/** What became of an attempt to lock a file. */
+export type FileLock =
+  | { readonly type: 'held'; readonly release: () => Promise<void> }
+  /** `note` is what the holder wrote into the file. */
+  | { readonly type: 'taken'; readonly note: string }
+  /** The system or the file system has no locks. */
+  | { readonly type: 'unsupported'; readonly reason: string };

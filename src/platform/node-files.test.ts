@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,5 +55,61 @@ describe('files on disk', () => {
       expect(piece.bytes.length).toBe(2 ** 22);
       break;
     }
+  });
+});
+
+describe('appending', () => {
+  it('continues a file of the expected size alone', async () => {
+    const path = join(directory, 'log');
+    nodeFiles.append(path, 'ä\n', 0);
+    nodeFiles.append(path, 'b\n', 3);
+    expect(await nodeFiles.readText(path)).toBe('ä\nb\n');
+    for (const at of [0, 4, 6]) expect(() => nodeFiles.append(path, 'c\n', at)).toThrow(`has 5 bytes, expected ${at}`);
+    await rm(path);
+    expect(() => nodeFiles.append(path, 'c\n', 5)).toThrow(/ENOENT/);
+  });
+});
+
+describe('replacing', () => {
+  it('leaves the old content or the new one, and no temporary file', async () => {
+    const place = join(directory, 'replaced');
+    await nodeFiles.makeDirectory(place);
+    const path = join(place, 'recipe.json');
+    await nodeFiles.replace(path, 'one');
+    await nodeFiles.replace(path, 'two');
+    await nodeFiles.makeDirectory(join(place, 'full'));
+    await expect(nodeFiles.replace(join(place, 'full'), 'three')).rejects.toThrow(/EISDIR/);
+    expect(await nodeFiles.readText(path)).toBe('two');
+    expect(await nodeFiles.list(place)).toEqual(['full', 'recipe.json']);
+  });
+});
+
+describe('a lock', () => {
+  /** Locks a file in another process and says so; that process then waits for ever. */
+  async function lockElsewhere(path: string): Promise<ChildProcess> {
+    const module = JSON.stringify(new URL('./file-lock.ts', import.meta.url).pathname);
+    const script = `import(${module}).then(async ({ lockFile }) => {
+      console.log((await lockFile(${JSON.stringify(path)}, 'elsewhere')).type);
+      setInterval(() => {}, 1e6);
+    });`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script]);
+    const [answer] = await once(child.stdout, 'data');
+    expect(String(answer)).toBe('held\n');
+    return child;
+  }
+
+  it('is held by one process, tells who, and is free as soon as that process is killed', async () => {
+    const path = join(directory, 'lock');
+    const child = await lockElsewhere(path);
+    expect(await nodeFiles.lock(path, 'here')).toEqual({ type: 'taken', note: 'elsewhere' });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const lock = await nodeFiles.lock(path, 'here');
+    expect(lock.type).toBe('held');
+    expect(await nodeFiles.lock(path, 'again')).toEqual({ type: 'taken', note: 'here' });
+    if (lock.type === 'held') await lock.release();
+    const next = await nodeFiles.lock(path, 'next');
+    expect(next.type).toBe('held');
+    if (next.type === 'held') await next.release();
   });
 });

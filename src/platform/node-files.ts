@@ -1,10 +1,21 @@
-import { appendFileSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Files } from '../core/files.js';
+import { lockFile } from './file-lock.js';
+import { flushDirectory, flushDirectorySync } from './flush-directory.js';
+
+/** The beginning of temporary names; files and directories with such names remain only where a process was killed. */
+export const TEMPORARY = '.tmp-';
+
+/** A temporary name for what is to be called `name`, which no other process uses at the same time. */
+export function temporaryName(name: string): string {
+  return `${TEMPORARY}${name}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
+}
 
 /**
- * The file system of this machine. When `write` and `append` return, the bytes are on disk, not only in the page cache.
+ * The file system of this machine. When `write`, `append`, `replace` and `rename` return, the bytes and the entries of
+ * their directories are on disk, not only in the page cache.
  */
 export const nodeFiles: Files = {
   readText: (path) => readFile(path, 'utf8'),
@@ -15,23 +26,25 @@ export const nodeFiles: Files = {
     return status.size;
   },
   readBytes,
-  async write(path, content) {
-    const file = await open(path, 'w');
+  write,
+  append,
+  async replace(path, content) {
+    const temporary = join(dirname(path), temporaryName(basename(path)));
     try {
-      const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : content;
-      for (const part of parts) await file.writeFile(part); // each goes on where the last ended
-      await file.sync();
-    } finally {
-      await file.close();
+      await write(temporary, content);
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
     }
+    await flushDirectory(dirname(path));
   },
-  append: (path, content) => appendFileSync(path, content, { flush: true }),
   makeDirectory,
   async rename(from, to) {
     if (await exists(to)) throw Object.assign(new Error(`EEXIST: ${to} already exists`), { code: 'EEXIST' });
     await flushTree(from);
     await rename(from, to);
-    await flush(dirname(to));
+    await flushDirectory(dirname(to));
   },
   remove: (path) => rm(path, { recursive: true, force: true }),
   async list(path) {
@@ -44,7 +57,40 @@ export const nodeFiles: Files = {
   },
   exists,
   truncate: (path, bytes) => truncate(path, bytes),
+  lock: lockFile,
 };
+
+async function write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : content;
+    for (const part of parts) await file.writeFile(part); // each goes on where the last ended
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await flushDirectory(dirname(path));
+}
+
+function append(path: string, content: string, at: number): void {
+  const file = openSync(path, at === 0 ? 'a' : 'r+');
+  try {
+    const { size } = fstatSync(file);
+    if (size !== at)
+      throw new Error(`${path} has ${size} bytes, expected ${at}: another program has changed it meanwhile`);
+    const bytes = Buffer.from(content);
+    try {
+      for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done, at + done);
+      fsyncSync(file);
+    } catch (error) {
+      ftruncateSync(file, at); // possible on a full disk too
+      throw error;
+    }
+  } finally {
+    closeSync(file);
+  }
+  if (at === 0) flushDirectorySync(dirname(path));
+}
 
 /** The most bytes that one read call transfers. */
 const MOST_AT_ONCE = 2 ** 30;
@@ -75,6 +121,7 @@ export function codeOf(error: unknown): string | undefined {
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path);
+    await flushDirectory(dirname(path));
   } catch (error) {
     if (codeOf(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
     const parent = dirname(path);
@@ -94,19 +141,16 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-async function flush(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Flushes every file below `path`, so that a directory is complete when it appears under its final name. */
 async function flushTree(path: string): Promise<void> {
   if ((await stat(path)).isDirectory()) {
     for (const name of await readdir(path)) await flushTree(join(path, name));
+    return flushDirectory(path);
   }
-  await flush(path);
+  const file = await open(path, process.platform === 'win32' ? 'r+' : 'r'); // Windows flushes only what may be written
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }

@@ -6,7 +6,7 @@ import type { RunEvent } from '../core/events.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import { RunDirectory } from '../store/run-directory.js';
 import { evaluate, type RunStart, resume, train } from './api.js';
-import { requestContinuation, requestEvaluation } from './request.js';
+import { requestEvaluation } from './request.js';
 
 const root = temporaryRoot();
 const definition = tinyDefinition();
@@ -76,7 +76,7 @@ describe('a run that was begun by a program', () => {
   it('says what is missing without it, and what has changed', async () => {
     const path = await interrupted('changed');
     const missing = /was begun by a program.*resume\(run, definition\).*evaluate\(run, \{ recipe: definition \}\)/;
-    const requests = [resume, requestContinuation, evaluate, (run: string) => requestEvaluation(run, {})];
+    const requests = [resume, evaluate, (run: string) => requestEvaluation(run, {})];
     for (const request of requests) {
       const error = await request(path).catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(RunError);

@@ -1,5 +1,6 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
+import type { Host } from '../core/host.js';
 import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import type { Recipe } from '../recipe/recipe.js';
@@ -7,7 +8,7 @@ import { defaultRunPath, RunDirectory } from '../store/run-directory.js';
 import { evaluateCheckpoint, type PlayedEvaluation } from './evaluate-run.js';
 import { executeRun } from './execute-run.js';
 import { prepareTasks } from './open-run.js';
-import { reopenRun, requestContinuation, requestEvaluation, requestRecipe, runRecord } from './request.js';
+import { requestContinuation, requestEvaluation, requestRecipe, rewindRun, runRecord } from './request.js';
 
 /** A run whose request is known to be good, and of which nothing was done yet. */
 export interface RunStart {
@@ -95,9 +96,10 @@ export async function trainWith(
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
   const log = await RunDirectory.create(path, runRecord(request), { sinks: options.sinks ?? [] });
   const { loaded, overrides } = request;
-  options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
-  await work.executeRun(request.recipe, log, host, { tasks });
-  return { run: path, events: await log.events() };
+  return writing(log, host, async () => {
+    options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
+    await work.executeRun(request.recipe, log, host, { tasks });
+  });
 }
 
 /** The options of `resume`. */
@@ -131,13 +133,27 @@ export async function resumeWith(
   options: ResumeOptions,
 ): Promise<TrainResult> {
   const host = hostOf(options);
-  const request = await requestContinuation(path, { definition, acceptChanges: options.acceptChanges });
-  const tasks = await work.prepareTasks(request.recipe);
-  const { run: log, checkpoint } = await reopenRun(request, options.sinks ?? []);
-  const { recipe, loaded, overrides } = request;
-  options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
-  await work.executeRun(recipe, log, host, { tasks, checkpoint });
-  return { run: path, events: await log.events() };
+  const log = await RunDirectory.open(path, { sinks: options.sinks ?? [] });
+  return writing(log, host, async () => {
+    const request = await requestContinuation(log, { definition, acceptChanges: options.acceptChanges });
+    const tasks = await work.prepareTasks(request.recipe);
+    const checkpoint = await rewindRun(log, request);
+    const { recipe, loaded, overrides } = request;
+    options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
+    await work.executeRun(recipe, log, host, { tasks, checkpoint });
+  });
+}
+
+/** Works on a run that no other process may write meanwhile. @throws RunError naming the process that does */
+async function writing(log: RunDirectory, { notify }: Host, execute: () => Promise<void>): Promise<TrainResult> {
+  const unguarded = await log.lock();
+  try {
+    if (unguarded !== undefined) notify(unguarded);
+    await execute();
+    return { run: log.path, events: await log.events() };
+  } finally {
+    await log.close();
+  }
 }
 
 /** The options of `evaluate`. */

@@ -1,6 +1,5 @@
 /** Requests and what they resolve to: a new run, a run that goes on, the evaluation of one. */
 import { RunError } from '../core/errors.js';
-import type { MetricSink } from '../core/events.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../recipe/recipe.js';
@@ -60,7 +59,6 @@ function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeReq
 }
 
 export interface Continuation extends RecipeRequest {
-  readonly path: string;
   /** Whether the recipe or its code is not what the run was begun with, which was accepted. */
   readonly changed: boolean;
 }
@@ -70,11 +68,10 @@ export interface Continuation extends RecipeRequest {
  * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
  */
 export async function requestContinuation(
-  path: string,
+  run: RunDirectory,
   options: { readonly definition?: RecipeDefinition | undefined; readonly acceptChanges?: boolean | undefined } = {},
 ): Promise<Continuation> {
-  const run = await RunDirectory.open(path);
-  const { record } = run;
+  const { path, record } = run;
   if ((await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed'))
     throw new RunError(`${path} is complete: there is nothing to resume`);
   const request = await recipeOfRun(run, options.definition);
@@ -88,19 +85,18 @@ export async function requestContinuation(
       `${what} since ${path} was started; --accept-changes (acceptChanges: true) goes on with it as it is now`,
     );
   }
-  return { ...request, path, changed };
+  return { ...request, changed };
 }
 
 /** Takes a run back to its last checkpoint, from where it goes on. */
-export async function reopenRun(
-  { path, changed, loaded, recipe }: Continuation,
-  sinks: readonly MetricSink[],
-): Promise<{ readonly run: RunDirectory; readonly checkpoint: Checkpoint | undefined }> {
-  let run = await RunDirectory.open(path, { sinks });
+export async function rewindRun(
+  run: RunDirectory,
+  { changed, loaded, recipe }: Continuation,
+): Promise<Checkpoint | undefined> {
   const checkpoint = await run.latestCheckpoint();
-  if (changed) run = await run.acceptChanges(loaded.codeHash, recipeJson(recipe), checkpoint?.step ?? 0);
+  if (changed) await run.acceptChanges(loaded.codeHash, recipeJson(recipe), checkpoint?.step ?? 0);
   await run.rewind(checkpoint);
-  return { run, checkpoint };
+  return checkpoint;
 }
 
 export interface CheckpointRequest {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import type { LogCursor } from './event-log.js';
-import { TEMPORARY, writeDirectory } from './write-directory.js';
+import { writeDirectory } from './write-directory.js';
 
 export interface Checkpoint {
   readonly step: number;
@@ -81,12 +81,5 @@ export class Checkpoints {
       // reported below, together with cursors that lack the numbers
     }
     throw new CheckpointError(`${path}: expected { "events": { "bytes", "lines" } }`);
-  }
-
-  /** Removes the temporary directories of a run that was killed in mid-write. */
-  async removeTemporary(): Promise<void> {
-    for (const name of await this.#files.list(this.root)) {
-      if (name.startsWith(TEMPORARY)) await this.#files.remove(join(this.root, name));
-    }
   }
 }

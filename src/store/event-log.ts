@@ -47,7 +47,7 @@ export class EventLog implements MetricSink {
   /** Writes an event that is stamped already. */
   write(event: RunEvent): void {
     const line = `${JSON.stringify(event)}\n`;
-    this.#files.append(this.path, line);
+    this.#files.append(this.path, line, this.#bytes);
     this.#bytes += utf8.encode(line).length;
     this.#lines++;
     for (const sink of this.#sinks) sink.write(event);

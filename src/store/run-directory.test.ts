@@ -7,6 +7,7 @@ import { step } from '../../test/fixtures/run-events.js';
 import type { Episode, Turn } from '../core/episode.js';
 import { RunError } from '../core/errors.js';
 import type { RunEvent, Spike, Step } from '../core/events.js';
+import type { Files } from '../core/files.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { readEpisodes } from './episode-files.js';
 import { defaultRunPath, RunDirectory } from './run-directory.js';
@@ -178,6 +179,73 @@ describe('episodes on disk', () => {
   });
 });
 
+describe('one writer', () => {
+  it('creates a run, others may read it, and the next may write it once it is closed', async () => {
+    const path = join(root, 'run');
+    const first = await RunDirectory.create(path, record);
+    const reader = await RunDirectory.open(path);
+    expect(reader.record).toEqual(record);
+    await expect(reader.lock()).rejects.toThrow(/is being written by this process itself, since \d{4}-/);
+    await first.lock(); // holds it already
+    await first.close();
+    expect(await reader.lock()).toBeUndefined();
+    await expect(first.lock()).rejects.toThrow(RunError);
+    await reader.close();
+  });
+
+  it('takes a directory that was left by a kill before recipe.json was there', async () => {
+    const path = join(root, 'run');
+    await mkdir(join(path, 'episodes'), { recursive: true });
+    await mkdir(join(path, 'checkpoints'));
+    await writeFile(join(path, 'lock'), '');
+    await writeFile(join(path, '.tmp-recipe.json-1x'), '{"ver');
+    const run = await RunDirectory.create(path, record);
+    expect((await readdir(path)).sort()).toEqual(['checkpoints', 'episodes', 'lock', 'recipe.json']);
+    await run.close();
+    await expect(RunDirectory.create(path, record)).rejects.toThrow(/exists and is not empty/);
+  });
+
+  it('goes on, saying so, where there are no locks', async () => {
+    const lock = async () => ({ type: 'unsupported', reason: 'no locks here' }) as const;
+    const run = await RunDirectory.create(join(root, 'run'), record, { files: { ...nodeFiles, lock } });
+    expect(await run.lock()).toBe('nothing keeps a second process from writing to run: no locks here');
+  });
+
+  it('is named as far as it has said who it is', async () => {
+    const taken = (note: string) => async () => ({ type: 'taken', note }) as const;
+    const attempt = async (note: string) => {
+      const files = { ...nodeFiles, lock: taken(note) };
+      return RunDirectory.create(join(root, 'run'), record, { files }).catch((error: Error) => error.message);
+    };
+    const note = { pid: 17, host: 'elsewhere', since: '2026-01-02T03:04:05.000Z' };
+    expect(await attempt(JSON.stringify(note))).toMatch(/by process 17 on the host elsewhere, since 2026-01-02T03:04/);
+    for (const torn of ['', '{"pid":1', '[]']) expect(await attempt(torn)).toMatch(/by another process; wait/);
+  });
+});
+
+describe('an event that could not be written whole', () => {
+  it('leaves no trace before the next', async () => {
+    let full = false;
+    const path = join(root, 'run', 'events.jsonl');
+    const files: Files = {
+      ...nodeFiles,
+      append(file, content, at) {
+        if (full) throw new Error('ENOSPC');
+        nodeFiles.append(file, content, at);
+      },
+    };
+    const run = await RunDirectory.create(join(root, 'run'), record, { files });
+    run.emit(warning('before'));
+    full = true;
+    expect(() => run.emit(warning('lost'))).toThrow('ENOSPC');
+    full = false;
+    run.emit(warning('after'));
+    expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(3);
+    await writeFile(path, 'another program wrote this\n');
+    expect(() => run.emit(warning('never'))).toThrow(/has 27 bytes, expected \d+: another program has changed it/);
+  });
+});
+
 describe('checkpoints', () => {
   const fill = (text: string) => (directory: string) => writeFile(join(directory, 'state.json'), text);
 
@@ -245,8 +313,8 @@ describe('checkpoints', () => {
 
 it('records that changed code was accepted', async () => {
   const run = await RunDirectory.create(join(root, 'run'), record, { clock });
-  const changed = await run.acceptChanges('def', { name: 'math' }, 20);
-  expect(changed.record.recipe.codeHash).toBe('def');
+  await run.acceptChanges('def', { name: 'math' }, 20);
+  expect(run.record.recipe.codeHash).toBe('def');
   expect((await RunDirectory.open(run.path)).record.acceptedChanges).toEqual([
     { time: '2026-01-02T03:04:05.000Z', codeHash: 'abc', step: 20 },
   ]);

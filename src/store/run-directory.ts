@@ -4,11 +4,17 @@ import type { Episode } from '../core/episode.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { EventBody, MetricSink, RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
-import { nodeFiles } from '../platform/node-files.js';
+import { nodeFiles, TEMPORARY, temporaryName } from '../platform/node-files.js';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
 import { type Advantages, storedEpisode, writeEpisodes } from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
-import { parseRecord, type RunRecord } from './run-record.js';
+import { LOCK, lockRun, type RunLock } from './run-lock.js';
+import { formatRecord, parseRecord, type RunRecord } from './run-record.js';
+import { removeTemporary } from './write-directory.js';
+
+const RECIPE = 'recipe.json';
+const EPISODES = 'episodes';
+const CHECKPOINTS = 'checkpoints';
 
 /** The surroundings of a run directory: receivers of its events, the file system and the clock. */
 export interface RunDirectoryOptions {
@@ -20,7 +26,8 @@ export interface RunDirectoryOptions {
 /** A run on disk: `recipe.json`, `events.jsonl`, `episodes/`, `checkpoints/`. */
 export class RunDirectory {
   readonly path: string;
-  readonly record: RunRecord;
+  #record: RunRecord;
+  #lock: RunLock | undefined;
   readonly #files: Files;
   readonly #options: RunDirectoryOptions;
   readonly #checkpoints: Checkpoints;
@@ -28,11 +35,15 @@ export class RunDirectory {
 
   private constructor(path: string, record: RunRecord, options: RunDirectoryOptions) {
     this.path = path;
-    this.record = record;
+    this.#record = record;
     this.#options = options;
     this.#files = options.files ?? nodeFiles;
-    this.#checkpoints = new Checkpoints(this.#files, join(path, 'checkpoints'));
+    this.#checkpoints = new Checkpoints(this.#files, join(path, CHECKPOINTS));
     this.#log = new EventLog(this.#files, this.#eventsPath, options);
+  }
+
+  get record(): RunRecord {
+    return this.#record;
   }
 
   get name(): string {
@@ -40,30 +51,56 @@ export class RunDirectory {
   }
 
   /**
-   * Creates the directory of a new run.
-   * @throws RunError when it cannot be written, or exists and is not empty; nothing is overwritten
+   * Creates the directory of a new run, which this process alone may write until it is closed.
+   * @throws RunError when it cannot be written, exists and is not empty, or another process is creating it; nothing is
+   *   overwritten
    */
   static async create(path: string, record: RunRecord, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
-    await writing(path, async () => {
-      if ((await files.exists(path)) && (await files.list(path)).length > 0) {
-        throw new RunError(`${path} exists and is not empty; choose another directory with --run, or resume it`);
+    return writing(path, async () => {
+      await requireFree(files, path);
+      await files.makeDirectory(path);
+      const lock = await lockRun(files, path);
+      try {
+        await requireFree(files, path); // another process may have been faster
+        await removeTemporary(files, path);
+        await files.makeDirectory(join(path, EPISODES));
+        await files.makeDirectory(join(path, CHECKPOINTS));
+        await files.replace(join(path, RECIPE), formatRecord(record));
+        const run = new RunDirectory(path, record, options);
+        run.#lock = lock;
+        return run;
+      } catch (error) {
+        await lock.release();
+        throw error;
       }
-      await files.makeDirectory(join(path, 'episodes'));
-      await files.makeDirectory(join(path, 'checkpoints'));
-      await files.write(join(path, 'recipe.json'), `${JSON.stringify(record, null, 2)}\n`);
     });
-    return new RunDirectory(path, record, options);
   }
 
   /** Opens an existing run for reading. @throws RunError when there is none */
   static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
-    const file = join(path, 'recipe.json');
+    const file = join(path, RECIPE);
     const text = await files.readText(file).catch((error: unknown) => {
       throw new RunError(`${path} is not a run: ${messageOf(error)}`);
     });
     return new RunDirectory(path, parseRecord(text, file), options);
+  }
+
+  /**
+   * Makes this process the one that writes the run, until it is closed.
+   * @returns Why other processes are not kept away, where the system cannot; undefined where they are
+   * @throws RunError naming the process that writes the run
+   */
+  async lock(): Promise<string | undefined> {
+    this.#lock ??= await lockRun(this.#files, this.path);
+    return this.#lock.unguarded;
+  }
+
+  /** Lets other processes write the run. */
+  async close(): Promise<void> {
+    await this.#lock?.release();
+    this.#lock = undefined;
   }
 
   /** Stamps and writes an event, passes it to the sinks, and returns it. */
@@ -93,11 +130,30 @@ export class RunDirectory {
 
   /** Writes `episodes/evaluation-000060.jsonl`. */
   async writeEvaluationEpisodes(step: number, episodes: readonly Episode[]): Promise<void> {
-    await this.writeOtherEpisodes(this.evaluationEpisodesPath(step), episodes);
+    await this.#writePlainEpisodes(this.evaluationEpisodesPath(step), episodes);
   }
 
-  /** Writes the episodes of an evaluation outside of the run's course to `path`. */
-  async writeOtherEpisodes(path: string, episodes: readonly Episode[]): Promise<void> {
+  /**
+   * Writes the episodes of an evaluation outside of the run's course to a new file such as
+   * `episodes/evaluate-20260131-094501.jsonl`.
+   * A process that writes the run meanwhile is not disturbed.
+   * @returns The path
+   */
+  async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
+    const directory = join(this.path, EPISODES);
+    const temporary = join(directory, temporaryName('evaluate'));
+    try {
+      await this.#writePlainEpisodes(temporary, episodes);
+      const path = await freePath(this.#files, join(directory, `evaluate-${timeStamp(now)}`), '.jsonl');
+      await this.#files.rename(temporary, path);
+      return path;
+    } catch (error) {
+      await this.#files.remove(temporary);
+      throw error;
+    }
+  }
+
+  async #writePlainEpisodes(path: string, episodes: readonly Episode[]): Promise<void> {
     await writeEpisodes(
       this.#files,
       path,
@@ -106,11 +162,11 @@ export class RunDirectory {
   }
 
   stepEpisodesPath(step: number): string {
-    return join(this.path, 'episodes', `${stepName(step)}.jsonl`);
+    return join(this.path, EPISODES, `${stepName(step)}.jsonl`);
   }
 
   evaluationEpisodesPath(step: number): string {
-    return join(this.path, 'episodes', `${stepName(step).replace('step', 'evaluation')}.jsonl`);
+    return join(this.path, EPISODES, `${stepName(step).replace('step', 'evaluation')}.jsonl`);
   }
 
   latestCheckpoint(): Promise<Checkpoint | undefined> {
@@ -135,7 +191,7 @@ export class RunDirectory {
    * @throws CheckpointError when the checkpoint has no valid cursor; RunError when the log is shorter than it says
    */
   async rewind(checkpoint: Checkpoint | undefined): Promise<void> {
-    await this.#checkpoints.removeTemporary();
+    await removeTemporary(this.#files, this.#checkpoints.root);
     const { events: cursor, interrupted } = checkpoint
       ? await this.#checkpoints.cursor(checkpoint)
       : { events: { bytes: 0, lines: 0 }, interrupted: false };
@@ -156,7 +212,7 @@ export class RunDirectory {
   }
 
   /** Notes in recipe.json that the run goes on with changed code. */
-  async acceptChanges(codeHash: string, resolved: Record<string, unknown>, step: number): Promise<RunDirectory> {
+  async acceptChanges(codeHash: string, resolved: Record<string, unknown>, step: number): Promise<void> {
     const time = (this.#options.clock ?? systemClock).now().toISOString();
     const { record } = this;
     const changed: RunRecord = {
@@ -165,8 +221,8 @@ export class RunDirectory {
       resolved,
       acceptedChanges: [...record.acceptedChanges, { time, codeHash: record.recipe.codeHash, step }],
     };
-    await this.#files.write(join(this.path, 'recipe.json'), `${JSON.stringify(changed, null, 2)}\n`);
-    return new RunDirectory(this.path, changed, this.#options);
+    await this.#files.replace(join(this.path, RECIPE), formatRecord(changed));
+    this.#record = changed;
   }
 
   get #eventsPath(): string {
@@ -174,7 +230,7 @@ export class RunDirectory {
   }
 
   async #removeEpisodesAfter(step: number): Promise<void> {
-    const directory = join(this.path, 'episodes');
+    const directory = join(this.path, EPISODES);
     for (const name of await this.#files.list(directory)) {
       const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];
       if (number !== undefined && Number(number) > step) await this.#files.remove(join(directory, name));
@@ -186,9 +242,13 @@ export class RunDirectory {
 export async function defaultRunPath(recipe: string, options: RunDirectoryOptions = {}): Promise<string> {
   const files = options.files ?? nodeFiles;
   const stamp = timeStamp((options.clock ?? systemClock).now());
-  const base = join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`);
+  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`));
+}
+
+/** A path that does not exist yet, with a number behind it where the first does. */
+async function freePath(files: Files, base: string, extension = ''): Promise<string> {
   for (let number = 1; ; number++) {
-    const path = number === 1 ? base : `${base}-${number}`;
+    const path = `${base}${number === 1 ? '' : `-${number}`}${extension}`;
     if (!(await files.exists(path))) return path;
   }
 }
@@ -200,9 +260,20 @@ export function timeStamp(now: Date): string {
   return `${date}-${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
 }
 
-async function writing(path: string, act: () => Promise<void>): Promise<void> {
+/** @throws RunError when a directory holds more than the beginning of a run that was killed while it was created */
+async function requireFree(files: Files, path: string): Promise<void> {
+  if (!(await files.exists(path))) return;
+  for (const name of await files.list(path)) {
+    if (name === LOCK || name.startsWith(TEMPORARY)) continue;
+    const begun = name === EPISODES || name === CHECKPOINTS;
+    if (!begun || (await files.list(join(path, name))).length > 0)
+      throw new RunError(`${path} exists and is not empty; choose another directory with --run, or resume it`);
+  }
+}
+
+async function writing<Result>(path: string, act: () => Promise<Result>): Promise<Result> {
   try {
-    await act();
+    return await act();
   } catch (error) {
     if (error instanceof RunError) throw error;
     throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);

@@ -23,6 +23,10 @@ const recordSchema = z.object({
 /** The content of recipe.json: enough to load the recipe again and to see whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
 
+export function formatRecord(record: RunRecord): string {
+  return `${JSON.stringify(record, null, 2)}\n`;
+}
+
 /** Parses recipe.json. @throws RunError naming the file and what is wrong with it */
 export function parseRecord(text: string, path: string): RunRecord {
   let value: unknown;

@@ -1,7 +1,6 @@
+import { join } from 'node:path';
 import type { Files } from '../core/files.js';
-
-/** The beginning of temporary names; directories with such names remain only from a run that was killed. */
-export const TEMPORARY = '.tmp-';
+import { TEMPORARY, temporaryName } from '../platform/node-files.js';
 
 /**
  * Makes a directory appear complete or not at all: `fill` writes into a temporary one beside it, which is then flushed
@@ -13,9 +12,8 @@ export async function writeDirectory(
   name: string,
   fill: (directory: string) => Promise<void>,
 ): Promise<string> {
-  const unique = Math.floor(Math.random() * 2 ** 32).toString(36); // two processes may write the same name at once
-  const temporary = `${parent}/${TEMPORARY}${name}-${unique}`;
-  const target = `${parent}/${name}`;
+  const temporary = join(parent, temporaryName(name));
+  const target = join(parent, name);
   await files.makeDirectory(temporary);
   try {
     await fill(temporary);
@@ -25,4 +23,9 @@ export async function writeDirectory(
     throw error;
   }
   return target;
+}
+
+/** Removes what a process that was killed left under temporary names; nobody else may be writing into `parent`. */
+export async function removeTemporary(files: Files, parent: string): Promise<void> {
+  for (const name of await files.list(parent)) if (name.startsWith(TEMPORARY)) await files.remove(join(parent, name));
 }

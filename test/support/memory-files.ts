@@ -14,7 +14,12 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     size: async (path) => get(path).length,
     readBytes: async (path, from, length) => Uint8Array.from(get(path).subarray(from, from + length)),
     write: async (path, value) => {
-      content.set(path, typeof value === 'string' || value instanceof Uint8Array ? value : Buffer.concat([...value]));
+      content.set(
+        path,
+        typeof value === 'string' || value instanceof Uint8Array
+          ? value
+          : Buffer.concat([...value].map((part) => Buffer.from(part))),
+      );
     },
     exists: async (path) => content.has(path),
     append: () => undefined,
@@ -23,6 +28,8 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     remove: unused,
     list: unused,
     truncate: unused,
+    replace: unused,
+    lock: unused,
   };
 }
 

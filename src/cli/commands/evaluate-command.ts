@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import { systemClock } from '../../core/clock.js';
+import { messageOf } from '../../core/errors.js';
 import { EVENT_VERSION } from '../../core/events.js';
 import { evaluateWith } from '../../run/api.js';
-import { timeStamp } from '../../store/run-directory.js';
 import { INTERRUPTED, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, set, text, threads } from '../flags.js';
@@ -39,16 +38,17 @@ export const evaluate = defineCommand({
         onNotice: (message) => void context.stderr.write(`${message}\n`),
       });
       const now = systemClock.now();
-      const file = join(log.path, 'episodes', `evaluate-${timeStamp(now)}.jsonl`);
-      await log.writeOtherEpisodes(file, episodes);
       if (asJson === true) {
         jsonSink(context).write({ ...event, time: now.toISOString(), version: EVENT_VERSION });
       } else {
         const { width } = screenOf(context.stdout, context.environment);
         for (const line of [evaluationLine(event, width), '', ...evaluationLines(event, width)])
           context.stdout.write(`${line}\n`);
-        context.stdout.write(`episodes: ${file}\n`);
       }
+      const kept = await log.writeOtherEpisodes(episodes, now).catch((error: unknown) => {
+        context.stderr.write(`the episodes are not kept: ${messageOf(error)}\n`); // the scores are there all the same
+      });
+      if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);
       return 0;
     } catch (error) {
       if (!signal.aborted) throw error;

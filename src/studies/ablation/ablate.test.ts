@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { quickWork } from '../../../test/support/quick-work.js';
@@ -173,7 +173,9 @@ describe('ablate refuses before anything is created', () => {
     await expect(ablateWith(quickWork, other, { ...settings, run })).rejects.toThrow(
       /grpo-seed-1 was made with other settings/,
     );
-    await rm(join(run, 'grpo-seed-1', 'recipe.json')); // as a run that was killed while it was created
+    await rm(join(run, 'grpo-seed-1'), { recursive: true });
+    // A run that was killed while it was created.
+    await mkdir(join(run, 'grpo-seed-1', 'episodes'), { recursive: true });
     const { begun, onBegin } = listeners();
     await again({ seeds: 1, onBegin });
     expect(begun).toEqual(['grpo-seed-1']);

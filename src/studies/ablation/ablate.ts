@@ -225,7 +225,6 @@ async function perform(
     onEvent?.(planned, event);
   };
   const begun = await nodeFiles.exists(join(path, 'recipe.json'));
-  if (!begun) await nodeFiles.remove(path); // the rest of a run that was killed while it was created
   const run = begun
     ? await RunDirectory.open(path, { sinks: [{ write }] })
     : await RunDirectory.create(path, runRecord({ loaded, ...planned }), { sinks: [{ write }] });
@@ -234,6 +233,7 @@ async function perform(
     return summariseRun(planned, before);
   onBegin?.(planned);
   let failure: string | undefined;
+  await run.lock();
   try {
     const checkpoint = await run.latestCheckpoint();
     if (begun) await run.rewind(checkpoint);
@@ -241,6 +241,8 @@ async function perform(
   } catch (error) {
     if (signal.aborted) throw error;
     failure = messageOf(error);
+  } finally {
+    await run.close();
   }
   signal.throwIfAborted();
   return summariseRun(planned, await run.events(), failure);
