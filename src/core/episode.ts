@@ -65,6 +65,12 @@ export interface Score {
   readonly agents: Readonly<Record<string, number>>;
   /** The named parts of the team's reward, which is their sum; empty where the team names none. */
   readonly parts: Readonly<Record<string, number>>;
+  /** The named parts of agents' rewards, which are their sums; absent where no agent's reward names any. */
+  readonly agentParts?: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** How far the task was solved, from 0 to 1, where the team says so itself; `successOf` knows it of every episode. */
+  readonly success?: number;
+  /** The numbers that the team measures and no agent learns from; absent where it measures none. */
+  readonly metrics?: Readonly<Record<string, number>>;
 }
 
 /** One run of the team on one task. */
@@ -101,6 +107,17 @@ export function inCanonicalOrder(turns: readonly Turn[]): Turn[] {
 /** The number of response tokens: of the sampled ids, or as the endpoint reported it (0 where it reported none). */
 export function responseTokens({ response, endpoint }: Pick<Turn, 'response' | 'endpoint'>): number {
   return endpoint === undefined ? response.length : (endpoint.responseTokens ?? 0);
+}
+
+/**
+ * How far an episode solved its task, from 0 to 1: what the team's `success` says; without one the named part `correct`
+ * of the reward; without that, 1 where the team's reward is at least 1. A failed episode has solved nothing.
+ */
+export function successOf({ score }: Pick<Episode, 'score'>): number {
+  const { success, parts, team } = score;
+  if (success !== undefined) return success;
+  const { correct } = parts;
+  return correct === undefined ? Number(team >= 1) : Math.min(1, Math.max(0, correct));
 }
 
 /** An agent's reward for the episode: its individual one where the team gave one, else the team's. */

@@ -64,6 +64,8 @@ export interface AgentStep extends LossTerms {
   readonly turns: number;
   readonly rewardMean: number;
   readonly rewardStd: number;
+  /** The means of the named parts of the agent's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
   /** The share of turns whose output was invalid. */
   readonly invalid: number;
   /**
@@ -159,6 +161,12 @@ export interface Step {
   readonly phaseSeconds: { readonly rollout: number; readonly advantage: number; readonly update: number };
   readonly tokens: { readonly sampled: number; readonly trained: number };
   readonly reward: { readonly mean: number; readonly std: number };
+  /** The mean success of the episodes, 0 to 1. */
+  readonly success?: number;
+  /** The means of the named parts of the team's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
+  /** The means of what the team measures besides its reward, each over the episodes that have it. */
+  readonly metrics?: Readonly<Record<string, number>>;
   readonly agents: Readonly<Record<string, AgentStep>>;
   readonly policies: Readonly<Record<string, PolicyStep>>;
   /** The groups by their outcomes, judged by the team's reward. */
@@ -195,9 +203,14 @@ export interface AgentEvaluation {
   readonly reward?: number;
   /** The bootstrap interval of `reward`. */
   readonly rewardInterval?: Interval;
+  /** The means of the named parts of the agent's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
 }
 
-/** Scores of k samples a task, means over tasks. Intervals are bootstrap intervals over tasks. */
+/**
+ * Scores of k samples a task, means over tasks. A sample's score is its success (`successOf`), from 0 to 1. Intervals
+ * are bootstrap intervals over tasks.
+ */
 export interface EvaluationScores {
   readonly tasks: number;
   readonly averageAtK: number;
@@ -218,6 +231,14 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly step: number;
   readonly split: 'train' | 'test';
   readonly samples: number;
+  /** The mean over tasks of the team's reward. */
+  readonly reward?: number;
+  /** The bootstrap interval of `reward`. */
+  readonly rewardInterval?: Interval;
+  /** The means of the named parts of the team's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
+  /** The means of what the team measures besides its reward, each over the episodes that have it. */
+  readonly metrics?: Readonly<Record<string, number>>;
   readonly agents: Readonly<Record<string, AgentEvaluation>>;
   /** The scores of subsets of the tasks: by benchmark where there are several, and by each field of `evaluation.by`. */
   readonly slices?: Readonly<Record<string, Readonly<Record<string, EvaluationScores>>>>;

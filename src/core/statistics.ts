@@ -17,6 +17,12 @@ export function standardDeviation(values: ArrayLike<number>): number {
   return Math.sqrt(squares / (values.length - 1));
 }
 
+/** The mean of every key over the records that have it; keys in the order of letters. */
+export function meansByKey(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const keys = [...new Set(records.flatMap(Object.keys))].sort();
+  return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => record[key] ?? []))]));
+}
+
 /** The values that are finite numbers: averages of gradient norms leave out steps whose norm is NaN or infinite. */
 export function finite(values: readonly number[]): number[] {
   return values.filter(Number.isFinite);

@@ -63,7 +63,7 @@ describe('the page of one run', () => {
   });
 });
 
-it('has a row for each part of an evaluation', async () => {
+it('has a row for each part of an evaluation, and shows what the team measures', async () => {
   const path = join(root, 'divided');
   await recordRun(path);
   const {
@@ -76,10 +76,19 @@ it('has a row for each part of an evaluation', async () => {
     ...scores
   } = evaluation(2, 0.25);
   const hard = { ...scores, passInterval: { low: 0.1, high: 0.9 } };
-  const event = { ...evaluation(2, 0.5), time: '2026-01-01T00:00:00.000Z', version: 1, slices: { level: { hard } } };
+  const event = {
+    ...evaluation(2, 0.5),
+    time: '2026-01-01T00:00:00.000Z',
+    version: 1,
+    slices: { level: { hard } },
+    reward: 0.375,
+    metrics: { trueVerdicts: 0.25 },
+  };
   await appendFile(join(path, 'events.jsonl'), `${JSON.stringify(event)}\n`);
   await drmas(['report', path]);
   const page = await readFile(join(path, 'report.html'), 'utf8');
+  expect(page).toMatch(/measured at last<\/th><td>trueVerdicts 0\.25, reward 0\.38<\/td>/);
+  expect(page).toMatch(/<figcaption>held-out metrics/);
   expect(page).toMatch(
     /<td>level: hard<\/td><td>256 x 4<\/td><td>25\.0 % \[22\.0, 28\.0\]<\/td><td>30\.0 % \[10\.0, 90\.0\]<\/td>/,
   );

@@ -44,11 +44,12 @@ export async function playEpisode<Data>(
       attempt('error', () => team.play({ task: task.data, agents, random, signal })),
     ]);
     replies.stop();
-    const reward = await Promise.race([
+    const judged = { task: task.data, outcome, episode: { task, sample, turns }, signal };
+    const [reward, success, metrics] = await Promise.race([
       failed,
-      attempt('reward', () => team.reward({ task: task.data, outcome, episode: { task, sample, turns }, signal })),
+      attempt('reward', () => Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)])),
     ]);
-    const score = scoreOf(reward, Object.keys(team.agents));
+    const score = scoreOf(reward, Object.keys(team.agents), { success, metrics });
     return { task, sample, turns: rewardedTurns(reward, turns), outcome, score };
   } catch (error) {
     run?.throwIfAborted();

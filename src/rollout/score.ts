@@ -1,27 +1,53 @@
 import type { EpisodeGroup, Score, Turn } from '../core/episode.js';
-import type { Reward, RewardParts, RewardValue, TurnReward } from '../teams/team.js';
+import type { Metrics, Reward, RewardParts, RewardValue, TurnReward } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 
 /** The score of a failed episode. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
 
+/** What a team says of an episode besides its reward. */
+export interface Judgement {
+  readonly success?: RewardValue | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
 /**
- * Converts a team's reward into a score: named parts are summed, `true` counts 1.
+ * Converts a team's reward, with what it says besides, into a score: named parts are summed, `true` counts 1.
  *
- * @throws EpisodeFailure with the reason 'reward' when a value is not a finite number or an agent is not in `agents`.
+ * @throws EpisodeFailure with the reason 'reward' when a value is not a finite number, an agent is not in `agents`, or
+ * the success does not lie from 0 to 1.
  */
-export function scoreOf(reward: Reward, agents: readonly string[]): Score {
-  if (typeof reward !== 'object' || reward === null) return { ...noScore, team: finiteReward(reward, 'the reward') };
-  if (!('team' in reward)) return sum(reward);
-  const agentRewards = Object.entries((reward as { agents?: RewardParts }).agents ?? {}).map(([name, value]) => {
+export function scoreOf(reward: Reward, agents: readonly string[], { success, metrics }: Judgement = {}): Score {
+  return {
+    ...rewardScore(reward, agents),
+    ...(success === undefined ? {} : { success: share(success, 'the success') }),
+    ...(metrics === undefined ? {} : { metrics: measured(metrics) }),
+  };
+}
+
+function rewardScore(reward: Reward, agents: readonly string[]): Score {
+  if (!hasTeam(reward)) {
+    const { sum, parts = {} } = sumOf(reward, 'the reward');
+    return { ...noScore, team: sum, parts };
+  }
+  const { sum, parts = {} } = sumOf(reward.team, 'the reward');
+  const sums = Object.entries(reward.agents ?? {}).map(([name, value]) => {
     if (!agents.includes(name))
       throw new EpisodeFailure('reward', `expected one of the agents ${agents.join(', ')}, got '${name}'`);
-    return [name, finiteReward(value, `the reward of '${name}'`)] as const;
+    return { name, ...sumOf(value, `the reward of '${name}'`) };
   });
-  const { team } = reward;
-  const score =
-    typeof team === 'object' && team !== null ? sum(team) : { ...noScore, team: finiteReward(team, 'the reward') };
-  return { ...score, agents: Object.fromEntries(agentRewards) };
+  const agentParts = sums.flatMap(({ name, parts }) => (parts === undefined ? [] : [[name, parts] as const]));
+  return {
+    team: sum,
+    agents: Object.fromEntries(sums.map(({ name, sum }) => [name, sum])),
+    parts,
+    ...(agentParts.length === 0 ? {} : { agentParts: Object.fromEntries(agentParts) }),
+  };
+}
+
+/** Whether a reward says what the team earns apart from agents and turns. */
+function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unknown }> {
+  return typeof reward === 'object' && reward !== null && 'team' in reward;
 }
 
 /**
@@ -31,7 +57,7 @@ export function scoreOf(reward: Reward, agents: readonly string[]): Score {
  * not a finite number.
  */
 export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly Turn[] {
-  if (typeof reward !== 'object' || reward === null || !('team' in reward) || reward.turns === undefined) return turns;
+  if (!hasTeam(reward) || reward.turns === undefined) return turns;
   if (!Array.isArray(reward.turns))
     throw new EpisodeFailure('reward', `the rewards of turns are ${String(reward.turns)}, expected a list`);
   const rewards = new Map<number, number>();
@@ -47,14 +73,31 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
   });
 }
 
-function sum(named: RewardParts): Score {
-  const parts = Object.entries(named).map(
+/** A reward as one number, with its named parts where it has any. */
+function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
+  if (typeof reward !== 'object' || reward === null) return { sum: finiteReward(reward, what) };
+  const parts = Object.entries(reward).map(
     ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
   );
-  return { ...noScore, team: parts.reduce((total, [, value]) => total + value, 0), parts: Object.fromEntries(parts) };
+  return { sum: parts.reduce((total, [, value]) => total + value, 0), parts: Object.fromEntries(parts) };
 }
 
-function finiteReward(value: RewardValue, what: string): number {
+function measured(metrics: Metrics): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(metrics).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, finiteReward(value, `the metric '${name}'`)]],
+    ),
+  );
+}
+
+function share(value: RewardValue, what: string): number {
+  const number = finiteReward(value, what);
+  if (number < 0 || number > 1)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected true, false or a number from 0 to 1`);
+  return number;
+}
+
+function finiteReward(value: RewardValue | undefined, what: string): number {
   const number = typeof value === 'boolean' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number))
     throw new EpisodeFailure('reward', `${what} is ${String(value)}, expected a finite number`);

@@ -36,9 +36,9 @@ describe('solver and verifier', () => {
   it('end with an approved draft', async () => {
     expect(await play([right, '<approve>'])).toEqual({
       prompts: [solve, verify(right)],
-      outcome: { answer: '24', attempts: 1 },
+      outcome: { answer: '24', attempts: 1, verdicts: [{ answer: '24', approved: true }] },
       penalties: [0, 0],
-      score: { team: 1, agents: {}, parts: { correct: 1 } },
+      score: { team: 1, agents: {}, parts: { correct: 1 }, metrics: { trueVerdicts: 1 } },
     });
   });
 
@@ -79,6 +79,32 @@ describe('solver and verifier', () => {
       expect(rejected.prompts).toEqual([solve, verify(wrong), again(wrong, verdict || '<reject>')]);
       expect(rejected.penalties).toEqual([0, 0.1, 0]);
     }
+  });
+
+  it('measure the share of true verdicts, unreadable ones among the false', async () => {
+    const share = async (answers: string[], options?: SolverVerifierOptions) =>
+      (await play(answers, options)).score.metrics?.trueVerdicts;
+    expect(await share([wrong, '<approve>'])).toBe(0);
+    expect(await share([right, '<reject>', right])).toBe(0);
+    expect(await share([wrong, '<reject>', wrong])).toBe(1);
+    expect(await share([right, '7'])).toBe(0);
+    expect(await share([wrong, '<reject>', wrong, '<approve>'], { maxLoops: 3 })).toBe(0.5);
+    expect(await share([right], { maxLoops: 1 })).toBeUndefined();
+  });
+
+  it('earn apart where verdicts are rewarded, and pay for more drafts', async () => {
+    const options = { maxLoops: 3, verdictReward: 0.5, attemptCost: 0.25 };
+    expect((await play([wrong, '<reject>', right, '<reject>', right], options)).score).toEqual({
+      team: 0.5,
+      agents: { verifier: 0.25 },
+      parts: { correct: 1, attempts: -0.5 },
+      agentParts: { verifier: { verdicts: 0.25 } },
+      metrics: { trueVerdicts: 0.5 },
+    });
+    expect((await play([right], { ...options, maxLoops: 1 })).score).toMatchObject({
+      team: 1,
+      agents: { verifier: 0 },
+    });
   });
 
   it('charge for a draft without an answer, which the verifier judges all the same', async () => {

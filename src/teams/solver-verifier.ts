@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ArgumentError } from '../core/errors.js';
 import { assistant, user } from '../core/message.js';
+import { mean } from '../core/statistics.js';
 import { issuesText } from '../core/validation/issues.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';
@@ -23,6 +24,13 @@ export interface SolverVerifierOptions {
   readonly verifier?: { readonly system?: string };
   /** The penalty for a turn without a boxed answer, or without a verdict. Default 0.1. */
   readonly invalidPenalty?: number;
+  /**
+   * What the verifier earns in place of the team's reward when all of its verdicts are true; some of them earn their
+   * share, an unreadable one nothing. Default: it earns what the team earns.
+   */
+  readonly verdictReward?: number;
+  /** What every draft after the first takes off the team's reward. Default 0. */
+  readonly attemptCost?: number;
   /** The message to the solver after a rejection. Default: the verifier's text, or `reject` if that is empty. */
   readonly feedback?: (verdict: Reply<string>) => string;
 }
@@ -32,6 +40,15 @@ export interface SolverVerifierOutcome {
   readonly answer: string | undefined;
   /** The number of drafts. */
   readonly attempts: number;
+  /** The verdicts in order. */
+  readonly verdicts: readonly DraftVerdict[];
+}
+
+export interface DraftVerdict {
+  /** The boxed answer of the draft that was judged. */
+  readonly answer: string | undefined;
+  /** Absent where the verdict was unreadable. */
+  readonly approved?: boolean;
 }
 
 const optionsSchema = z
@@ -43,6 +60,8 @@ const optionsSchema = z
     solver: z.strictObject({ system: z.string().optional() }).optional(),
     verifier: z.strictObject({ system: z.string().optional() }).optional(),
     invalidPenalty: z.number().min(0).default(0.1),
+    verdictReward: z.number().min(0).optional(),
+    attemptCost: z.number().min(0).default(0),
     feedback: z
       .custom<(verdict: Reply<string>) => string>((value) => typeof value === 'function', 'expected a function')
       .optional(),
@@ -51,7 +70,8 @@ const optionsSchema = z
 
 /**
  * Creates a team in which a solver writes a draft and a verifier judges it. Approval ends the episode; after a
- * rejection the solver sees the verdict and writes another draft. The last draft is not judged, and counts.
+ * rejection the solver sees the verdict and writes another draft. The last draft is not judged, and counts. The team
+ * earns 1 for a right answer; its metric `trueVerdicts` is the share of verdicts that are true.
  *
  * @throws ArgumentError naming the option that is wrong.
  *
@@ -65,7 +85,7 @@ const optionsSchema = z
 export function solverVerifier(options: SolverVerifierOptions = {}) {
   const checked = optionsSchema.safeParse(options);
   if (!checked.success) throw new ArgumentError(`solverVerifier(...): ${issuesText(checked.error.issues)}`);
-  const { maxLoops, approve, reject, onUnreadableVerdict, invalidPenalty } = checked.data;
+  const { maxLoops, approve, reject, onUnreadableVerdict, invalidPenalty, verdictReward, attemptCost } = checked.data;
   const {
     solver: solverOptions,
     verifier: verifierOptions,
@@ -91,15 +111,29 @@ export function solverVerifier(options: SolverVerifierOptions = {}) {
     },
     async play({ task, agents: { solver, verifier } }): Promise<SolverVerifierOutcome> {
       let draft = await solver(task.question);
+      const verdicts: DraftVerdict[] = [];
       for (let attempts = 1; ; attempts++) {
-        if (attempts === maxLoops) return { answer: draft.value, attempts };
+        if (attempts === maxLoops) return { answer: draft.value, attempts, verdicts };
         const conversation = [user(task.question), assistant(draft.text)];
         const verdict = await verifier(conversation);
+        verdicts.push({ answer: draft.value, ...(verdict.valid ? { approved: verdict.value === approve } : {}) });
         const decision = verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject);
-        if (decision === approve) return { answer: draft.value, attempts };
+        if (decision === approve) return { answer: draft.value, attempts, verdicts };
         draft = await solver([...conversation, user(feedback(verdict))]);
       }
     },
-    reward: ({ outcome, task }) => ({ correct: gradeMath(outcome.answer, task.answer) }),
+    reward({ outcome, task }) {
+      const correct = gradeMath(outcome.answer, task.answer);
+      const team = attemptCost === 0 ? { correct } : { correct, attempts: attemptCost * (1 - outcome.attempts) };
+      if (verdictReward === undefined) return team;
+      return { team, agents: { verifier: { verdicts: verdictReward * (trueVerdicts(outcome, task.answer) ?? 0) } } };
+    },
+    metrics: ({ outcome, task }) => ({ trueVerdicts: trueVerdicts(outcome, task.answer) }),
   });
+}
+
+/** The share of verdicts that are true; undefined where none was given. */
+function trueVerdicts({ verdicts }: SolverVerifierOutcome, reference: string): number | undefined {
+  if (verdicts.length === 0) return undefined;
+  return mean(verdicts.map(({ answer, approved }) => Number(approved === gradeMath(answer, reference))));
 }

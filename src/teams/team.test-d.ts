@@ -92,6 +92,20 @@ describe('the types of a team', () => {
       task,
       agents,
       play,
+      reward: () => ({ team: 1, agents: { verifier: { verdict: true, early: 0.1 } } }),
+    });
+    defineTeam({
+      task,
+      agents,
+      play,
+      reward: () => 1,
+      success: ({ outcome, task }) => outcome.answer === task.answer,
+      metrics: ({ outcome }) => ({ short: outcome.answer.length < 3, length: outcome.answer.length, none: undefined }),
+    });
+    defineTeam({
+      task,
+      agents,
+      play,
       reward: ({ episode: { turns } }) => ({
         team: 1,
         agents: { verifier: 0.5 },
@@ -120,6 +134,8 @@ describe('the types of a team', () => {
     defineTeam({ task, agents, play, reward: ({ outcome }) => (outcome === 1 ? { team: 1 } : { team: 0, agents: { verifer: 1 } }) });
     // @ts-expect-error the reward of a turn is a number
     defineTeam({ task, agents, play, reward: () => ({ team: 1, turns: [{ turn: 0, value: 'good' }] }) });
+    // @ts-expect-error a metric is a number
+    defineTeam({ task, agents, play, reward: () => 1, metrics: () => ({ short: 'yes' }) });
     // @ts-expect-error a reward is a number
     defineTeam({ task, agents, play, reward: () => 'good' });
   });

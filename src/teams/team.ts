@@ -75,9 +75,12 @@ export type Reward<Name extends string = string> =
   | RewardParts
   | {
       readonly team: RewardValue | RewardParts;
-      readonly agents?: { readonly [N in Name]?: RewardValue } | undefined;
+      readonly agents?: { readonly [N in Name]?: RewardValue | RewardParts } | undefined;
       readonly turns?: readonly TurnReward[] | undefined;
     };
+
+/** Numbers that a team measures by name; `undefined` where an episode has nothing to measure. */
+export type Metrics = Readonly<Record<string, RewardValue | undefined>>;
 
 /** The agent names in a reward; the type distributes over the branches of a union. */
 type Rewarded<R> = R extends { readonly agents?: infer Each }
@@ -101,6 +104,8 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   /** Plays one episode, as one async function. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
   reward(context: RewardContext<Data, Outcome>): Reward | Promise<Reward>;
+  success?(context: RewardContext<Data, Outcome>): RewardValue | Promise<RewardValue>;
+  metrics?(context: RewardContext<Data, Outcome>): Metrics | Promise<Metrics>;
 }
 
 export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
@@ -113,7 +118,16 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
    * Computes the reward. It must stand after `play` in the definition, so that TypeScript infers the type of `outcome`.
    */
   reward(context: RewardContext<Data, Outcome>): R & OnlyAgents<Awaited<R>, keyof A>;
+  /**
+   * Says whether the episode solved its task, or how far, from 0 to 1: avg@k, pass@k and maj@k are of this. Default: the
+   * named part `correct` of the reward, else whether the team's reward is at least 1.
+   */
+  success?(context: RewardContext<Data, Outcome>): RewardValue | Promise<RewardValue>;
+  /** Measures what no agent learns from, by name; evaluations and steps report the means over episodes. */
+  metrics?(context: RewardContext<Data, Outcome>): Metrics | Promise<Metrics>;
 }
+
+const callable = z.custom((value) => typeof value === 'function', 'expected a function');
 
 const definitionSchema = z.strictObject({
   name: z.string().min(1).optional(),
@@ -128,8 +142,10 @@ const definitionSchema = z.strictObject({
       (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
       'expected names that begin with a letter and go on with letters, digits, - and _',
     ),
-  play: z.custom((value) => typeof value === 'function', 'expected a function'),
-  reward: z.custom((value) => typeof value === 'function', 'expected a function'),
+  play: callable,
+  reward: callable,
+  success: callable.optional(),
+  metrics: callable.optional(),
 });
 
 /**

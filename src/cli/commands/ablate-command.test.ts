@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { evaluation } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickWork } from '../../../test/support/quick-work.js';
 
@@ -69,6 +70,19 @@ describe('ablate', () => {
     const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
     expect(out).toMatch(/drmas - grpo +\+0\.0 +\[\+0\.0, \+0\.0\] +better in 0 of 2 +inside its interval\n/);
     expect(out).toMatch(/the interval holds 0, so no difference was shown/);
+  });
+
+  it('compares metrics too, where the team has some', async () => {
+    const executeRun: typeof quickWork.executeRun = async ({ seed, advantage }, run) => {
+      const swift = 0.1 * seed + (advantage.type === 'drmas' ? 0.25 : 0);
+      run.emit({ ...evaluation(3, 0.5), metrics: { swift } });
+    };
+    const words = ['ablate', file, ...vary, ...pairs, '--run', run];
+    const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    expect(out).toMatch(/last evaluation +swift\ngrpo +0\.15\ndrmas +0\.40\n/);
+    expect(out).toMatch(
+      /differences of swift, with 95 % .*\n +drmas - grpo +\+0\.25 +\[\+0\.25, \+0\.25\] +better in 2 of 2/,
+    );
   });
 
   it('ends with 1 when a run failed, and says which', async () => {

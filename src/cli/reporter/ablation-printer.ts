@@ -10,14 +10,17 @@ export function endedLine({ variant, seed, status, message, start, score, spikes
   return `${who}: ${percent(start)} -> ${percent(score)}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
 }
 
-export function ablationLines({ runs, variants, differences }: AblationResult, width: number): string[] {
+export function ablationLines(result: AblationResult, width: number): string[] {
+  const { runs, variants, differences, metricDifferences } = result;
   const failed = runs.filter(({ status }) => status === 'failed');
   return [
     ...variantTable(variants),
     '',
     ...agentTable(variants),
     '',
-    ...differenceLines(differences, width),
+    ...metricTable(variants),
+    ...differenceLines('the score, in points', differences, width, points),
+    ...Object.entries(metricDifferences).flatMap(([name, ofMetric]) => differenceLines(name, ofMetric, width, plain)),
     ...failed.flatMap((run) => wrap(endedLine(run), width)),
   ];
 }
@@ -62,13 +65,29 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
   ];
 }
 
-function differenceLines(differences: readonly PairedDifference[], width: number): string[] {
+/** The metrics of the last evaluations, one column each. */
+function metricTable(variants: readonly VariantSummary[]): string[] {
+  const names = [...new Set(variants.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
+  if (names.length === 0) return [];
+  const rows = variants.map(({ variant, metrics }) => [
+    variant,
+    ...names.map((name) => (metrics[name] === undefined ? '-' : significant(metrics[name]))),
+  ]);
+  return [...table([['last evaluation', ...names], ...rows]), ''];
+}
+
+function differenceLines(
+  what: string,
+  differences: readonly PairedDifference[],
+  width: number,
+  show: (difference: number) => string,
+): string[] {
   const level = differences.find(({ interval }) => interval !== undefined)?.interval?.level;
-  const title = `paired differences of the score, in points${level === undefined ? '' : `, with ${Math.round(100 * level)} % intervals (t over pairs)`}`;
+  const title = `paired differences of ${what}${level === undefined ? '' : `, with ${Math.round(100 * level)} % intervals (t over pairs)`}`;
   const rows = differences.map(({ variant, baseline, mean, interval, pairs, better, verdict }) => [
     `${variant} - ${baseline}`,
-    pairs === 0 ? '-' : signed(mean),
-    interval === undefined ? '' : `[${signed(interval.low)}, ${signed(interval.high)}]`,
+    pairs === 0 ? '-' : show(mean),
+    interval === undefined ? '' : `[${show(interval.low)}, ${show(interval.high)}]`,
     `better in ${better} of ${pairs}`,
     verdicts[verdict],
   ]);
@@ -87,5 +106,9 @@ const verdicts: Readonly<Record<PairedDifference['verdict'], string>> = {
   unknown: 'too few pairs',
 };
 
+const signed = (digits: (value: number) => string) => (value: number) => `${value < 0 ? '' : '+'}${digits(value)}`;
+
 /** A fraction in points, with its sign. */
-const signed = (fraction: number): string => `${fraction < 0 ? '' : '+'}${(100 * fraction).toFixed(1)}`;
+const points = signed((fraction) => (100 * fraction).toFixed(1));
+
+const plain = signed(significant);

@@ -22,11 +22,12 @@ export function probeLines(report: ProbeReport, width: number): string[] {
 }
 
 function headRows(report: ProbeReport): string[][] {
-  const { groups, success, best, groupSize, failures, parts, ownRewards } = report;
+  const { groups, success, best, reward, groupSize, failures, parts, ownRewards, metrics = {} } = report;
   const of = (count: number) => `${count} (${percent(count / groups.count)})`;
   const numbers = (values: Readonly<Record<string, number>>) =>
     Object.entries(values).map(([name, value]) => `${name} ${significant(value)}`);
   const rewards = [
+    ...(reward === success.mean ? [] : [`the team ${significant(reward)}`]),
     ...numbers(parts),
     ...Object.entries(ownRewards).map(([agent, value]) => `${agent}'s own ${significant(value)}`),
   ];
@@ -42,6 +43,7 @@ function headRows(report: ProbeReport): string[][] {
     ...(groups.penaltiesOnly > 0 ? [['', `in ${of(groups.penaltiesOnly)} only penalties differ`]] : []),
     ...(report.repeated > 0 ? [['', `${percent(report.repeated)} of the episodes repeat a sibling`]] : []),
     ...(rewards.length > 0 ? [['rewards', rewards.join(', ')]] : []),
+    ...(Object.keys(metrics).length > 0 ? [['metrics', numbers(metrics).join(', ')]] : []),
     ...(Object.keys(failures).length > 0 ? [['failed', numbers(failures).join(', ')]] : []),
   ];
 }

@@ -1,5 +1,6 @@
 /** The lines that a run shows while it goes on, one for each event. */
 import type { EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
+import { measuresOf } from '../../core/measures.js';
 import { mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { duration, type Part, percent, short, shortened, significant } from './text-layout.js';
@@ -98,4 +99,12 @@ export function evaluationLine(event: EvaluationEvent, width: number): string {
     ],
     width,
   );
+}
+
+/** The line below that of an evaluation: its metrics and rewards; none where the score says it all. */
+export function measureLines(event: EvaluationEvent, width: number): string[] {
+  const measures = measuresOf(event).map(
+    ([name, value], rank): Part => ({ text: `${name} ${significant(value)}`, rank }),
+  );
+  return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
-import { sliceLines } from './score-printer.js';
+import type { EvaluationEvent } from '../../core/events.js';
+import { measureLines } from './progress-printer.js';
+import { evaluationLines, sliceLines } from './score-printer.js';
 
 const { type: _, agents: __, seconds: ___, step: ____, split: _____, samples: ______, ...scores } = evaluation(1, 0.5);
 const bounds = { passInterval: { low: 0.25, high: 0.75 }, majorityInterval: { low: 0, high: 1 } };
@@ -27,4 +29,40 @@ describe('the parts of an evaluation', () => {
   });
 
   it('are not there where nothing was divided', () => expect(sliceLines(evaluation(1, 0.5), 60)).toEqual([]));
+});
+
+describe('what an evaluation measured besides its scores', () => {
+  const { solver, verifier } = evaluation(1, 0.5).agents;
+  const measured = {
+    ...evaluation(1, 0.5),
+    reward: 0.475,
+    rewardInterval: { low: 0.4, high: 0.6 },
+    parts: { attempts: -0.025, correct: 0.5 },
+    metrics: { trueVerdicts: 0.84 },
+    agents: {
+      solver: { ...solver, reward: 0.475 },
+      verifier: { ...verifier, reward: 0.084, parts: { verdicts: 0.084 } },
+    } as EvaluationEvent['agents'],
+  };
+  const all =
+    '  trueVerdicts 0.84  reward 0.47  reward: attempts -0.0250  reward: correct 0.50  reward of verifier 0.0840';
+
+  it('is a line of metrics and rewards, the metrics first', () => {
+    expect(measureLines(measured, 120)).toEqual([all]);
+    expect(measureLines(measured, 40)).toEqual([all.slice(0, all.indexOf('  reward: attempts'))]);
+    expect(evaluationLines(measured, 80)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^trueVerdicts +0\.84$/),
+        expect.stringMatching(/^reward +0\.47 +\[0\.40, 0\.60\]$/),
+      ]),
+    );
+  });
+
+  it('is nothing where the score says it all', () => {
+    expect(measureLines(evaluation(1, 0.5), 80)).toEqual([]);
+    const plain = { solver: { ...solver, reward: 0.5 } } as EvaluationEvent['agents'];
+    expect(measureLines({ ...evaluation(1, 0.5), reward: 0.5, parts: { correct: 0.5 }, agents: plain }, 80)).toEqual(
+      [],
+    );
+  });
 });

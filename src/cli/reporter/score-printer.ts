@@ -1,5 +1,6 @@
 /** An evaluation's scores by the parts of its tasks, and what each agent earned. */
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
+import { measuresOf } from '../../core/measures.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { percent, significant, table } from './text-layout.js';
 
@@ -23,9 +24,9 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
 
 const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
 
-/** All scores of an evaluation with their intervals, pass@k for every k, and what each agent earned. */
+/** All scores of an evaluation with their intervals, pass@k for every k, what each agent earned, and metrics. */
 export function evaluationLines(event: EvaluationEvent, width: number): string[] {
-  const { samples, passAt = {}, agents } = event;
+  const { samples, passAt = {}, agents, rewardInterval } = event;
   const ks = Object.entries(passAt).map(([k, score]) => `pass@${k} ${percent(score)}`);
   const [average = '', averageInterval = '', pass = '', passInterval = '', majority = '', majorityInterval = ''] =
     scoreCells(event);
@@ -34,12 +35,20 @@ export function evaluationLines(event: EvaluationEvent, width: number): string[]
       ? []
       : [[`reward of ${agent}`, significant(reward), rangeText(rewardInterval, significant)]],
   );
+  const others = measuresOf(event)
+    .filter(([name]) => !rewards.some(([shown]) => shown === name))
+    .map(([name, value]) => [
+      name,
+      significant(value),
+      name === 'reward' && rewardInterval !== undefined ? rangeText(rewardInterval, significant) : '',
+    ]);
   return [
     ...table([
       [`avg@${samples}`, average, averageInterval],
       [`pass@${samples}`, pass, passInterval],
       [`maj@${samples}`, majority, majorityInterval],
       ...rewards,
+      ...others,
     ]),
     ...(ks.length > 1 ? [ks.join(', ')] : []),
     '',

@@ -1,5 +1,6 @@
 /** The report at the end of a run, from its events. */
 import type { EvaluationEvent } from '../../core/events.js';
+import { measuresOf } from '../../core/measures.js';
 import { finite, mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { sliceLines } from './score-printer.js';
@@ -33,9 +34,15 @@ function scoreLines(first: EvaluationEvent, last: EvaluationEvent): string[] {
       row('', interval),
       row(`pass@${samples}`, (event) => percent(event.passAtK)),
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
+      ...measuresOf(last).map(([name]) => row(name, (event) => measured(event, name))),
     ]).map((line) => `  ${line}`),
     `  ${level}`,
   ];
+}
+
+function measured(event: EvaluationEvent, name: string): string {
+  const measure = measuresOf(event).find(([label]) => label === name);
+  return measure === undefined ? '' : significant(measure[1]);
 }
 
 function curveLines(history: History, width: number): string[] {

@@ -5,7 +5,15 @@ import { nodeFiles } from '../../platform/node-files.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import { choosePair, pairLines } from './conversation-printer.js';
-import { evaluationLine, secondsLeft, spikeLine, stepLegend, stepLine, warmupLine } from './progress-printer.js';
+import {
+  evaluationLine,
+  measureLines,
+  secondsLeft,
+  spikeLine,
+  stepLegend,
+  stepLine,
+  warmupLine,
+} from './progress-printer.js';
 import { emptyHistory, type History, remember } from './run-history.js';
 import { type Screen, tone } from './screen.js';
 import { startLines } from './start-printer.js';
@@ -72,7 +80,7 @@ export class TerminalReporter implements MetricSink {
         this.#progress(this.#warmupLine(event));
         break;
       case 'evaluation':
-        this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)));
+        this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)), ...measureLines(event, width));
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
       case 'step': // spikes of the step follow it at once, and its line marks them

@@ -17,7 +17,7 @@ export function curves(runs: readonly RunData[]): Html {
     .filter((metric) => valuesIn(metric).some((value) => value !== 0))
     .map((metric) => ({ title: metric.title, charts: agentCharts(metric, runs) }));
   return html`<h2 id="curves">Curves</h2>
-<div class="grid">${scores(runs)}${rewards(runs)}${runs.map((run) => warmStart(run, runs.length))}${runs.map((run) => groupKinds(run, runs.length))}</div>
+<div class="grid">${scores(runs)}${metricCurves(runs)}${rewards(runs)}${runs.map((run) => warmStart(run, runs.length))}${runs.map((run) => groupKinds(run, runs.length))}</div>
 <h2 id="agents">Agents</h2>
 <p class="faint">Circles mark spikes: updates whose gradient norm was far above its running median. Inflation is how much larger
 than with its own statistics an agent's second moment is under shared ones (predicted, Lemma 4.2 of the Dr. MAS paper).</p>
@@ -49,6 +49,21 @@ function scores(runs: readonly RunData[]): Html {
     format: (value) => percent(value, 0),
     include: [0, 1],
   });
+}
+
+/** The chart of what the team measures on held-out tasks besides its reward. */
+function metricCurves(runs: readonly RunData[]): Html {
+  const series = runs.flatMap((run) => {
+    const evaluations = eventsOf(run.events, 'evaluation').filter(({ split }) => split === 'test');
+    const names = [...new Set(evaluations.flatMap(({ metrics = {} }) => Object.keys(metrics)))].sort();
+    return names.map(
+      (name): Series => ({
+        name: titled(name, run, runs.length),
+        points: finitePoints(evaluations.map(({ step, metrics }) => ({ x: step, y: metrics?.[name] }))),
+      }),
+    );
+  });
+  return series.length === 0 ? html`` : lineChart({ title: 'held-out metrics', series });
 }
 
 function rewards(runs: readonly RunData[]): Html {

@@ -1,6 +1,7 @@
 /** The tables of a report. */
 import type { AgentStep, EvaluationScores } from '../../core/events.js';
 import { duration, grouped, percent, significant } from '../../core/format.js';
+import { measuresOf } from '../../core/measures.js';
 import { finite, mean } from '../../core/statistics.js';
 import { eventsOf, type RunData } from '../run-data.js';
 import { agentNames } from './curves.js';
@@ -42,6 +43,7 @@ const summaryRows: readonly (readonly [string, Cell])[] = [
   ['score at first', (run) => score(run, 0)],
   ['score at last', (run) => score(run, -1)],
   ['gain', (run) => gain(run)],
+  ['measured at last', (run) => measured(run)],
   ['reward of the last 10 steps', (run) => rewardAtEnd(run)],
   ['spikes', (run) => text(eventsOf(run.events, 'spike').length)],
   ['skipped updates', (run) => text(eventsOf(run.events, 'skipped').length)],
@@ -77,6 +79,15 @@ function gain(run: RunData): string {
   if (first === undefined || last === undefined || first === last) return '';
   const points = 100 * (last.averageAtK - first.averageAtK);
   return `${points >= 0 ? '+' : ''}${points.toFixed(1)} points`;
+}
+
+function measured(run: RunData): string {
+  const last = evaluationsOf(run).at(-1);
+  return last === undefined
+    ? ''
+    : measuresOf(last)
+        .map(([name, value]) => `${name} ${significant(value)}`)
+        .join(', ');
 }
 
 function rewardAtEnd(run: RunData): string {

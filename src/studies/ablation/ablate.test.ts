@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { evaluation } from '../../../test/fixtures/run-events.js';
 import { quickWork } from '../../../test/support/quick-work.js';
 import { eventsOf, temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
 import type { RunEvent } from '../../core/events.js';
@@ -121,6 +122,23 @@ describe('ablate', () => {
       (event) => event.type === 'step',
     );
     expect(steps.map((event) => event.step)).toEqual([1, 2]);
+  });
+
+  it('compares what the team measures besides its score, over the pairs that have it', async () => {
+    const executeRun: AblateWork['executeRun'] = async ({ seed, advantage }, run) => {
+      const swift = 0.1 * seed + (advantage.type === 'drmas' ? 0.25 : 0);
+      run.emit({ ...evaluation(0, 0.5), metrics: { swift: 0.9 } });
+      run.emit({ ...evaluation(2, 0.5), metrics: seed === 3 ? {} : { swift } });
+    };
+    const run = directory();
+    const result = await ablateWith({ ...quickWork, executeRun }, recipe, { ...settings, seeds: 3, run });
+    expect(result.runs[1]).toMatchObject({ variant: 'drmas', seed: 1, metrics: { swift: 0.35 } });
+    expect(result.variants.map(({ metrics }) => metrics.swift)).toEqual([
+      expect.closeTo(0.15, 12),
+      expect.closeTo(0.4, 12),
+    ]);
+    expect(result.metricDifferences).toMatchObject({ swift: [{ variant: 'drmas', pairs: 2, better: 2 }] });
+    expect(result.metricDifferences.swift?.[0]?.mean).toBeCloseTo(0.25, 12);
   });
 
   it('takes more seeds and values into the same directory', async () => {

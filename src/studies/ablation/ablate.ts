@@ -22,6 +22,7 @@ import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './
 import { runQueue } from './ablation-queue.js';
 import { type AblationRecord, requireSameAblation, writeAblation } from './ablation-record.js';
 import {
+  metricDifferences,
   type PairedDifference,
   pairedDifferences,
   type RunSummary,
@@ -88,6 +89,8 @@ export interface AblationResult {
   readonly runs: readonly RunSummary[];
   readonly variants: readonly VariantSummary[];
   readonly differences: readonly PairedDifference[];
+  /** The differences of the team's metrics, by their names. */
+  readonly metricDifferences: Readonly<Record<string, readonly PairedDifference[]>>;
 }
 
 /** The parts of the work that need tasks and models, which tests replace. */
@@ -143,6 +146,7 @@ export async function ablateWith(
     runs,
     variants: summariseVariants(runs, variants),
     differences: pairedDifferences(runs, variants, baseline),
+    metricDifferences: metricDifferences(runs, variants, baseline),
   };
   await writeAblation(directory, { ...plan.record, result });
   return { directory, ...result };

@@ -1,6 +1,6 @@
 /** The summary of an ablation's runs: means of every variant, and paired differences to one of them. */
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../core/events.js';
-import { finite, mean, standardDeviation } from '../../core/statistics.js';
+import { finite, mean, meansByKey, standardDeviation } from '../../core/statistics.js';
 import type { PlannedRun } from './ablation-plan.js';
 import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
@@ -22,6 +22,8 @@ export interface RunSummary extends Pick<PlannedRun, 'name' | 'variant' | 'seed'
   /** avg@k of the first and of the last evaluation, 0..1. */
   readonly start: number;
   readonly score: number;
+  /** The last evaluation's metrics, where the team measures any. */
+  readonly metrics?: Readonly<Record<string, number>>;
   /** Mean of the training steps' rewards. */
   readonly reward: number;
   /** Number of spikes and dropped updates of all agents and policies. */
@@ -38,13 +40,14 @@ export interface VariantSummary {
   readonly score: number;
   /** Standard deviation of the score over seeds. */
   readonly scoreSpread: number;
+  readonly metrics: Readonly<Record<string, number>>;
   readonly reward: number;
   readonly spikes: number;
   /** Means over the runs, of maxima too. */
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
-/** The difference of the final score, variant minus baseline, over the pairs that both completed. */
+/** The difference of the final score or of a metric, variant minus baseline, over the pairs that both completed. */
 export interface PairedDifference extends PairedInterval {
   readonly variant: string;
   readonly baseline: string;
@@ -66,6 +69,7 @@ export function summariseRun(
   const spikes = events.filter(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
+  const { metrics } = evaluations.at(-1) ?? {};
   const trained = ({ agents }: Step) => Object.keys(agents).filter((agent) => agents[agent]?.frozen !== true);
   const agents = [...new Set(steps.flatMap(trained))].sort();
   return {
@@ -76,6 +80,7 @@ export function summariseRun(
     ...(failure === undefined ? {} : { message: failure }),
     start: evaluations[0]?.averageAtK ?? 0,
     score: evaluations.at(-1)?.averageAtK ?? 0,
+    ...(metrics === undefined ? {} : { metrics }),
     reward: mean(steps.map((step) => step.reward.mean)),
     spikes: spikes.length,
     agents: Object.fromEntries(
@@ -114,6 +119,7 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       start: over(({ start }) => start),
       score: over(({ score }) => score),
       scoreSpread: standardDeviation(done.map(({ score }) => score)),
+      metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       reward: over(({ reward }) => reward),
       spikes: over(({ spikes }) => spikes),
       agents: Object.fromEntries(
@@ -136,13 +142,20 @@ function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
   };
 }
 
+/**
+ * The differences of every variant to the baseline.
+ * @param pick What is compared: the score, or a metric that a run may lack
+ */
 export function pairedDifferences(
   runs: readonly RunSummary[],
   variants: readonly string[],
   baseline: string,
+  pick: (run: RunSummary) => number | undefined = ({ score }) => score,
 ): PairedDifference[] {
-  const scoreOf = (variant: string, seed: number) =>
-    runs.find((run) => run.variant === variant && run.seed === seed && run.status === 'completed')?.score;
+  const scoreOf = (variant: string, seed: number) => {
+    const run = runs.find((run) => run.variant === variant && run.seed === seed && run.status === 'completed');
+    return run && pick(run);
+  };
   const seeds = [...new Set(runs.map(({ seed }) => seed))];
   return variants
     .filter((variant) => variant !== baseline)
@@ -161,6 +174,18 @@ export function pairedDifferences(
         verdict: verdictOf(interval),
       };
     });
+}
+
+/** The differences of every metric that the runs measured, by its name. */
+export function metricDifferences(
+  runs: readonly RunSummary[],
+  variants: readonly string[],
+  baseline: string,
+): Record<string, PairedDifference[]> {
+  const names = [...new Set(runs.flatMap(({ metrics = {} }) => Object.keys(metrics)))].sort();
+  return Object.fromEntries(
+    names.map((name) => [name, pairedDifferences(runs, variants, baseline, ({ metrics }) => metrics?.[name])]),
+  );
 }
 
 function verdictOf({ interval }: PairedInterval): PairedDifference['verdict'] {

@@ -73,6 +73,8 @@ describe('probeFindings', () => {
     expect(findings.groups).toEqual(counted);
     expect(findings.success.mean).toBeCloseTo(3 / 8, 12);
     expect(findings.best).toBe(0.5);
+    expect(findings.reward).toBeCloseTo(3 / 8, 12);
+    expect(findings).not.toHaveProperty('metrics');
     expect(findings.agents.solver).toMatchObject({ turns: 8, invalid: 1 / 8, responseTokens: 2, callsPerEpisode: 1 });
     expect(findings.parts).toEqual({ right: 3 / 8 });
   });

@@ -11,11 +11,12 @@ import {
   type Episode,
   type EpisodeGroup,
   responseTokens,
+  successOf,
   type Turn,
   trainedTurns,
   turnReward,
 } from '../../core/episode.js';
-import { mean } from '../../core/statistics.js';
+import { mean, meansByKey } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { bootstrapInterval } from '../../tasks/metrics.js';
 import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
@@ -54,10 +55,12 @@ export interface ProbeFindings {
   readonly groupSize: number;
   readonly episodes: number;
   /**
-   * Mean reward of the team over tasks, with a bootstrap interval over tasks; `best` is the mean of each task's best.
+   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks; `best` is the mean of each task's best.
    */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;
+  /** Mean reward of the team over tasks. */
+  readonly reward: number;
   /**
    * Counts of groups by outcome; `signal`: a turn has an advantage under the recipe's estimator; `penaltiesOnly`: only
    * penalties differ.
@@ -78,6 +81,8 @@ export interface ProbeFindings {
   /** Mean of each named part of the reward, and of each agent's own reward where it has one. */
   readonly parts: Readonly<Record<string, number>>;
   readonly ownRewards: Readonly<Record<string, number>>;
+  /** Mean of each of the team's metrics over the episodes that have it; absent where the team measures none. */
+  readonly metrics?: Readonly<Record<string, number>>;
   /** Counts of failed episodes by reason. */
   readonly failures: Readonly<Record<string, number>>;
 }
@@ -94,7 +99,7 @@ export function probeFindings(
   measured: Readonly<Record<string, number>> = {},
 ): ProbeFindings {
   const { episodes } = advantages;
-  const perTask = groups.map((group) => group.episodes.map(({ score }) => score.team));
+  const perTask = groups.map((group) => group.episodes.map(successOf));
   const { level } = recipe.evaluation;
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
@@ -111,12 +116,16 @@ export function probeFindings(
     episodes: episodes.length,
     success: { mean: success, low, high, level },
     best: mean(perTask.map((scores) => Math.max(...scores))),
+    reward: mean(groups.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
     groups: groupFindings(groups, advantages),
     repeated: repeated(groups) / Math.max(1, episodes.length),
     agents: agentFindings(advantages, measured),
     estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
-    parts: means(episodes.map(({ score }) => score.parts)),
-    ownRewards: means(episodes.map(({ score }) => score.agents)),
+    ...(episodes.some(({ score }) => score.metrics !== undefined)
+      ? { metrics: meansByKey(episodes.map(({ score }) => score.metrics ?? {})) }
+      : {}),
+    parts: meansByKey(episodes.map(({ score }) => score.parts)),
+    ownRewards: meansByKey(episodes.map(({ score }) => score.agents)),
     failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
   };
 }
@@ -201,12 +210,6 @@ function estimatorFindings({ turns, records, inflation }: StepAdvantages): Recor
 function repeated(groups: readonly EpisodeGroup[]): number {
   const words = ({ turns }: Episode) => JSON.stringify(turns.map(({ agent, text }) => [agent, text]));
   return groups.reduce((sum, { episodes }) => sum + episodes.length - new Set(episodes.map(words)).size, 0);
-}
-
-/** The mean of every key over the records that have it. */
-function means(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const keys = [...new Set(records.flatMap(Object.keys))].sort();
-  return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => record[key] ?? []))]));
 }
 
 function counted(names: readonly string[]): Record<string, number> {

@@ -26,7 +26,8 @@ describe('probeRecipe', () => {
     const step = events.find((event): event is Step & RunEvent => event.type === 'step');
     expect(report).toMatchObject({ start: 'warm start', tasks: 2, groupSize: 4, episodes: 8 });
     expect(report.projection.warmStart).toBe(0);
-    expect(report.success.mean).toBeCloseTo(step?.reward.mean ?? Number.NaN, 12);
+    expect(report.reward).toBeCloseTo(step?.reward.mean ?? Number.NaN, 12);
+    expect(report.success.mean).toBeCloseTo(step?.success ?? Number.NaN, 12);
     for (const [agent, of] of Object.entries(step?.agents ?? {})) {
       const { turns, rewardMean, invalid, responseTokens } = of;
       expect(report.agents[agent]).toMatchObject({ turns, rewardMean, invalid, responseTokens });
@@ -91,7 +92,7 @@ describe('probeRecipe', () => {
     const { warmStart, ...cold } = recipe;
     const untrained = await probeRecipe(cold, host, { tasks: 2 });
     expect(untrained.start).toBe('first weights');
-    expect(untrained.success).not.toEqual(trained.success);
+    expect(untrained.reward).not.toEqual(trained.reward);
   });
 
   it.each(['remax', 'gigpo'])('plays what %s asks for besides', async (type) => {

@@ -107,6 +107,30 @@ describe('an evaluation', () => {
     expect(majority([[2n, 1], [3n, 0], [2n, 1], failed])).toBe(1);
   });
 
+  it('keeps success, reward, parts and metrics apart', () => {
+    const score = { team: 1.5, agents: { verifier: 0.3 }, parts: { correct: 1, swift: 0.5 } };
+    const judged = { ...score, agentParts: { verifier: { verdicts: 0.3 } }, metrics: { trueVerdicts: 1 } };
+    const failed = { team: 0, agents: {}, parts: {} };
+    const [first] = group('one', [right('A')]).episodes as [Episode];
+    const turns = [{ agent: 'verifier', valid: true, response: [0] } as unknown as Turn];
+    const episodes = [judged, { ...score, metrics: {} }, failed, failed].map((each) => ({
+      ...first,
+      turns,
+      score: each,
+    }));
+    const event = evaluationEvent([{ task: first.task, episodes }], request, 0);
+    expect(event).toMatchObject({
+      averageAtK: 0.5,
+      passAtK: 1,
+      reward: 0.75,
+      rewardInterval: { low: 0.75, high: 0.75 },
+    });
+    // Parts sum to the reward; a metric is of the episodes that have it, an agent's part of those in which it earns.
+    expect(event.parts).toEqual({ correct: 0.5, swift: 0.25 });
+    expect(event.metrics).toEqual({ trueVerdicts: 1 });
+    expect(event.agents.verifier).toMatchObject({ reward: 0.15, parts: { verdicts: 0.3 } });
+  });
+
   it('counts calls, invalid outputs and tokens of every agent', () => {
     const turn = (agent: string, valid: boolean, length: number) =>
       ({ agent, valid, response: new Array<number>(length).fill(0) }) as unknown as Turn;

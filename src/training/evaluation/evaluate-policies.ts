@@ -1,9 +1,10 @@
-import { type Episode, type EpisodeGroup, responseTokens } from '../../core/episode.js';
+import { agentReward, type Episode, type EpisodeGroup, responseTokens } from '../../core/episode.js';
 import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
+import { agentPartMeans, namedMeans } from '../named-means.js';
 import type { OpenRun, Progress } from '../run-state.js';
 import { evaluationTasks } from '../step/step-tasks.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
@@ -79,12 +80,16 @@ export function evaluationEvent(
     }),
   );
   const ofBenchmarks = Object.values(slices[BENCHMARK] ?? {});
+  const rewards = groups.map(({ episodes }) => mean(episodes.map(({ score }) => score.team)));
   return {
     type: 'evaluation',
     step,
     split: 'test',
     samples,
     ...scoresOf(groups, level),
+    reward: mean(rewards),
+    rewardInterval: intervalOf(rewards, level),
+    ...namedMeans(groups.flatMap(({ episodes }) => episodes)),
     agents: agentEvaluations(groups, level),
     ...(by.length > 0 && { slices }),
     ...(ofBenchmarks.length > 0 && {
@@ -105,7 +110,7 @@ function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Recor
   return Object.fromEntries(
     agents.map((agent) => {
       const ofAgent = turns.filter((turn) => turn.agent === agent);
-      const rewards = groups.map((group) => mean(group.episodes.map(({ score }) => score.agents[agent] ?? score.team)));
+      const rewards = groups.map((group) => mean(group.episodes.map((episode) => agentReward(episode, agent))));
       return [
         agent,
         {
@@ -115,6 +120,7 @@ function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Recor
           responseTokens: mean(ofAgent.map(responseTokens)),
           reward: mean(rewards),
           rewardInterval: intervalOf(rewards, level),
+          ...agentPartMeans(episodes, agent),
         },
       ];
     }),

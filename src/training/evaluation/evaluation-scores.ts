@@ -1,5 +1,5 @@
 /** The scores of a team on held-out tasks: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks. */
-import type { Episode, EpisodeGroup } from '../../core/episode.js';
+import { type Episode, type EpisodeGroup, successOf } from '../../core/episode.js';
 import type { EvaluationScores, Interval } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import { jsonText } from '../../store/episode-files.js';
@@ -8,9 +8,9 @@ import { bestAtK, bootstrapInterval } from '../../tasks/metrics.js';
 /** Number of resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
 const RESAMPLES = 2000;
 
-/** The scores of groups. A failed episode counts as its score, 0: a team that breaks has not solved the task. */
+/** The scores of groups. A failed episode counts as 0: a team that breaks has not solved the task. */
 export function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
-  const scores = groups.map(({ episodes }) => episodes.map(({ score }) => score.team));
+  const scores = groups.map(({ episodes }) => episodes.map(successOf));
   const average = scores.map((ofTask) => mean(ofTask));
   const best = scores.map((ofTask) => Math.max(...ofTask));
   const majority = groups.map(({ episodes }) => majorityScore(episodes));
@@ -46,10 +46,10 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
  */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
-  for (const { outcome, score } of episodes) {
-    const answer = answerOf(outcome);
+  for (const episode of episodes) {
+    const answer = answerOf(episode.outcome);
     if (answer === undefined) continue;
-    const vote = votes.get(answer) ?? { count: 0, score: score.team };
+    const vote = votes.get(answer) ?? { count: 0, score: successOf(episode) };
     vote.count++;
     votes.set(answer, vote);
   }

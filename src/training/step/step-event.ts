@@ -3,9 +3,10 @@ import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/ad
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
-import { type Episode, type EpisodeGroup, responseTokens, type Turn } from '../../core/episode.js';
+import { type Episode, type EpisodeGroup, responseTokens, successOf, type Turn } from '../../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
+import { agentPartMeans, namedMeans } from '../named-means.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
 import { rewardRecord, type StepAdvantages } from './advantages.js';
@@ -46,12 +47,14 @@ export function stepEvent(
         .reduce((sum, { tokens }) => sum + tokens, 0),
     },
     reward: { mean: mean(rewards), std: standardDeviation(rewards) },
+    success: mean(episodes.map(successOf)),
+    ...namedMeans(episodes),
     agents: Object.fromEntries(
       batch.agentNames.sort().map((agent) => {
         const ofAgent = turns.filter(({ turn }) => turn.agent === agent);
         const numbers = { ...(earned[agent] as AgentRewards), ...(sizes[agent] as AdvantageSizes) };
-        const diagnosis = inflationOf(agent, advantages, measured[agent]);
-        return [agent, { ...agentStep(ofAgent, numbers, updateOf(agent)), ...diagnosis }];
+        const measures = { ...agentStep(ofAgent, numbers, updateOf(agent)), ...agentPartMeans(episodes, agent) };
+        return [agent, { ...measures, ...inflationOf(agent, advantages, measured[agent]) }];
       }),
     ),
     policies: Object.fromEntries(

@@ -1,0 +1,24 @@
+import type { EvaluationEvent } from './events.js';
+
+/**
+ * What an evaluation says besides its scores, as label and number: the team's metrics; its reward where that is not the
+ * score itself, with its named parts where there are several; rewards of agents that earn something of their own.
+ */
+export function measuresOf(event: EvaluationEvent): readonly (readonly [label: string, value: number])[] {
+  const { averageAtK, reward = averageAtK, parts = {}, metrics = {}, agents } = event;
+  const several = (named: Readonly<Record<string, number>>) =>
+    Object.keys(named).length > 1 ? Object.entries(named) : [];
+  return [
+    ...Object.entries(metrics),
+    ...(reward === averageAtK ? [] : [['reward', reward] as const]),
+    ...several(parts).map(([name, value]) => [`reward: ${name}`, value] as const),
+    ...Object.entries(agents).flatMap(([agent, { reward: earned = reward, parts: ofAgent = {} }]) =>
+      earned === reward
+        ? []
+        : [
+            [`reward of ${agent}`, earned] as const,
+            ...several(ofAgent).map(([name, value]) => [`reward of ${agent}: ${name}`, value] as const),
+          ],
+    ),
+  ];
+}

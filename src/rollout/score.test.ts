@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { successOf } from '../core/episode.js';
+import { agent } from '../teams/agent.js';
+import { defineTeam, type Reward } from '../teams/team.js';
+import { playScripted } from '../testing/play-scripted.js';
+import { type Judgement, scoreOf } from './score.js';
+
+const score = (reward: Reward, judgement?: Judgement) => scoreOf(reward, ['solver', 'verifier'], judgement);
+
+describe('a score', () => {
+  it('sums the named parts of the team and of each agent, and keeps them', () => {
+    expect(
+      score({
+        team: { correct: true, attempts: -0.25 },
+        agents: { verifier: { verdicts: 0.5, early: true }, solver: 2 },
+      }),
+    ).toEqual({
+      team: 0.75,
+      agents: { verifier: 1.5, solver: 2 },
+      parts: { correct: 1, attempts: -0.25 },
+      agentParts: { verifier: { verdicts: 0.5, early: 1 } },
+    });
+  });
+
+  it('has metrics where the episode has something to measure', () => {
+    expect(score(1, { metrics: { found: true, share: 0.5, verdict: undefined } }).metrics).toEqual({
+      found: 1,
+      share: 0.5,
+    });
+    expect(score(1)).not.toHaveProperty('metrics');
+  });
+
+  it.each<[string, Reward, Judgement, string]>([
+    ['a part', { team: 1, agents: { verifier: { early: Number.NaN } } }, {}, "the part 'early' is NaN"],
+    ['a metric', 1, { metrics: { found: Number.NaN } }, "the metric 'found' is NaN, expected a finite number"],
+    ['a success', 1, { success: 1.5 }, 'the success is 1.5, expected true, false or a number from 0 to 1'],
+    ['an agent', { team: 1, agents: { judge: 1 } }, {}, "expected one of the agents solver, verifier, got 'judge'"],
+  ])('refuses %s that makes no sense', (_, reward, judgement, message) => {
+    expect(() => score(reward, judgement)).toThrow(message);
+  });
+});
+
+describe('the success of an episode', () => {
+  it.each<[string, Reward, Judgement, number]>([
+    ['what the team says', { correct: true }, { success: false }, 0],
+    ['how far the team says', 0, { success: 0.25 }, 0.25],
+    ['the part `correct`, whatever else the team earns', { correct: true, attempts: -0.5 }, {}, 1],
+    ['the part `correct`, whatever else the team earned', { correct: 0, polite: 3 }, {}, 0],
+    ['a part `correct` within 0 and 1', { team: { correct: 5 } }, {}, 1],
+    ['a reward of 1', 1, {}, 1],
+    ['a reward above 1', 3.7, {}, 1],
+    ['no reward below 1', { found: 0.9 }, {}, 0],
+  ])('is %s', (_, reward, judgement, success) => {
+    expect(successOf({ score: score(reward, judgement) })).toBe(success);
+  });
+
+  it('is asked of the team with task, outcome and turns, as are metrics; a mistake there fails the episode', async () => {
+    const team = (limit: number) =>
+      defineTeam({
+        task: z.object({ goal: z.number() }),
+        agents: { runner: agent({ parse: Number }) },
+        play: async ({ agents: { runner } }) => ({ ran: (await runner('go')).value ?? 0 }),
+        reward: ({ outcome }) => outcome.ran,
+        success: async ({ outcome, task }) => outcome.ran / task.goal,
+        metrics: ({ outcome, episode: { turns } }) => {
+          if (outcome.ran > limit) throw new Error('too far');
+          return { turns: turns.length };
+        },
+      });
+    const episode = await playScripted(team(50), { goal: 80 }, { runner: ['20'] });
+    expect(episode.score).toEqual({ team: 20, agents: {}, parts: {}, success: 0.25, metrics: { turns: 1 } });
+    const failed = playScripted(team(5), { goal: 80 }, { runner: ['20'] });
+    await expect(failed).rejects.toMatchObject({ reason: 'reward', message: 'too far' });
+  });
+});
