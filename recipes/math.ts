@@ -1,8 +1,8 @@
 /**
  * Two small models, a solver and a verifier, on pocket-calculator chains. The warm start teaches both to calculate from
  * correct demonstrations, only some of which show their work; reinforcement teaches the solver to show it, and the
- * verifier to tell right drafts from wrong ones: it earns 0.1 for a true verdict, the usual size of a reward that shapes
- * rather than counts, and a second attempt costs the team 0.1, so that sending everything back does not pay.
+ * verifier to tell right drafts from wrong ones. The verifier earns 0.1 for a true verdict, the usual size of a reward
+ * that shapes rather than counts, and a second attempt costs the team 0.1: sending everything back does not pay.
  */
 import { arithmetic, arithmeticSymbols, defineRecipe, solverVerifier, tinyDecoder } from 'drmas';
 

@@ -24,8 +24,8 @@ describe('a score', () => {
   });
 
   it('has metrics where the episode has something to measure', () => {
-    expect(score(1, { metrics: { found: true, share: 0.5, verdict: undefined } }).metrics).toEqual({
-      found: 1,
+    expect(score(1, { metrics: { hit: true, share: 0.5, verdict: undefined } }).metrics).toEqual({
+      hit: 1,
       share: 0.5,
     });
     expect(score(1)).not.toHaveProperty('metrics');
@@ -33,7 +33,7 @@ describe('a score', () => {
 
   it.each<[string, Reward, Judgement, string]>([
     ['a part', { team: 1, agents: { verifier: { early: Number.NaN } } }, {}, "the part 'early' is NaN"],
-    ['a metric', 1, { metrics: { found: Number.NaN } }, "the metric 'found' is NaN, expected a finite number"],
+    ['a metric', 1, { metrics: { hit: Number.NaN } }, "the metric 'hit' is NaN, expected a finite number"],
     ['a success', 1, { success: 1.5 }, 'the success is 1.5, expected true, false or a number from 0 to 1'],
     ['an agent', { team: 1, agents: { judge: 1 } }, {}, "expected one of the agents solver, verifier, got 'judge'"],
   ])('refuses %s that makes no sense', (_, reward, judgement, message) => {
@@ -50,7 +50,7 @@ describe('the success of an episode', () => {
     ['a part `correct` within 0 and 1', { team: { correct: 5 } }, {}, 1],
     ['a reward of 1', 1, {}, 1],
     ['a reward above 1', 3.7, {}, 1],
-    ['no reward below 1', { found: 0.9 }, {}, 0],
+    ['no reward below 1', { hit: 0.9 }, {}, 0],
   ])('is %s', (_, reward, judgement, success) => {
     expect(successOf({ score: score(reward, judgement) })).toBe(success);
   });

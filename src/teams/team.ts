@@ -119,8 +119,8 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
    */
   reward(context: RewardContext<Data, Outcome>): R & OnlyAgents<Awaited<R>, keyof A>;
   /**
-   * Says whether the episode solved its task, or how far, from 0 to 1: avg@k, pass@k and maj@k are of this. Default: the
-   * named part `correct` of the reward, else whether the team's reward is at least 1.
+   * Says whether the episode solved its task, or how far, from 0 to 1: avg@k, pass@k and maj@k are of this. Default:
+   * the named part `correct` of the reward, else whether the team's reward is at least 1.
    */
   success?(context: RewardContext<Data, Outcome>): RewardValue | Promise<RewardValue>;
   /** Measures what no agent learns from, by name; evaluations and steps report the means over episodes. */

@@ -1,6 +1,7 @@
 /** The lines that a run shows while it goes on, one for each event. */
+
+import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
-import { measuresOf } from '../../core/measures.js';
 import { mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { duration, type Part, percent, short, shortened, significant } from './text-layout.js';

@@ -1,6 +1,7 @@
 /** An evaluation's scores by the parts of its tasks, and what each agent earned. */
+
+import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
-import { measuresOf } from '../../core/measures.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { percent, significant, table } from './text-layout.js';
 

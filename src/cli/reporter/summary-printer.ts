@@ -1,6 +1,7 @@
 /** The report at the end of a run, from its events. */
+
+import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EvaluationEvent } from '../../core/events.js';
-import { measuresOf } from '../../core/measures.js';
 import { finite, mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { sliceLines } from './score-printer.js';

@@ -1,7 +1,8 @@
 /** The tables of a report. */
+
+import { measuresOf } from '../../core/evaluation/measures.js';
 import type { AgentStep, EvaluationScores } from '../../core/events.js';
 import { duration, grouped, percent, significant } from '../../core/format.js';
-import { measuresOf } from '../../core/measures.js';
 import { finite, mean } from '../../core/statistics.js';
 import { eventsOf, type RunData } from '../run-data.js';
 import { agentNames } from './curves.js';

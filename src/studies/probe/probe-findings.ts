@@ -55,7 +55,8 @@ export interface ProbeFindings {
   readonly groupSize: number;
   readonly episodes: number;
   /**
-   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks; `best` is the mean of each task's best.
+   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks; `best` is the mean of each task's
+   * best.
    */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;

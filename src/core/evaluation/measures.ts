@@ -1,4 +1,4 @@
-import type { EvaluationEvent } from './events.js';
+import type { EvaluationEvent } from './evaluation-event.js';
 
 /**
  * What an evaluation says besides its scores, as label and number: the team's metrics; its reward where that is not the

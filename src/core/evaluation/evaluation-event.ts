@@ -1,0 +1,59 @@
+/** The event of an evaluation: the scores on held-out tasks. */
+
+export interface Interval {
+  readonly low: number;
+  readonly high: number;
+}
+
+export interface AgentEvaluation {
+  readonly turns: number;
+  readonly callsPerEpisode: number;
+  readonly invalid: number;
+  readonly responseTokens: number;
+  /** The mean over tasks of the agent's reward: its individual one where the team gives one, else the team's. */
+  readonly reward?: number;
+  /** The bootstrap interval of `reward`. */
+  readonly rewardInterval?: Interval;
+  /** The means of the named parts of the agent's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
+}
+
+/**
+ * Scores of k samples a task, means over tasks. A sample's score is its success (`successOf`), from 0 to 1. Intervals
+ * are bootstrap intervals over tasks.
+ */
+export interface EvaluationScores {
+  readonly tasks: number;
+  readonly averageAtK: number;
+  readonly passAtK: number;
+  readonly majorityAtK: number;
+  /** The interval of `averageAtK`, and the level of all intervals. */
+  readonly interval: Interval & { readonly level: number };
+  /** The interval of `passAtK`. */
+  readonly passInterval?: Interval;
+  /** The interval of `majorityAtK`. */
+  readonly majorityInterval?: Interval;
+  /** The unbiased estimates of pass@k from all samples, for k = 1, 2, 4 ... up to their number. */
+  readonly passAt?: Readonly<Record<string, number>>;
+}
+
+export interface EvaluationEvent extends EvaluationScores {
+  readonly type: 'evaluation';
+  readonly step: number;
+  readonly split: 'train' | 'test';
+  readonly samples: number;
+  /** The mean over tasks of the team's reward. */
+  readonly reward?: number;
+  /** The bootstrap interval of `reward`. */
+  readonly rewardInterval?: Interval;
+  /** The means of the named parts of the team's reward, where it has any. */
+  readonly parts?: Readonly<Record<string, number>>;
+  /** The means of what the team measures besides its reward, each over the episodes that have it. */
+  readonly metrics?: Readonly<Record<string, number>>;
+  readonly agents: Readonly<Record<string, AgentEvaluation>>;
+  /** The scores of subsets of the tasks: by benchmark where there are several, and by each field of `evaluation.by`. */
+  readonly slices?: Readonly<Record<string, Readonly<Record<string, EvaluationScores>>>>;
+  /** The means over benchmarks, each of which counts once however many tasks it has, where there are several. */
+  readonly benchmarkMean?: Pick<EvaluationScores, 'averageAtK' | 'passAtK' | 'majorityAtK'>;
+  readonly seconds: number;
+}
