@@ -45,6 +45,15 @@ describe('selectKernels', () => {
     const ask = (DRMAS_KERNELS: string) =>
       selectKernels({ threads: 1, prefer: 'reference', environment: { ...noCompiler, DRMAS_KERNELS } });
     await expect(ask('native')).rejects.toThrow(/DRMAS_KERNELS is native, but CXX/);
+    await expect(ask('native-avx2')).rejects.toThrow(/DRMAS_KERNELS is native-avx2, but CXX/);
     await expect(ask('fast')).rejects.toThrow(ArgumentError);
+  });
+
+  it('takes the set of native kernels that has the same bits everywhere, whatever else the processor can do', async () => {
+    const fixed = selectKernels({ threads: 1, environment: { ...process.env, DRMAS_KERNELS: 'native-avx2' } });
+    const loaded = await fixed.catch((error: Error) => error.message);
+    if (typeof loaded === 'string') return expect(loaded).toMatch(/^DRMAS_KERNELS is native-avx2, but /); // no compiler, no AVX2
+    expect(loaded.kernels).toMatchObject({ name: 'native', isa: process.arch === 'x64' ? 'avx2' : 'portable' });
+    loaded.kernels.dispose();
   });
 });

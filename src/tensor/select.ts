@@ -12,10 +12,16 @@ import { createWasmKernels } from './wasm/wasm.js';
 const KERNELS = ['native', 'wasm', 'reference'] as const;
 type KernelsName = (typeof KERNELS)[number];
 
+/**
+ * `DRMAS_KERNELS` for the native kernels whose bits are the same on every processor with AVX2 and on every ARM one:
+ * AVX-512 sums in another order.
+ */
+const SAME_EVERYWHERE = 'native-avx2';
+
 export interface SelectOptions extends NativeOptions {
   /**
    * The fastest kernels to try; by default native. `DRMAS_KERNELS` in the environment overrides this, and excludes
-   * slower ones too.
+   * slower ones and, as `native-avx2`, other instruction sets too.
    */
   readonly prefer?: KernelsName | undefined;
 }
@@ -29,13 +35,17 @@ export interface Selection {
 /**
  * The fastest kernels that can be had here: native, which a C++ compiler builds on first use; else WebAssembly, which
  * ships; else plain TypeScript.
- * @throws ArgumentError when `DRMAS_KERNELS` is none of native, wasm, reference, or asks for what cannot be had.
+ * @throws ArgumentError when `DRMAS_KERNELS` is none of native, native-avx2, wasm, reference, or asks for what cannot be
+ *   had.
  */
-export async function selectKernels(options: SelectOptions): Promise<Selection> {
-  const { environment = process.env, prefer = 'native' } = options;
+export async function selectKernels(given: SelectOptions): Promise<Selection> {
+  const { environment = process.env, prefer = 'native' } = given;
   const forced = environment.DRMAS_KERNELS || undefined;
-  const first = KERNELS.find((name) => name === (forced ?? prefer));
-  if (first === undefined) throw new ArgumentError(`DRMAS_KERNELS is ${forced}, expected native, wasm or reference`);
+  const options = forced === SAME_EVERYWHERE ? { ...given, isa: isaOfEverywhere() } : given;
+  const wanted = forced === SAME_EVERYWHERE ? 'native' : (forced ?? prefer);
+  const first = KERNELS.find((name) => name === wanted);
+  if (first === undefined)
+    throw new ArgumentError(`DRMAS_KERNELS is ${forced}, expected native, ${SAME_EVERYWHERE}, wasm or reference`);
 
   const reasons: string[] = [];
   for (const name of KERNELS.slice(KERNELS.indexOf(first))) {
@@ -49,6 +59,9 @@ export async function selectKernels(options: SelectOptions): Promise<Selection> 
   }
   throw new Error('the reference kernels can always be had');
 }
+
+/** ARM has one set, which `npm run test:arm` holds to AVX2's bits. */
+const isaOfEverywhere = (): NativeOptions['isa'] => (process.arch === 'x64' ? 'avx2' : 'portable');
 
 /** The kernels, or why there are none, for people to read. */
 type Loaded = { readonly kernels: Kernels } | { readonly reason: string };
