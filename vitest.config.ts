@@ -18,6 +18,7 @@ export default defineConfig({
       'test/**/*.test.ts',
       'recipes/**/*.test.ts',
       'bench/**/*.test.ts',
+      'findings/**/*.test.ts',
     ],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a

@@ -52,7 +52,8 @@ describe('selectKernels', () => {
   it('takes the set of native kernels that has the same bits everywhere, whatever else the processor can do', async () => {
     const fixed = selectKernels({ threads: 1, environment: { ...process.env, DRMAS_KERNELS: 'native-avx2' } });
     const loaded = await fixed.catch((error: Error) => error.message);
-    if (typeof loaded === 'string') return expect(loaded).toMatch(/^DRMAS_KERNELS is native-avx2, but /); // no compiler, no AVX2
+    // no compiler, no AVX2
+    if (typeof loaded === 'string') return expect(loaded).toMatch(/^DRMAS_KERNELS is native-avx2, but /);
     expect(loaded.kernels).toMatchObject({ name: 'native', isa: process.arch === 'x64' ? 'avx2' : 'portable' });
     loaded.kernels.dispose();
   });

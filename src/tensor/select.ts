@@ -35,8 +35,8 @@ export interface Selection {
 /**
  * The fastest kernels that can be had here: native, which a C++ compiler builds on first use; else WebAssembly, which
  * ships; else plain TypeScript.
- * @throws ArgumentError when `DRMAS_KERNELS` is none of native, native-avx2, wasm, reference, or asks for what cannot be
- *   had.
+ * @throws ArgumentError when `DRMAS_KERNELS` is none of native, native-avx2, wasm, reference, or asks for what cannot
+ *   be had.
  */
 export async function selectKernels(given: SelectOptions): Promise<Selection> {
   const { environment = process.env, prefer = 'native' } = given;

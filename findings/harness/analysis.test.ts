@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compare, correlation, type Dose, dosesOf, PartResults, responseOf, ruleOf, slopeOf } from './analysis.js';
+import { fakePart, fakeResults } from './fake-results.js';
+
+describe('compare', () => {
+  it('claims a difference from ten pairs on, where the interval leaves out 0', () => {
+    const gains = (n: number, centre: number) =>
+      Array.from({ length: n }, (_, i) => centre + (i % 2 === 0 ? 0.01 : -0.01));
+    expect(compare(gains(9, 0.2)).verdict).toBe('so far');
+    expect(compare(gains(10, 0.2)).verdict).toBe('higher');
+    expect(compare(gains(10, -0.2)).verdict).toBe('lower');
+    expect(compare(gains(10, 0.001)).verdict).toBe('no difference shown');
+    expect(compare(gains(10, 0.001))).toMatchObject({ pairs: 10, better: 5 });
+  });
+});
+
+describe('slope and correlation', () => {
+  const numbers = fc.array(fc.double({ min: -3, max: 3, noNaN: true }), { minLength: 3, maxLength: 12 });
+
+  it('are those of the line that the points lie on', () => {
+    fc.assert(
+      fc.property(numbers, fc.double({ min: 0.1, max: 5, noNaN: true }), (xs, slope) => {
+        const points = xs.map((x) => ({ x, y: 1 - slope * x }));
+        fc.pre(Math.max(...xs) - Math.min(...xs) > 0.01);
+        expect(slopeOf(points)).toBeCloseTo(-slope, 6);
+        expect(correlation(points)).toBeCloseTo(-1, 6);
+      }),
+    );
+  });
+
+  it('are not there where nothing spreads', () => {
+    expect(
+      slopeOf([
+        { x: 1, y: 0 },
+        { x: 1, y: 2 },
+      ]),
+    ).toBeUndefined();
+    expect(
+      correlation([
+        { x: 1, y: 0 },
+        { x: 2, y: 1 },
+      ]),
+    ).toBeNaN();
+    expect(correlation([0, 1, 2].map((x) => ({ x, y: 3 })))).toBeNaN();
+  });
+});
+
+describe('the response to a dose', () => {
+  const part = fakePart({ doses: [1, 2, 4] });
+  const [, drmas = part.variants[0]] = part.variants;
+  if (drmas === undefined) throw new Error('the part has variants');
+  /** The gain is a tenth for each doubling, and a little that differs from seed to seed. */
+  const results = fakeResults(part, ({ regime, variant, seed }) =>
+    variant.id === 'drmas' ? 0.5 + 0.1 * Math.log2(regime.dose?.value ?? 1) * (1 + seed / 100) : 0.5,
+  );
+
+  it('is a slope for each seed, with an interval over seeds', () => {
+    const { slope, correlation, points } = responseOf([new PartResults(part, results)], 'drmas', 'inflation');
+    expect(slope).toMatchObject({ pairs: 10, better: 10, verdict: 'higher' });
+    expect(slope.mean).toBeCloseTo(0.1 * (1 + 15.5 / 100), 6);
+    expect(correlation).toBeGreaterThan(0.99);
+    expect(points).toBe(30);
+  });
+
+  it('is a rule where doses above the threshold gain', () => {
+    const doses = dosesOf(new PartResults(part, results), drmas);
+    expect(doses.map(({ predicted }) => predicted.inflation)).toEqual([1, 2, 4]);
+    expect(ruleOf(doses)).toEqual({ above: { gained: 1, doses: 1 }, below: { gained: 1, doses: 2 } });
+    const few = doses.map((dose): Dose => ({ ...dose, gain: compare([0.1, 0.2]) }));
+    expect(ruleOf(few)).toEqual({ above: { gained: 0, doses: 0 }, below: { gained: 0, doses: 0 } });
+  });
+});

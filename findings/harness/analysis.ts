@@ -1,0 +1,201 @@
+/** Comparisons of variants in pairs, and gains against what the probe predicts. */
+import { mean, standardDeviation } from '../../src/core/statistics.js';
+import { type PairedInterval, pairedInterval } from '../../src/studies/ablation/paired-interval.js';
+import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
+import type { ProbeResult, Results, TrainResult } from './stored-result.js';
+
+/** The results of one part. */
+export class PartResults {
+  readonly part: Part;
+  readonly #results: Results;
+
+  constructor(part: Part, results: Results) {
+    this.part = part;
+    this.#results = results;
+  }
+
+  train(regime: Regime, variant: Variant, seed: number): TrainResult | undefined {
+    const result = this.#results.of({ kind: 'train', regime, variant, seed });
+    return result?.kind === 'train' ? result : undefined;
+  }
+
+  probe(regime: Regime, seed: number): ProbeResult | undefined {
+    const result = this.#results.of({ kind: 'probe', regime, variant: this.baseline, seed });
+    return result?.kind === 'probe' ? result : undefined;
+  }
+
+  get baseline(): Variant {
+    return this.variant(this.part.baseline);
+  }
+
+  /** @throws Error where the part has no such variant */
+  variant(id: string): Variant {
+    const variant = this.part.variants.find((one) => one.id === id);
+    if (variant === undefined) throw new Error(`${this.part.id} has no variant ${id}`);
+    return variant;
+  }
+
+  /** The runs of a variant that are there. */
+  runs(regime: Regime, variant: Variant): TrainResult[] {
+    return this.part.seeds.flatMap((seed) => this.train(regime, variant, seed) ?? []);
+  }
+
+  /** The gain of each pair of which both runs are there: variant minus baseline, by default of the last score. */
+  gains(regime: Regime, variant: Variant, score = lastScore): Pair[] {
+    return this.part.seeds.flatMap((seed) => {
+      const [run, other] = [this.train(regime, variant, seed), this.train(regime, this.baseline, seed)];
+      return run === undefined || other === undefined
+        ? []
+        : [{ seed, gain: score(regime, run) - score(regime, other) }];
+    });
+  }
+
+  comparison(regime: Regime, variant: Variant, score = lastScore): Comparison {
+    return compare(this.gains(regime, variant, score).map(({ gain }) => gain));
+  }
+}
+
+export interface Pair {
+  readonly seed: number;
+  readonly gain: number;
+}
+
+/** A regime's score at one evaluation of a run. */
+export const scoreAt = ({ score }: Regime, point: TrainResult['curve'][number]): number => point[score] ?? Number.NaN;
+
+export const lastScore = (regime: Regime, { curve }: TrainResult): number => {
+  const last = curve.at(-1);
+  return last === undefined ? Number.NaN : scoreAt(regime, last);
+};
+
+/** The mean of a run's evaluations after the first: how soon it learnt. */
+export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
+  mean(curve.slice(1).map((point) => scoreAt(regime, point)));
+
+/** How far a run's last score lies below its highest. */
+export const fall = (regime: Regime, run: TrainResult): number =>
+  Math.max(...run.curve.map((point) => scoreAt(regime, point))) - lastScore(regime, run);
+
+export interface Comparison extends PairedInterval {
+  readonly pairs: number;
+  /** The pairs in which the variant ended higher. */
+  readonly better: number;
+  readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far';
+}
+
+/** A difference is claimed where the 95 % t interval over at least ten pairs leaves out 0. */
+export function compare(gains: readonly number[]): Comparison {
+  const interval = pairedInterval(gains);
+  const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];
+  const claimed = low > 0 ? 'higher' : high < 0 ? 'lower' : 'no difference shown';
+  return {
+    ...interval,
+    pairs: gains.length,
+    better: gains.filter((gain) => gain > 0).length,
+    verdict: gains.length < PAIRS_FOR_A_CLAIM ? 'so far' : claimed,
+  };
+}
+
+/** What a probe predicts of an agent. */
+export interface Prediction {
+  /** The inflation of its gradient's second moment under shared statistics (Lemma 4.2). */
+  readonly inflation: number;
+  /** 1 + (mean - shared mean)² / its variance: the second moment about the shared mean over that about its own. */
+  readonly mismatch: number;
+}
+
+export function predictionOf(agent: string, { success, agents }: ProbeResult): Prediction {
+  const { inflation = null, reward = Number.NaN, rewardStd = Number.NaN } = agents[agent] ?? {};
+  return { inflation: inflation ?? Number.NaN, mismatch: 1 + (reward - success) ** 2 / rewardStd ** 2 };
+}
+
+/** A regime of a part as a dose: what was predicted before, what was gained. */
+export interface Dose {
+  readonly regime: Regime;
+  /** Means over the seeds that were probed. */
+  readonly predicted: Prediction;
+  readonly gain: Comparison;
+}
+
+export function dosesOf(results: PartResults, variant: Variant): Dose[] {
+  const { regimes, seeds } = results.part;
+  return regimes.map((regime) => {
+    const probes = seeds.flatMap((seed) => results.probe(regime, seed) ?? []);
+    const predictions = probes.map((probe) => predictionOf(regime.agent, probe));
+    const over = (key: keyof Prediction) => mean(predictions.map((prediction) => prediction[key]));
+    return {
+      regime,
+      predicted: { inflation: over('inflation'), mismatch: over('mismatch') },
+      gain: results.comparison(regime, variant),
+    };
+  });
+}
+
+/** How well a threshold on the predicted inflation tells where a gain was shown. */
+export interface Rule {
+  /** Doses whose gain is claimed (`higher`), and all doses with enough pairs, above the threshold and not. */
+  readonly above: { readonly gained: number; readonly doses: number };
+  readonly below: { readonly gained: number; readonly doses: number };
+}
+
+/** The threshold from which the probe hints that an agent's own statistics would pay. */
+export const HINT = 2;
+
+export function ruleOf(doses: readonly Dose[]): Rule {
+  const decided = doses.filter(({ gain, predicted }) => gain.verdict !== 'so far' && predicted.inflation > 0);
+  const count = (those: readonly Dose[]) => ({
+    gained: those.filter(({ gain }) => gain.verdict === 'higher').length,
+    doses: those.length,
+  });
+  return {
+    above: count(decided.filter(({ predicted }) => predicted.inflation > HINT)),
+    below: count(decided.filter(({ predicted }) => predicted.inflation <= HINT)),
+  };
+}
+
+export interface Response {
+  /** The gain for each doubling of the predictor: the mean over seeds of each seed's least-squares slope. */
+  readonly slope: Comparison;
+  /** Pearson's correlation of gain and log predictor over all regimes and seeds. */
+  readonly correlation: number;
+  readonly points: number;
+}
+
+/**
+ * The response of the gain to a predictor. Seeds are independent and regimes within a seed are not, because they share
+ * a warm start: so each seed gives one slope, and the interval is over seeds.
+ */
+export function responseOf(results: readonly PartResults[], variant: string, by: keyof Prediction): Response {
+  const points = results.flatMap((part) =>
+    part.part.regimes.flatMap((regime) =>
+      part.gains(regime, part.variant(variant)).flatMap(({ seed, gain }) => {
+        const probe = part.probe(regime, seed);
+        const x = probe === undefined ? Number.NaN : Math.log2(predictionOf(regime.agent, probe)[by]);
+        return Number.isFinite(x) ? [{ seed, x, y: gain }] : [];
+      }),
+    ),
+  );
+  const seeds = [...new Set(points.map(({ seed }) => seed))];
+  const slopes = seeds.flatMap((seed) => slopeOf(points.filter((point) => point.seed === seed)) ?? []);
+  return { slope: compare(slopes), correlation: correlation(points), points: points.length };
+}
+
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** The least-squares slope; undefined where the points do not spread. */
+export function slopeOf(points: readonly Point[]): number | undefined {
+  const [x, y] = [mean(points.map((point) => point.x)), mean(points.map((point) => point.y))];
+  const squares = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0);
+  return squares < 1e-12 ? undefined : points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0) / squares;
+}
+
+/** Pearson's correlation; not a number for fewer than three points, or where one side does not spread. */
+export function correlation(points: readonly Point[]): number {
+  if (points.length < 3) return Number.NaN;
+  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
+  const [slope = Number.NaN, spread] = [slopeOf(points), standardDeviation(ys)];
+  return spread === 0 ? Number.NaN : (slope * standardDeviation(xs)) / spread;
+}

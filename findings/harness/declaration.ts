@@ -1,0 +1,113 @@
+/** How a question declares its runs: regimes, variants of the learning in each, and the seeds that pair them. */
+
+/** A team with fixed settings, in which variants are compared. */
+export interface Regime {
+  /** The name of its folder among the results. */
+  readonly id: string;
+  /** A recipe that ships, by its name, or a file, relative to the repository. */
+  readonly recipe: string;
+  /** Overrides as on the command line. */
+  readonly set: readonly string[];
+  /** The policies whose learning rate is set; those of the recipe where one policy serves each agent. */
+  readonly policies: readonly string[];
+  readonly learningRate: number;
+  /** The agent whose inflation, norms and invalid outputs the tables show. */
+  readonly agent: string;
+  /** The score: the team's avg@k, or the agent's reward in the same evaluation. */
+  readonly score: 'team' | 'agent';
+  /** What is varied between the regimes of a part, for its tables. */
+  readonly dose?: { readonly label: string; readonly value: number };
+}
+
+/** A way of learning. */
+export interface Variant {
+  /** The name of its folder among a regime's results. */
+  readonly id: string;
+  /** Overrides as on the command line. */
+  readonly set: readonly string[];
+  /** In place of the regime's. */
+  readonly learningRate?: number;
+  /** In place of the regime's, where the variant assigns policies otherwise. */
+  readonly policies?: readonly string[];
+}
+
+/** Variants that are compared in one or several regimes. A run that two parts share is made once. */
+export interface Part {
+  readonly id: string;
+  readonly title: string;
+  readonly regimes: readonly Regime[];
+  readonly variants: readonly Variant[];
+  /** The variant that the others are compared with. */
+  readonly baseline: string;
+  /** One pair each; the warm start has the same seed. */
+  readonly seeds: readonly number[];
+  /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. */
+  readonly figure: 'dose' | 'scores' | 'curves';
+  /** Whether `drmas probe` is asked beforehand, with the baseline's estimator. */
+  readonly probe?: true;
+}
+
+export interface Question {
+  readonly id: string;
+  readonly asks: string;
+  readonly parts: readonly Part[];
+}
+
+/** The fewest pairs on which a difference is claimed. */
+export const PAIRS_FOR_A_CLAIM = 10;
+
+/** Ten pairs, of seeds that neither the making of a regime nor the choice of a learning rate has seen. */
+export const PAIRS: readonly number[] = Array.from({ length: PAIRS_FOR_A_CLAIM }, (_, i) => i + 11);
+
+/** One execution: a training run, or a probe of the policies with which runs begin. */
+export interface Job {
+  readonly kind: 'train' | 'probe';
+  readonly regime: Regime;
+  readonly variant: Variant;
+  readonly seed: number;
+}
+
+/** The name of a probe's folder beside those of the variants. */
+const PROBE = 'probe';
+
+export const jobName = ({ kind, regime, variant, seed }: Job): string =>
+  `${regime.id}/${kind === 'probe' ? PROBE : variant.id}/seed-${seed}`;
+
+/** A part's runs, pair by pair, so that a part that is cut short has whole pairs; the probe of a pair first. */
+export function jobsOf({ regimes, variants, baseline, seeds, probe }: Part): Job[] {
+  return seeds.flatMap((seed) =>
+    regimes.flatMap((regime): Job[] => [
+      ...variants
+        .filter(({ id }) => probe === true && id === baseline)
+        .map((variant) => ({ kind: 'probe', regime, variant, seed }) as const),
+      ...variants.map((variant) => ({ kind: 'train', regime, variant, seed }) as const),
+    ]),
+  );
+}
+
+/** All overrides of a job but the seed of its run. */
+export function overridesOf({ regime, variant, seed }: Job): string[] {
+  const learningRate = variant.learningRate ?? regime.learningRate;
+  const policies = variant.policies ?? regime.policies;
+  return [
+    ...regime.set,
+    ...variant.set,
+    ...policies.map((policy) => `policies.${policy}.optimizer.learningRate=${learningRate}`),
+    `warmStart.seed=${seed}`,
+  ];
+}
+
+/** The arguments of `drmas` for a job; whoever gives them gets its bits. */
+export const commandOf = (job: Job): string[] => [
+  job.kind,
+  job.regime.recipe,
+  '--threads',
+  '1',
+  '--seed',
+  String(job.seed),
+  ...overridesOf(job).flatMap((override) => ['--set', override]),
+];
+
+/** A command as it is typed into a shell. */
+export const shellText = (words: readonly string[]): string =>
+  words.map((word) => (/^[\w./=,:@+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { type Question, shellText } from './declaration.js';
+import { fakePart, fakeResults } from './fake-results.js';
+import { figuresOf, fillPage } from './page.js';
+
+const part = fakePart({ doses: [1, 4] });
+const questions: Question[] = [{ id: 'made-up', asks: 'Does it?', parts: [part] }];
+const full = fakeResults(part, ({ regime, variant, seed }) =>
+  variant.id === 'drmas' ? 0.5 + 0.05 * (regime.dose?.value ?? 0) + seed / 1000 : 0.5,
+);
+const fill = (template: string, results = full) => fillPage(template, questions, results);
+
+describe('the page', () => {
+  it('fills numbers from results', () => {
+    expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(/^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs\.$/);
+    expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
+    expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(
+      /^\+7\.\d .* points, 10 pairs for each doubling \(corr/,
+    );
+    expect(fill('{{rule:made-up/drmas}}')).toBe('above 2 a gain was shown in 1 of 1 regimes, at or below it in 1 of 1');
+    expect(fill('{{progress}}')).toContain('| 60 of 60 |');
+  });
+
+  it('claims nothing before ten pairs are there', () => {
+    const some = fakeResults(part, ({ seed }) => (seed < 15 ? 0.5 : undefined));
+    expect(fill('{{gain:made-up/dose-4/drmas}}', some)).toBe('so far +0.0 [+0.0, +0.0] points, 4 pairs');
+    const none = fakeResults(part, () => undefined);
+    expect(fill('{{gain:made-up/dose-4/drmas}}', none)).toBe('nothing yet');
+    expect(fill('{{part:made-up}}', none)).toContain('not run yet; `npm run findings -- made-up` does');
+    expect(figuresOf(questions, none).size).toBe(0);
+  });
+
+  it('shows a part with its figure, a command that can be typed and a row for each regime', () => {
+    const text = fill('{{part:made-up}}');
+    expect(text).toContain('(findings/figures/made-up.svg)');
+    expect(text).toContain('DRMAS_KERNELS=native-avx2 drmas probe math --threads 1 --seed 11 --set');
+    expect(text.match(/^\| dose \d \| .* \|$/gm)).toHaveLength(2);
+  });
+
+  it('refuses a token that means nothing', () => {
+    for (const token of [
+      '{{mean:x}}',
+      '{{part:other}}',
+      '{{gain:made-up/dose-9/drmas}}',
+      '{{gain:made-up/dose-4/rloo}}',
+    ])
+      expect(() => fill(token)).toThrow(/there is not|has no variant/);
+  });
+
+  it('draws every point of a figure inside it', () => {
+    const [svg = ''] = figuresOf(questions, full).values();
+    const circles = [...svg.matchAll(/cx="([-\d.]+)" cy="([-\d.]+)" r="4"/g)].map(([, x, y]) => [Number(x), Number(y)]);
+    expect(circles.length).toBeGreaterThanOrEqual(3);
+    for (const [x = -1, y = -1] of circles) expect(x > 0 && x < 640 && y > 0 && y < 400).toBe(true);
+    expect(svg).not.toMatch(/NaN|undefined/);
+  });
+});
+
+describe('shell texts', () => {
+  it('are quoted where a shell would read something else', () => {
+    expect(shellText(['a.b=1', 'x y', "it's", '[1,2]'])).toBe("a.b=1 'x y' 'it'\\''s' '[1,2]'");
+  });
+});

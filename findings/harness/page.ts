@@ -1,0 +1,85 @@
+/** docs/findings.md: a text in which every number is filled in from the results. */
+
+import { mean } from '../../src/core/statistics.js';
+import { dosesOf, HINT, lastScore, PartResults, responseOf, ruleOf } from './analysis.js';
+import { jobsOf, type Part, type Question } from './declaration.js';
+import { figureName, gainText, partFigure, partText } from './part-text.js';
+import type { Results } from './stored-result.js';
+import { distinct } from './work-through.js';
+
+/**
+ * Fills a text's tokens:
+ * - `{{progress}}`: how many runs are there, by question;
+ * - `{{part:ID}}`: figure, commands and table of a part;
+ * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval;
+ * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
+ * - `{{response:PART+PART/VARIANT/inflation}}` (or `mismatch`): how the gain responds to what the probe said.
+ * - `{{rule:PART+PART/VARIANT}}`: how well the threshold of the probe's hint tells where a gain was shown.
+ * @throws Error naming a token that means nothing
+ */
+export function fillPage(template: string, questions: readonly Question[], results: Results): string {
+  const parts = new Map(questions.flatMap((question) => question.parts.map((part) => [part.id, part] as const)));
+  const partOf = (id: string): Part => known(parts.get(id), `a part ${id}`);
+  const fill: Readonly<Record<string, (words: readonly string[]) => string>> = {
+    progress: () => progressText(questions, results),
+    part: ([id = '']) => partText(partOf(id), results),
+    gain: ([id = '', regime = '', variant = '']) => {
+      const of = new PartResults(partOf(id), results);
+      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
+    },
+    score: ([id = '', regime = '', variant = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const where = regimeOf(of.part, regime);
+      const runs = of.runs(where, of.variant(variant));
+      return runs.length === 0
+        ? 'nothing yet'
+        : `${(100 * mean(runs.map((run) => lastScore(where, run)))).toFixed(1)} %`;
+    },
+    response: ([ids = '', variant = '', by = '']) => {
+      if (by !== 'inflation' && by !== 'mismatch') throw new Error(`a response to '${by}' is not known`);
+      const of = ids.split('+').map((id) => new PartResults(partOf(id), results));
+      const { slope, correlation, points } = responseOf(of, variant, by);
+      if (points === 0) return 'nothing yet';
+      return `${gainText(slope)} for each doubling (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
+    },
+    rule: ([ids = '', variant = '']) => {
+      const doses = ids.split('+').flatMap((id) => {
+        const of = new PartResults(partOf(id), results);
+        return dosesOf(of, of.variant(variant));
+      });
+      const { above, below } = ruleOf(doses);
+      if (above.doses + below.doses === 0) return 'nothing yet';
+      return `above ${HINT} a gain was shown in ${above.gained} of ${above.doses} regimes, at or below it in ${below.gained} of ${below.doses}`;
+    },
+  };
+  return template.replaceAll(/\{\{(\w+)(?::([^}]*))?\}\}/g, (token, name: string, rest = '') =>
+    known(fill[name], `the token ${token}`)(String(rest).split('/')),
+  );
+}
+
+const regimeOf = (part: Part, id: string) =>
+  known(
+    part.regimes.find((regime) => regime.id === id),
+    `a regime ${id} in ${part.id}`,
+  );
+
+function known<Value>(value: Value | undefined, what: string): Value {
+  if (value === undefined) throw new Error(`there is not ${what}`);
+  return value;
+}
+
+function progressText(questions: readonly Question[], results: Results): string {
+  const rows = questions.map(({ id, asks, parts }) => {
+    const jobs = distinct(parts.flatMap(jobsOf));
+    const there = jobs.filter((job) => results.of(job) !== undefined).length;
+    return `| [${id}](#${id}) | ${asks} | ${there} of ${jobs.length} |`;
+  });
+  return ['| | question | runs |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** The figures of all parts that have a result, by file name. */
+export function figuresOf(questions: readonly Question[], results: Results): Map<string, string> {
+  const parts = questions.flatMap(({ parts }) => parts);
+  const begun = parts.filter((part) => jobsOf(part).some((job) => results.of(job) !== undefined));
+  return new Map(begun.map((part) => [figureName(part), partFigure(part, results)]));
+}

@@ -1,0 +1,195 @@
+/** A part of the page: its figure, its table and the command that makes both. */
+import { mean } from '../../src/core/statistics.js';
+import { type Comparison, curveScore, dosesOf, fall, lastScore, PartResults, scoreAt } from './analysis.js';
+import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
+import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
+import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
+import { distinct } from './work-through.js';
+
+const points = (share: number, digits = 1) => `${share < 0 ? '-' : '+'}${Math.abs(100 * share).toFixed(digits)}`;
+const level = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '-');
+const plain = (value: number) => (Number.isFinite(value) ? value.toPrecision(3).replace(/\.?0+$/, '') : '-');
+
+/** A difference in words: a claim from ten pairs on, "so far" before. */
+export function gainText({ pairs, mean: centre, interval, verdict }: Comparison): string {
+  if (pairs === 0) return 'nothing yet';
+  const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
+  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}`;
+  return verdict === 'no difference shown'
+    ? `${text}: no difference shown`
+    : verdict === 'so far'
+      ? `so far ${text}`
+      : text;
+}
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** The mean; not a number where there is nothing to average. */
+const average = (values: readonly number[]) => (values.length === 0 ? Number.NaN : mean(values));
+
+const scoresOf = (regime: Regime, runs: readonly TrainResult[]) => runs.map((run) => lastScore(regime, run));
+
+/** One row for every regime: what the probe predicted, and what every variant gained. */
+function doseTable(results: PartResults): string {
+  const { part, baseline } = results;
+  const others = part.variants.filter((variant) => variant !== baseline);
+  const predictions = others.map((variant) => dosesOf(results, variant));
+  const rows = part.regimes.map((regime, i) => [
+    regime.dose?.label ?? regime.id,
+    ...(part.probe === true
+      ? [plain(predictions[0]?.[i]?.predicted.inflation ?? NaN), plain(predictions[0]?.[i]?.predicted.mismatch ?? NaN)]
+      : []),
+    level(average(scoresOf(regime, results.runs(regime, baseline)))),
+    ...others.flatMap((variant, v) => {
+      const { gain } = predictions[v]?.[i] ?? { gain: results.comparison(regime, variant) };
+      return [
+        level(average(scoresOf(regime, results.runs(regime, variant)))),
+        gainText(gain),
+        gainText(results.comparison(regime, variant, curveScore)),
+      ];
+    }),
+  ]);
+  const predicted = part.probe === true ? ['predicted inflation', 'mismatch'] : [];
+  const head = [
+    'regime',
+    ...predicted,
+    baseline.id,
+    ...others.flatMap(({ id }) => [id, `minus ${baseline.id}`, 'of the whole curve']),
+  ];
+  return table(head, rows);
+}
+
+/** One row for every variant: how high it came and how far it fell. */
+function fallTable(results: PartResults, regime: Regime): string {
+  const rows = results.part.variants.map((variant) => {
+    const runs = results.runs(regime, variant);
+    const falls = runs.map((run) => fall(regime, run));
+    const scores = scoresOf(regime, runs);
+    const peaks = scores.map((score, i) => score + (falls[i] ?? 0));
+    const more = variant === results.baseline ? '' : gainText(results.comparison(regime, variant, fall));
+    return [`\`${variant.id}\``, level(average(peaks)), level(average(scores)), level(average(falls)), more];
+  });
+  return table(['variant', 'peak', 'end', 'fall', `fall, minus \`${results.baseline.id}\``], rows);
+}
+
+/** One row for every variant: its pairs, its difference and what became of the agent. */
+function variantTable(results: PartResults, regime: Regime): string {
+  const { part, baseline } = results;
+  const rows = part.variants.map((variant) => {
+    const runs = results.runs(regime, variant);
+    const comparison = results.comparison(regime, variant);
+    const agents = runs.flatMap(({ agents }) => agents[regime.agent] ?? []);
+    const over = (pick: (agent: (typeof agents)[number]) => number) => mean(agents.map(pick));
+    return [
+      `\`${variant.id}\``,
+      level(average(scoresOf(regime, runs))),
+      variant === baseline ? '' : gainText(comparison),
+      variant === baseline ? '' : `${comparison.better} of ${comparison.pairs}`,
+      ...(agents.length === 0
+        ? ['-', '-', '-']
+        : [
+            level(over(({ invalid }) => invalid)),
+            plain(over(({ norm }) => norm)),
+            plain(over(({ maxNorm }) => maxNorm)),
+          ]),
+    ];
+  });
+  return table(
+    ['variant', 'score', `minus \`${baseline.id}\``, 'better in', `${regime.agent}: invalid %`, 'mean norm', 'largest'],
+    rows,
+  );
+}
+
+function doseFigure(results: PartResults): Figure {
+  const { part, baseline } = results;
+  const series = part.variants
+    .filter((variant) => variant !== baseline)
+    .map((variant): Series => {
+      const doses = dosesOf(results, variant).filter(({ gain }) => gain.pairs > 0);
+      const plotted = doses.map(({ predicted, gain }): PlottedPoint => {
+        const ends =
+          gain.interval === undefined ? {} : { low: 100 * gain.interval.low, high: 100 * gain.interval.high };
+        return { x: predicted.inflation, y: 100 * gain.mean, ...ends };
+      });
+      return { name: `${variant.id} minus ${baseline.id}`, points: plotted };
+    });
+  return {
+    title: part.title,
+    series,
+    x: { label: 'inflation that the probe predicted', doublings: true, reference: 1 },
+    y: { label: 'gain, points', reference: 0 },
+  };
+}
+
+function scoresFigure(results: PartResults): Figure {
+  const { part } = results;
+  const one = part.regimes.length === 1;
+  const rows = one ? part.variants.map(({ id }) => id) : part.regimes.map(({ id, dose }) => dose?.label ?? id);
+  const cell = (regime: Regime, variant: Variant, at: number): PlottedPoint[] => {
+    const scores = scoresOf(regime, results.runs(regime, variant)).map((score) => 100 * score);
+    const centre: PlottedPoint[] = scores.length === 0 ? [] : [{ x: at, y: mean(scores) }];
+    return [...scores.map((y) => ({ x: at + 0.12, y, small: true })), ...centre];
+  };
+  const series = one
+    ? [
+        {
+          name: 'mean, and each run',
+          points: part.regimes.flatMap((regime) => part.variants.flatMap((v, i) => cell(regime, v, i))),
+        },
+      ]
+    : part.variants.map((variant, v) => ({
+        name: variant.id,
+        points: part.regimes.flatMap((regime, i) => cell(regime, variant, i + 0.3 * (v / part.variants.length - 0.5))),
+      }));
+  return { title: part.title, series, x: { label: '', names: rows }, y: { label: 'score, %' } };
+}
+
+function curvesFigure(results: PartResults): Figure {
+  const { part } = results;
+  const series = part.regimes.flatMap((regime) =>
+    part.variants.map((variant): Series => {
+      const runs = results.runs(regime, variant);
+      const steps = (runs[0]?.curve ?? []).map(({ step }) => step);
+      const name = part.regimes.length === 1 ? variant.id : `${regime.dose?.label ?? regime.id}, ${variant.id}`;
+      const at = (step: number) =>
+        runs.flatMap(({ curve }) =>
+          curve.filter((point) => point.step === step).map((point) => scoreAt(regime, point)),
+        );
+      return { name, line: true, points: steps.map((step) => ({ x: step, y: 100 * mean(at(step)) })) };
+    }),
+  );
+  return { title: part.title, series, x: { label: 'step' }, y: { label: 'score, % (mean of runs)' } };
+}
+
+const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure };
+
+/** The name of a part's figure, beside those of the others. */
+export const figureName = ({ id }: Part): string => `${id}.svg`;
+
+export function partFigure(part: Part, results: Results): string {
+  return figureText(figures[part.figure](new PartResults(part, results)));
+}
+
+/** The figure, the table and the commands of a part, as Markdown. */
+export function partText(part: Part, results: Results): string {
+  const of = new PartResults(part, results);
+  const jobs = distinct(jobsOf(part));
+  const there = jobs.filter((job) => results.of(job) !== undefined).length;
+  if (there === 0) return `*${part.title}: not run yet; \`npm run findings -- ${part.id}\` does.*`;
+  const tables =
+    part.figure === 'dose' || (part.regimes.length > 1 && part.variants.length <= 3)
+      ? [doseTable(of)]
+      : part.regimes.flatMap((regime) => [
+          ...(part.regimes.length > 1 ? [`${regime.dose?.label ?? regime.id}:`] : []),
+          variantTable(of, regime),
+          ...(part.figure === 'curves' ? [fallTable(of, regime)] : []),
+        ]);
+  const [example] = jobs;
+  return [
+    `![${part.title}](findings/figures/${figureName(part)})`,
+    `*${part.title}. ${there} of ${jobs.length} runs. \`npm run findings -- ${part.id}\` makes them; one alone, the first:*`,
+    `\`\`\`sh\n${example === undefined ? '' : repeatableCommand(example)}\n\`\`\``,
+    ...tables,
+  ].join('\n\n');
+}

@@ -1,0 +1,153 @@
+/** Runs one job as the command line would, in a process of its own, and makes its result of what that wrote. */
+import { execFileSync, spawn } from 'node:child_process';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/core/events.js';
+import { summariseRun } from '../../src/studies/ablation/ablation-summary.js';
+import { commandOf, type Job, jobName } from './declaration.js';
+import { type ProbeResult, repeatableCommand, type StoredResult, type TrainResult } from './stored-result.js';
+
+/** The root of the repository. */
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+const PROGRAM = join(root, 'dist/src/cli/main.js');
+/** The exit code of a request that is wrong: a recipe, a setting or an estimator that is not there. */
+const WRONG_REQUEST = 2;
+/** The events that may come before a run's warm start is in the cache. */
+const BEFORE_REINFORCEMENT: readonly string[] = ['run.started', 'warning', 'warmup'];
+
+/** What a job asks for is not there yet. */
+export class MissingPiece extends Error {}
+
+export interface RunOptions {
+  /** The folder of run directories, outside the repository. */
+  readonly runs: string;
+  /** Leaves run directories where they are. */
+  readonly keep: boolean;
+  readonly signal: AbortSignal;
+  /** Called once the job's warm start is in the cache. */
+  readonly onWarm: () => void;
+}
+
+/** Runs a job anew. @throws MissingPiece when its request is wrong; Error when it fails; the signal's reason */
+export async function runJob(job: Job, options: RunOptions): Promise<StoredResult> {
+  const run = join(options.runs, jobName(job));
+  await rm(run, { recursive: true, force: true }); // the rest of a job that was killed
+  const started = performance.now();
+  const train = job.kind === 'train';
+  const lines = await execute([...commandOf(job), '--json', ...(train ? ['--run', run] : [])], options, (line) => {
+    if (!BEFORE_REINFORCEMENT.includes(String(line.type))) options.onWarm();
+  });
+  const seconds = Math.round((performance.now() - started) / 100) / 10;
+  const result = train
+    ? trainResult(job, await readEvents(run), seconds)
+    : probeResult(job, lines.at(-1) as unknown as ProbeLine, seconds);
+  if (train && !options.keep) await rm(run, { recursive: true, force: true });
+  return result;
+}
+
+type Line = Readonly<Record<string, unknown>>;
+
+async function execute(
+  words: readonly string[],
+  { signal }: RunOptions,
+  onLine: (line: Line) => void,
+): Promise<Line[]> {
+  const child = spawn(process.execPath, [PROGRAM, ...words], {
+    cwd: root,
+    env: { ...process.env, DRMAS_KERNELS: 'native-avx2' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const stop = () => child.kill('SIGKILL'); // nothing of an unfinished job is used
+  signal.addEventListener('abort', stop);
+  const lines: Line[] = [];
+  let complaint = '';
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    const line = JSON.parse(text) as Line;
+    lines.splice(0, lines.length, line); // the last one is all that is needed
+    onLine(line);
+  });
+  child.stderr.on('data', (chunk) => {
+    complaint += String(chunk);
+  });
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  signal.removeEventListener('abort', stop);
+  signal.throwIfAborted();
+  const why = complaint.trim().split('\n').slice(-3).join(' ');
+  if (code === WRONG_REQUEST) throw new MissingPiece(why);
+  if (code !== 0) throw new Error(`drmas ${words.join(' ')} ended with ${code}: ${why}`);
+  return lines;
+}
+
+async function readEvents(run: string): Promise<RunEvent[]> {
+  const text = await readFile(join(run, 'events.jsonl'), 'utf8');
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as RunEvent);
+}
+
+/** The result of a run, from its events. */
+export function trainResult(job: Job, events: readonly RunEvent[], seconds: number): TrainResult {
+  const started = events.find((event): event is RunStarted & RunEvent => event.type === 'run.started');
+  const evaluations = events.filter((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');
+  const { reward, agents } = summariseRun({ name: jobName(job), variant: job.variant.id, seed: job.seed }, events);
+  return {
+    kind: 'train',
+    command: repeatableCommand(job),
+    kernels: `${started?.hardware.kernels} ${started?.hardware.isa}`,
+    evaluated: { tasks: evaluations.at(-1)?.tasks ?? 0, samples: evaluations.at(-1)?.samples ?? 0 },
+    curve: evaluations.map(({ step, averageAtK, agents: measured }) => {
+      const { reward } = measured[job.regime.agent] ?? {};
+      return { step, team: averageAtK, ...(reward === undefined ? {} : { agent: reward }) };
+    }),
+    reward,
+    agents: { ...agents },
+    origin: originOf(started?.versions.drmas ?? '', seconds),
+  };
+}
+
+/** The part of what `drmas probe --json` prints that is kept. */
+export interface ProbeLine {
+  readonly success: { readonly mean: number };
+  readonly agents: Readonly<
+    Record<string, { readonly callsPerEpisode: number; readonly rewardMean: number; readonly rewardStd: number }>
+  >;
+  readonly estimators: Readonly<Record<string, Readonly<Record<string, { readonly inflation: number | null }>>>>;
+}
+
+/** The result of a probe; the recipe's estimator comes first in what it prints. */
+export function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
+  const [predicted = {}] = Object.values(line.estimators);
+  return {
+    kind: 'probe',
+    command: repeatableCommand(job),
+    success: line.success.mean,
+    agents: Object.fromEntries(
+      Object.entries(line.agents).map(([name, { callsPerEpisode, rewardMean, rewardStd }]) => [
+        name,
+        { callsPerEpisode, reward: rewardMean, rewardStd, inflation: predicted[name]?.inflation ?? null },
+      ]),
+    ),
+    origin: originOf('', seconds),
+  };
+}
+
+const originOf = (drmas: string, seconds: number) => ({
+  commit: commit(),
+  drmas,
+  node: process.versions.node,
+  seconds,
+});
+
+let known: string | undefined;
+
+/** The commit of the sources, with `+` where what decides a run has changed since. */
+function commit(): string {
+  if (known !== undefined) return known;
+  const git = (...words: string[]) => execFileSync('git', words, { cwd: root, encoding: 'utf8' }).trim();
+  const changed = git('status', '--porcelain', '--', 'src', 'native', 'recipes', 'findings/regimes', 'package.json');
+  known = git('rev-parse', '--short=12', 'HEAD') + (changed === '' ? '' : '+');
+  return known;
+}

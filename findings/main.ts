@@ -1,0 +1,202 @@
+/** `npm run findings`: makes the results that docs/findings.md rests on, and the page itself. */
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { messageOf } from '../src/core/errors.js';
+import { duration } from '../src/core/format.js';
+import { type Job, jobName, jobsOf, type Part, type Question } from './harness/declaration.js';
+import { figuresOf, fillPage } from './harness/page.js';
+import { root, runJob } from './harness/run-job.js';
+import { differences, type Results, readResults, repeatableCommand, writeResult } from './harness/stored-result.js';
+import { distinct, pending, workThrough } from './harness/work-through.js';
+import { questions } from './questions/index.js';
+
+const RESULTS = join(root, 'docs/findings/results');
+const FIGURES = join(root, 'docs/findings/figures');
+const PAGE = join(root, 'docs/findings.md');
+const TEMPLATE = join(root, 'findings/page.md');
+
+const usage = `npm run findings -- [question or part]... [options]
+
+  Runs what has no result yet, then writes docs/findings.md and its figures. Interrupt it at any time: a finished
+  result is never run again. Without a name: ${questions.map(({ id }) => id).join(', ')}, in this order.
+
+  --list             what there is, and how much of it is done; runs nothing
+  --jobs N           runs at once, one thread each (default: 1)
+  --seeds N          only the first N pairs of each part
+  --only TEXT        only results whose name (regime/variant/seed-N) contains this
+  --runs DIR         folder of the run directories (default: ${join(tmpdir(), 'drmas-findings')})
+  --keep             leave the run directories of finished results there
+  --check            fail where page or figures are not those of the results; runs nothing
+  --page             write page and figures from the results that are there; runs nothing
+  --repeat NAME      run the results whose name contains this again, and compare them bit for bit with what is stored
+`;
+
+class UsageError extends Error {}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      list: { type: 'boolean', default: false },
+      jobs: { type: 'string', default: '1' },
+      seeds: { type: 'string' },
+      only: { type: 'string', default: '' },
+      runs: { type: 'string', default: join(tmpdir(), 'drmas-findings') },
+      keep: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
+      page: { type: 'boolean', default: false },
+      repeat: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const results = await readAll();
+  if (values.check) return checkPage(results);
+  if (values.page) return writePage(results);
+  if (values.list) return list(results);
+  const { runs, keep } = values;
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort(new Error(name)));
+  const { signal } = controller;
+  if (values.repeat !== undefined) return repeat(values.repeat, results, { runs: `${runs}-again`, keep, signal });
+
+  const seeds = values.seeds === undefined ? Number.POSITIVE_INFINITY : whole('seeds', values.seeds);
+  const jobs = chosenParts(positionals).flatMap((part) => jobsOf({ ...part, seeds: part.seeds.slice(0, seeds) }));
+  const todo = pending(jobs, results).filter((job) => jobName(job).includes(values.only));
+  say(`${todo.length} of ${distinct(jobs).length} results are missing`);
+  const started = performance.now();
+  let failed = 0;
+  try {
+    await workThrough(todo, {
+      jobs: whole('jobs', values.jobs),
+      signal,
+      run: (job, options) => runJob(job, { ...options, runs, keep }),
+      store: (job, result) => writeResult(RESULTS, job, result),
+      onDone: ({ done, all, job }, result) => {
+        const score = result.kind === 'train' ? `${(100 * (result.curve.at(-1)?.team ?? 0)).toFixed(1)} %` : 'probed';
+        const left = ((performance.now() - started) / 1000 / done) * (all - done);
+        say(`${done}/${all}  ${jobName(job)}  ${score}  ${result.origin.seconds} s, about ${duration(left)} left`);
+      },
+      onMissing: ({ regime, variant }, why) => say(`skipped: ${regime.id}/${variant.id} is not there yet: ${why}`),
+      onFailed: (job, why) => {
+        failed++;
+        say(`FAILED: ${jobName(job)}: ${why}`);
+      },
+    });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    say('interrupted; the same command goes on');
+    return 130;
+  }
+  await writePage(await readAll());
+  return failed === 0 ? 0 : 1;
+}
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const allParts = questions.flatMap(({ parts }) => parts);
+const readAll = () => readResults(RESULTS, allParts.flatMap(jobsOf));
+
+/** The parts that are named, by themselves or by their question; all of them without a name. @throws UsageError */
+function chosenParts(names: readonly string[]): Part[] {
+  if (names.length === 0) return allParts;
+  return names.flatMap((name) => {
+    const question = questions.find(({ id }) => id === name);
+    const parts = question?.parts ?? allParts.filter(({ id }) => id === name);
+    if (parts.length === 0) throw new UsageError(`there is no question or part '${name}'`);
+    return parts;
+  });
+}
+
+function whole(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new UsageError(`--${name}: expected a whole number, got '${text}'`);
+  return value;
+}
+
+function list(results: Results): number {
+  const stands = (jobs: readonly Job[]) => {
+    const each = distinct(jobs);
+    const stale = each.filter((job) => results.isStale(job)).length;
+    const done = each.filter((job) => results.of(job) !== undefined).length;
+    return `${done} of ${each.length}${stale === 0 ? '' : `, ${stale} made with other settings`}`;
+  };
+  const lines = ({ id, asks, parts }: Question) => [
+    `${id}: ${asks} (${stands(parts.flatMap(jobsOf))})`,
+    ...parts.map((part) => `  ${part.id}: ${part.title} (${stands(jobsOf(part))})`),
+  ];
+  for (const line of questions.flatMap(lines)) say(line);
+  return 0;
+}
+
+/** All files that the results make, by their paths. */
+async function pageFiles(results: Results): Promise<Map<string, string>> {
+  const text = fillPage(await readFile(TEMPLATE, 'utf8'), questions, results);
+  const figures = [...figuresOf(questions, results)].map(([name, svg]) => [join(FIGURES, name), svg] as const);
+  return new Map([[PAGE, text], ...figures]);
+}
+
+/** The figures that lie there and that no result makes any more. */
+async function leftOver(files: ReadonlyMap<string, string>): Promise<string[]> {
+  const names = existsSync(FIGURES) ? await readdir(FIGURES) : [];
+  return names.map((name) => join(FIGURES, name)).filter((path) => !files.has(path));
+}
+
+async function writePage(results: Results): Promise<number> {
+  const files = await pageFiles(results);
+  await mkdir(FIGURES, { recursive: true });
+  for (const path of await leftOver(files)) await rm(path);
+  for (const [path, text] of files) await writeFile(path, text);
+  return 0;
+}
+
+async function checkPage(results: Results): Promise<number> {
+  const files = await pageFiles(results);
+  const wrong = await leftOver(files);
+  for (const [path, text] of files) if (!existsSync(path) || (await readFile(path, 'utf8')) !== text) wrong.push(path);
+  for (const path of wrong) say(`${path} is not what the results say; npm run findings -- --page writes it`);
+  return wrong.length === 0 ? 0 : 1;
+}
+
+async function repeat(
+  name: string,
+  results: Results,
+  options: { readonly runs: string; readonly keep: boolean; readonly signal: AbortSignal },
+): Promise<number> {
+  const jobs = distinct(allParts.flatMap(jobsOf)).filter((job) => jobName(job).includes(name));
+  const stored = jobs.flatMap((job) => {
+    const result = results.of(job);
+    return result === undefined ? [] : [{ job, result }];
+  });
+  if (stored.length === 0) throw new UsageError(`there is no result '${name}'`);
+  let differing = 0;
+  for (const { job, result } of stored) {
+    say(repeatableCommand(job));
+    const again = await runJob(job, { ...options, onWarm: () => {} });
+    const fields = differences(result, again);
+    if (fields.length > 0) differing++;
+    const origin =
+      result.origin.commit === again.origin.commit
+        ? ''
+        : ` (made by ${result.origin.commit}, now ${again.origin.commit})`;
+    say(fields.length === 0 ? `  the same bits${origin}` : `  DIFFERS in ${fields.slice(0, 5).join(', ')}${origin}`);
+  }
+  return differing === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const wrongRequest =
+    error instanceof UsageError ||
+    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
+  process.stderr.write(
+    `${wrongRequest ? `${messageOf(error)}\n\n${usage}` : error instanceof Error ? error.stack : error}\n`,
+  );
+  process.exitCode = wrongRequest ? 2 : 1;
+}

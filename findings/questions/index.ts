@@ -1,0 +1,236 @@
+/** The questions, in the order in which they are worked through: each is usable alone. */
+import { PAIRS, type Part, type Question } from '../harness/declaration.js';
+import { escalation, repair, SWEEP_SEEDS, shipped } from './regimes.js';
+import {
+  agentEpisodes,
+  at,
+  batchAgent,
+  drGrpo,
+  drmas,
+  drmasBatch,
+  drmasMean,
+  drmasNoSpread,
+  drmasRaw,
+  drmasStd,
+  ema,
+  grpo,
+  grpoClipHigher,
+  grpoFiltered,
+  grpoTurn,
+  having,
+  rloo,
+} from './variants.js';
+
+const quarter = escalation('escalation', {}, { label: 'called in .25', value: 0.25 });
+
+const part = (
+  id: string,
+  title: string,
+  rest: Omit<Part, 'id' | 'title' | 'seeds' | 'baseline'> & Partial<Part>,
+): Part => ({
+  id,
+  title,
+  seeds: PAIRS,
+  baseline: grpo.id,
+  ...rest,
+});
+
+const SWEPT = [3e-4, 1e-3, 2e-3, 4e-3];
+
+const rates: Question = {
+  id: 'rates',
+  asks: 'At which learning rate does the baseline end highest?',
+  parts: [
+    part('sweep', 'Learning rates of both sides, on seeds that nothing else uses', {
+      regimes: [quarter],
+      variants: SWEPT.flatMap((rate) => [at(grpo, rate), at(drmas, rate)]),
+      baseline: at(grpo, 1e-3).id,
+      seeds: SWEEP_SEEDS,
+      figure: 'scores',
+    }),
+  ],
+};
+
+const percentLabel = (share: number) => `${Number((100 * share).toFixed(1))} %`;
+
+const dose: Question = {
+  id: 'dose',
+  asks: 'Does the gain follow the inflation that the probe predicts?',
+  parts: [
+    part('mismatch', 'Called in a quarter of the episodes; the others succeed more or less often', {
+      regimes: [1, 0.125, 0.7, 0.85, 0.5, 0.3].map((common) =>
+        escalation(
+          `common-${Math.round(1000 * common)}`,
+          { common },
+          { label: `others succeed in ${percentLabel(common)}`, value: common },
+        ),
+      ),
+      variants: [grpo, drmas],
+      figure: 'dose',
+      probe: true,
+    }),
+    part('frequency', 'Called after a failure, in more or fewer episodes', {
+      regimes: [0.1, 0.5, 0.15, 1].map((rare) =>
+        escalation(
+          `rare-${Math.round(100 * rare)}`,
+          { rare },
+          { label: `called in ${percentLabel(rare)}`, value: rare },
+        ),
+      ),
+      variants: [grpo, drmas],
+      figure: 'dose',
+      probe: true,
+    }),
+    part('scale', "An agent whose own reward is worth more or less than the team's", {
+      regimes: [0.1, 1, 0.03, 0.3, 3].map((scale) =>
+        escalation(
+          `scale-${Math.round(100 * scale)}`,
+          { rare: 1, common: 0.5, scale },
+          { label: `reward worth ${scale}`, value: scale },
+        ),
+      ),
+      variants: [grpo, drmas, grpoTurn],
+      figure: 'dose',
+      probe: true,
+    }),
+    part('drift', 'The recipe `repair` at other shares of renamed commands', {
+      regimes: [0.25, 0.1, 0.5].map(repair),
+      variants: [grpo, drmas],
+      figure: 'dose',
+      probe: true,
+    }),
+  ],
+};
+
+const thrice = escalation('tries-3', { tries: 3 }, { label: 'up to three tries', value: 3 });
+
+const identity: Question = {
+  id: 'identity',
+  asks: 'Identity or frequency, mean or spread?',
+  parts: [
+    part('two-by-two', 'Who shares the mean and who the spread, one call an episode', {
+      regimes: [quarter],
+      variants: [grpo, drmas, grpoTurn, drmasMean, drmasStd, drGrpo, drmasNoSpread, agentEpisodes, batchAgent],
+      figure: 'scores',
+    }),
+    part('three-tries', 'The same where the expert may try three times', {
+      regimes: [thrice],
+      variants: [grpo, drmas, grpoTurn, agentEpisodes, batchAgent, drmasMean, drmasStd],
+      figure: 'scores',
+    }),
+    part('baselines', 'The strongest baselines', {
+      regimes: [quarter],
+      variants: [grpo, grpoFiltered, grpoClipHigher, rloo, ema, at(grpo, 2e-3), at(grpo, 3e-4), drmas, at(drmas, 2e-3)],
+      figure: 'scores',
+    }),
+  ],
+};
+
+const limits: Question = {
+  id: 'limits',
+  asks: 'Where does Dr. MAS lose, or gain nothing?',
+  parts: [
+    part('group-size', 'The same episodes in groups of other sizes', {
+      regimes: [4, 2, 8, 32].map((groupSize) =>
+        escalation(`groups-${groupSize}`, { groupSize }, { label: `groups of ${groupSize}`, value: groupSize }),
+      ),
+      variants: [grpo, drmas, drmasRaw, drmasBatch, batchAgent],
+      figure: 'scores',
+    }),
+    part('natural', 'Recipes that ship', {
+      regimes: [
+        shipped('desk', ['triage', 'generalist', 'router', 'phone', 'watch', 'camera'], 'router', 1e-3),
+        shipped('shop', ['planner', 'executor', 'verifier'], 'verifier', 2e-4),
+        shipped('math', ['solver', 'verifier'], 'verifier', 2e-4),
+      ],
+      variants: [grpo, drmas, grpoTurn],
+      figure: 'scores',
+    }),
+  ],
+};
+
+const optimiser = (type: string, rate: number) => [
+  having(
+    grpo,
+    `${type}-${rate}`,
+    [`policies.worker.optimizer.type=${type}`, `policies.router.optimizer.type=${type}`],
+    { learningRate: rate },
+  ),
+  having(
+    drmas,
+    `${type}-${rate}`,
+    [`policies.worker.optimizer.type=${type}`, `policies.router.optimizer.type=${type}`],
+    { learningRate: rate },
+  ),
+];
+
+const scale: Question = {
+  id: 'noise',
+  asks: 'Is it the scale of the gradient or its noise?',
+  parts: [
+    part('optimiser-sweep', 'Learning rates of SGD and N-PG-IGT, on seeds that nothing else uses', {
+      regimes: [quarter],
+      variants: [
+        ...[0.1, 0.3, 1].flatMap((rate) => optimiser('sgd', rate)),
+        ...[0.003, 0.01, 0.03].flatMap((rate) => optimiser('n-pg-igt', rate)),
+      ],
+      baseline: `${grpo.id}-sgd-0.3`,
+      seeds: SWEEP_SEEDS,
+      figure: 'scores',
+    }),
+    part('optimisers', 'SGD, AdamW and a normalised step, with and without agent-wise statistics', {
+      regimes: [quarter],
+      variants: [grpo, drmas, ...optimiser('sgd', 0.3), ...optimiser('n-pg-igt', 0.01)],
+      figure: 'scores',
+    }),
+  ],
+};
+
+const shared = (variant: typeof grpo) => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
+
+const teams: Question = {
+  id: 'teams',
+  asks: 'Shared or separate policies, how many agents, what unit?',
+  parts: [
+    part('sharing', 'One policy for all agents or one each', {
+      regimes: [quarter],
+      variants: [grpo, drmas, shared(grpo), shared(drmas)],
+      figure: 'scores',
+    }),
+    part('experts', 'Two to eight experts', {
+      regimes: [2, 4, 8].map((experts) =>
+        escalation(`experts-${experts}`, { experts, rare: 0.25 }, { label: `${experts} experts`, value: experts }),
+      ),
+      variants: [grpo, drmas],
+      figure: 'scores',
+      probe: true,
+    }),
+    part('units', 'What counts as one: a turn, an episode', {
+      regimes: [thrice],
+      variants: [
+        drmas,
+        having(drmas, 'episode-mean', ['loss.aggregate=episode-mean']),
+        having(grpo, 'episode-mean', ['loss.aggregate=episode-mean']),
+        grpo,
+      ],
+      figure: 'scores',
+    }),
+  ],
+};
+
+const long = escalation('long', { steps: 400, every: 40 }, { label: '400 steps', value: 400 });
+
+const cliffs: Question = {
+  id: 'cliffs',
+  asks: 'Do separate policies peak higher and fall off a cliff?',
+  parts: [
+    part('long', 'Four times as long', {
+      regimes: [long],
+      variants: [shared(grpo), grpo, shared(drmas), drmas, at(grpo, 2e-3), at(drmas, 2e-3)],
+      baseline: shared(grpo).id,
+      figure: 'curves',
+    }),
+  ],
+};
+
+export const questions: readonly Question[] = [rates, dose, identity, limits, scale, teams, cliffs];

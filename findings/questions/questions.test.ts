@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { commandOf, jobName, jobsOf, PAIRS } from '../harness/declaration.js';
+import { questions } from './index.js';
+import { SWEEP_SEEDS } from './regimes.js';
+
+const parts = questions.flatMap((question) => question.parts);
+
+describe('the questions', () => {
+  it('compare with a variant that they have, and have names of their own', () => {
+    for (const { variants, baseline } of parts) expect(variants.map(({ id }) => id)).toContain(baseline);
+    const names = [...questions, ...parts].map(({ id }) => id);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('mean one run by one name, wherever two parts share it', () => {
+    const commands = new Map<string, string>();
+    for (const job of parts.flatMap(jobsOf)) {
+      const command = commandOf(job).join(' ');
+      expect(commands.get(jobName(job)) ?? command, jobName(job)).toBe(command);
+      commands.set(jobName(job), command);
+    }
+  });
+
+  it('choose learning rates on seeds that no claim rests on', () => {
+    expect(PAIRS.filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
+    for (const { seeds } of parts) expect([PAIRS, SWEEP_SEEDS]).toContain(seeds);
+  });
+});

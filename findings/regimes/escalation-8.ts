@@ -1,0 +1,3 @@
+import { escalation } from './escalation.js';
+
+export default escalation(8);
