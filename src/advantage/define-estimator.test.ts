@@ -20,7 +20,13 @@ describe('an estimator by a rule', () => {
   it('has defaults for what is left out, and the laws of its rule', () => {
     const open = halved.open({ type: 'halved' });
     expect([...(open.compute(batch) as Float64Array)]).toEqual([0.5, -0.5]);
-    expect(open.settings).toEqual({ singleton: 'zero', epsilon: 1e-6, minimumSpread: 1e-6, episodeScore: 'mean' });
+    expect(open.settings).toEqual({
+      singleton: 'zero',
+      epsilon: 1e-6,
+      minimumSpread: 1e-6,
+      episodeScore: 'mean',
+      shareStatistics: [],
+    });
     expect(open.laws).toEqual({ shift: ['reward'], takesScaleOut: false });
     expect(halved.open({ type: 'halved', spread: 'agent' }).laws.takesScaleOut).toBe(true);
     expect(open.returns(batch)).toBeUndefined();

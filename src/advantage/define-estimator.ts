@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { parseSpec } from '../core/validation/parse-spec.js';
 import { type Settings, settingsSchema } from './named-choices.js';
-import { normalise, type Rule } from './normalise.js';
+import { advanceNormalise, normalise, type Rule } from './normalise.js';
 import type { TurnBatch } from './turn-batch.js';
 
 /** One entry a turn: a number for all of its tokens, or one number a token. */
@@ -147,14 +147,16 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         settings,
         rule,
         laws: declaration.laws?.(choices) ?? lawsOf(rule),
-        compute(batch, state = {}) {
+        compute(turns, state = {}) {
+          const batch = turns.sharing(settings.shareStatistics);
           if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
-          const advantages = normalise(batch, declaration.rule(choices), settings);
+          const advantages = normalise(batch, declaration.rule(choices), settings, state);
           return declaration.after === undefined ? advantages : declaration.after(batch, advantages);
         },
-        advance(batch, state) {
-          const advance = 'compute' in declaration ? declaration.advance : undefined;
-          return advance === undefined ? {} : advance(batch, choices, state);
+        advance(turns, state) {
+          const batch = turns.sharing(settings.shareStatistics);
+          if (!('compute' in declaration)) return advanceNormalise(batch, declaration.rule(choices), settings, state);
+          return declaration.advance === undefined ? {} : declaration.advance(batch, choices, state);
         },
         returns: (batch) => declaration.returns?.(batch, choices),
       };

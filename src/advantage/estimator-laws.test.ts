@@ -26,8 +26,8 @@ function accepted(records: readonly TurnRecord[], estimator: Estimator): (readon
   }
 }
 
-/** For each of about a hundred estimators and choices. */
-const runs = { numRuns: 40 };
+/** For each of about two hundred estimators and choices. */
+const runs = { numRuns: 20 };
 
 it('every estimator is among them', () => {
   expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(estimators.map(({ type }) => type)));

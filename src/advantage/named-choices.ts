@@ -7,15 +7,38 @@ import { z } from 'zod';
 /** A discount of later rewards. */
 export const discount = z.number().min(0).max(1);
 
+const singletonTexts = [
+  'What a group of one is compared with: `zero` gives it advantage 0',
+  "`raw` takes mean 0 and standard deviation 1, as the paper's code does",
+  "`batch` takes the statistics of the whole step (the agent's, where the group is an agent's)",
+];
+
 /** The choices of every estimator that compares within a group. */
 export const groupChoices = {
   singleton: z
-    .enum(['zero', 'raw', 'batch'])
+    .enum(['zero', 'raw', 'batch', 'ema'])
     .default('zero')
     .describe(
-      'What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard ' +
-        "deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where " +
-        "the group is an agent's).",
+      [...singletonTexts, '`ema` takes running ones of the steps before, of which each step keeps 0.9.'].join('; '),
+    ),
+};
+
+/** The same for an estimator that keeps nothing from step to step. */
+export const oneStepChoices = {
+  singleton: z.enum(['zero', 'raw', 'batch']).default('zero').describe(singletonTexts.join('; ').concat('.')),
+};
+
+/** The choice of every estimator with statistics of single agents. */
+export const sharingChoices = {
+  shareStatistics: z
+    .array(z.array(z.string().min(1)).readonly())
+    .readonly()
+    .default([])
+    .refine((groups) => groups.every(({ length }) => length > 1), 'expected at least two agents in a group')
+    .refine((groups) => new Set(groups.flat()).size === groups.flat().length, 'an agent stands in two groups')
+    .describe(
+      'Groups of agents that are compared as if they were one agent, such as specialists that are each called once ' +
+        "in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.",
     ),
 };
 
@@ -54,7 +77,7 @@ export const agentChoice = {
 };
 
 /** The choices by which scores are measured against groups, of any estimator: what it does not have has its default. */
-export const settingsSchema = z.object({ ...spreadChoices, ...scoreChoices });
+export const settingsSchema = z.object({ ...spreadChoices, ...scoreChoices, ...sharingChoices });
 
 export type Settings = Readonly<z.output<typeof settingsSchema>>;
 

@@ -1,5 +1,6 @@
 import { type GroupStatistics, type Groups, parentsOf, statisticsOf } from './groups.js';
 import type { Settings, Singleton } from './named-choices.js';
+import { advanceStatistics, type RunningStatistics, runningStatistics } from './running-statistics.js';
 import type { TurnBatch } from './turn-batch.js';
 
 /**
@@ -7,9 +8,11 @@ import type { TurnBatch } from './turn-batch.js';
  * - `episodes`: the task's episodes, each with its score;
  * - `turns`: all turns of the task;
  * - `agent`: the turns of (task, agent);
- * - `agent-step`: the turns of (task, agent, step).
+ * - `agent-step`: the turns of (task, agent, step);
+ * - `agent-episodes`: the episodes of (task, agent), each with the mean of the agent's rewards there;
+ * - `batch-agent`: the turns of the agent in the whole step, whatever their task.
  */
-export type Pool = 'episodes' | 'turns' | 'agent' | 'agent-step';
+export type Pool = 'episodes' | 'turns' | 'agent' | 'agent-step' | 'agent-episodes' | 'batch-agent';
 
 /** The pools whose statistics all agents of a task share. */
 export type SharedPool = Extract<Pool, 'episodes' | 'turns'>;
@@ -18,8 +21,11 @@ export const isShared = (pool: Pool): pool is SharedPool => pool === 'episodes' 
 
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
-  /** The number that is normalised: the episode's score, the same for all of its turns, or the turn's own reward. */
-  readonly score: 'episode' | 'turn';
+  /**
+   * The number that is normalised: the episode's score, the same for all of its turns; the mean of the agent's rewards
+   * in the episode, the same for all of its turns there; or the turn's own reward.
+   */
+  readonly score: 'episode' | 'agent-episode' | 'turn';
   readonly mean: Pool;
   readonly spread: Pool | 'none';
   /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
@@ -31,13 +37,38 @@ export interface Rule {
   readonly shared?: SharedPool;
 }
 
-/** One advantage a turn, by the rule. Linear in the number of turns. */
-export function normalise(batch: TurnBatch, rule: Rule, settings: Settings): Float64Array {
+/**
+ * One advantage a turn, by the rule. Linear in the number of turns.
+ * @param state The running statistics from before this step, for `singleton: 'ema'`
+ */
+export function normalise(
+  batch: TurnBatch,
+  rule: Rule,
+  settings: Settings,
+  state: RunningStatistics = {},
+): Float64Array {
   const scores = scoresOf(batch, rule.score, settings);
-  const compare = (pool: Pool) => statisticsOfPool(poolOf(batch, pool, scores, settings), settings.singleton);
+  const compare = (pool: Pool) => {
+    const members = poolOf(batch, pool, scores, settings);
+    const { singleton } = settings;
+    return statisticsOfPool(members, singleton, singleton === 'ema' ? runningStatistics(members, state) : undefined);
+  };
   const mean = compare(rule.mean);
   const spread = rule.spread === 'none' ? undefined : rule.spread === rule.mean ? mean : compare(rule.spread);
   return measure(scores, { mean, spread, leaveOneOut: rule.leaveOneOut === true }, settings);
+}
+
+/** The running statistics after a step, of a rule that compares groups of one with them; none for any other. */
+export function advanceNormalise(
+  batch: TurnBatch,
+  rule: Rule,
+  settings: Settings,
+  state: RunningStatistics,
+): RunningStatistics {
+  if (settings.singleton !== 'ema') return {};
+  const scores = scoresOf(batch, rule.score, settings);
+  const pools = new Set(rule.spread === 'none' ? [rule.mean] : [rule.mean, rule.spread]);
+  return [...pools].reduce((sofar, pool) => advanceStatistics(poolOf(batch, pool, scores, settings), sofar), state);
 }
 
 /** The one loop behind every group-based estimator: scores measured against the statistics of their groups. */
@@ -78,11 +109,18 @@ export interface PoolStatistics extends GroupStatistics {
   readonly silent: Uint8Array; // [groups]
 }
 
-/** The statistics of each group, with what a group of one gets instead. */
-export function statisticsOfPool({ turns, members, values, wider }: PoolMembers, singleton: Singleton): PoolStatistics {
+/**
+ * The statistics of each group, with what a group of one gets instead.
+ * @param running What stands in for a group of one, by its wider group: those of the step itself where not given
+ */
+export function statisticsOfPool(
+  { turns, members, values, wider }: PoolMembers,
+  singleton: Singleton,
+  running?: GroupStatistics,
+): PoolStatistics {
   const { size, mean, spread } = statisticsOf(members, values);
   const silent = new Uint8Array(members.count);
-  const fallback = singleton === 'batch' ? statisticsOf(wider, values) : undefined;
+  const fallback = running ?? (singleton === 'batch' ? statisticsOf(wider, values) : undefined);
   const widerOf = fallback === undefined ? undefined : parentsOf(members, wider).of;
   for (let g = 0; g < members.count; g++) {
     if (size[g] !== 1) continue;
@@ -110,34 +148,49 @@ export interface PoolMembers {
   readonly values: Float64Array; // [members]
   /** The same members in the groups whose statistics stand in for a group of one. */
   readonly wider: Groups;
+  /** The names of the wider groups, under which their running statistics are kept. */
+  readonly names?: readonly string[];
 }
 
-/** @param scores What is normalised, one a turn; the pool `episodes` takes each episode's score instead. */
+/** @param scores What is normalised, one a turn; the pools of episodes take a score for each episode instead. */
 export function poolOf(
   batch: TurnBatch,
   pool: Pool,
   scores: Float64Array,
   { episodeScore }: Pick<Settings, 'episodeScore'>,
 ): PoolMembers {
-  const ofTurns = (members: Groups, wider: Groups) => ({ turns: members.of, members, values: scores, wider });
+  const ofTurns = (members: Groups) => ({ turns: members.of, members, values: scores });
+  const ofAgents = (of: Groups = batch.agents) => ({
+    wider: of,
+    names: batch.agentNames.map((agent) => `${pool} ${agent}`),
+  });
   switch (pool) {
     case 'episodes': {
       const members = batch.taskOfEpisode;
       const wider = { of: new Int32Array(members.of.length), count: 1 };
-      return { turns: batch.tasks.of, members, values: batch.episodeScores(episodeScore), wider };
+      return { turns: batch.tasks.of, members, values: batch.episodeScores(episodeScore), wider, names: [pool] };
     }
     case 'turns':
-      return ofTurns(batch.tasks, batch.all);
+      return { ...ofTurns(batch.tasks), wider: batch.all, names: [pool] };
     case 'agent':
-      return ofTurns(batch.taskAgents, batch.agents);
+      return { ...ofTurns(batch.taskAgents), ...ofAgents() };
     case 'agent-step':
-      return ofTurns(batch.taskAgentSteps, batch.agents);
+      return { ...ofTurns(batch.taskAgentSteps), ...ofAgents() };
+    case 'agent-episodes': {
+      const { agentEpisodes, taskAgents, agents, rewards } = batch;
+      const members = parentsOf(agentEpisodes, taskAgents);
+      const values = statisticsOf(agentEpisodes, rewards).mean;
+      return { turns: taskAgents.of, members, values, ...ofAgents(parentsOf(agentEpisodes, agents)) };
+    }
+    case 'batch-agent':
+      return { ...ofTurns(batch.agents), ...ofAgents() };
   }
 }
 
-/** What a rule normalises, one number a turn: its reward, or its episode's score. */
+/** What a rule normalises, one number a turn. */
 export function scoresOf(batch: TurnBatch, score: Rule['score'], { episodeScore }: Settings): Float64Array {
   if (score === 'turn') return batch.rewards;
-  const ofEpisodes = batch.episodeScores(episodeScore);
-  return Float64Array.from(batch.episodes.of, (episode) => ofEpisodes[episode] as number);
+  const groups = score === 'episode' ? batch.episodes : batch.agentEpisodes;
+  const scores = score === 'episode' ? batch.episodeScores(episodeScore) : statisticsOf(groups, batch.rewards).mean;
+  return Float64Array.from(groups.of, (group) => scores[group] as number);
 }

@@ -18,6 +18,16 @@ export class TurnBatch {
     );
   }
 
+  /**
+   * The same turns with agents that share their statistics as one agent.
+   * @param groups Lists of agents; an agent in none of them stays by itself
+   */
+  sharing(groups: readonly (readonly string[])[]): TurnBatch {
+    if (groups.length === 0) return this;
+    const names = new Map(groups.flatMap((agents) => agents.map((agent) => [agent, agents.join('+')] as const)));
+    return new TurnBatch(this.turns.map((turn) => ({ ...turn, agent: names.get(turn.agent) ?? turn.agent })));
+  }
+
   /** One number a turn. @throws ArgumentError naming the first turn that has none */
   numbers(name: string, of: (turn: TurnRecord) => number | undefined): Float64Array {
     const values = new Float64Array(this.turns.length);
@@ -52,6 +62,10 @@ export class TurnBatch {
   /** Turns of (task, agent). */
   get taskAgents(): Groups {
     return this.#grouped('taskAgents', (turn) => turn.agent, this.tasks);
+  }
+  /** The turns of an agent in an episode. */
+  get agentEpisodes(): Groups {
+    return this.#grouped('agentEpisodes', (turn) => turn.agent, this.episodes);
   }
   /** Turns of (task, step); every turn is another step unless `envStep` says otherwise. */
   get taskSteps(): Groups {

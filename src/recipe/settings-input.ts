@@ -361,10 +361,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -389,10 +389,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
        * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
@@ -411,10 +411,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -426,16 +426,22 @@ export type EstimatorInput =
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'grpo-turn';
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -453,10 +459,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -475,16 +481,22 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'drmas-std';
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -503,15 +515,81 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
+    }
+  | {
+      readonly type: 'drmas-episode';
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
+       * @default `zero`
+       */
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
+      readonly epsilon?: number | undefined;
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
+      readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
+    }
+  | {
+      readonly type: 'drmas-batch';
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
+       * @default `zero`
+       */
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
+      readonly epsilon?: number | undefined;
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
+      readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'partition';
-      /** What is normalised: the score of the `episode`, or the reward of the single `turn`. */
-      readonly score: 'episode' | 'turn';
-      /** Who shares the mean: the turns of one `agent`, or all of the `task`. */
-      readonly mean: 'agent' | 'task';
+      /**
+       * What is normalised: the score of the `episode`, the mean of the agent's rewards in it (`agent-episode`),
+       * or the reward of the single `turn`.
+       */
+      readonly score: 'episode' | 'agent-episode' | 'turn';
+      /**
+       * Who shares the mean: the turns of one `agent` in the task; its episodes there, each with the mean of its
+       * rewards (`agent-episodes`); its turns of the whole step (`batch-agent`); or all of the `task`.
+       */
+      readonly mean: 'agent' | 'agent-episodes' | 'batch-agent' | 'task';
       /** Who shares the standard deviation that divides; `none` does not divide. */
-      readonly spread: 'agent' | 'task' | 'none';
+      readonly spread: 'agent' | 'agent-episodes' | 'batch-agent' | 'task' | 'none';
       /**
        * What the statistics of the whole task are over: one score for each `episode`, or every `turn`.
        * @default `episode`
@@ -520,10 +598,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -542,6 +620,12 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'rloo';
@@ -553,10 +637,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
        * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
@@ -564,6 +648,12 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'reinforce++-baseline';
@@ -575,10 +665,10 @@ export type EstimatorInput =
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * How an episode of many turns becomes one score: the `mean` of its turns' rewards (the paper's code for
        * GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone
@@ -586,16 +676,22 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'at-grpo';
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
-       * the group is an agent's).
+       * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
        * @default `zero`
        */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
        * What is added to the standard deviation that divides.
        * @default `0.000001`
@@ -607,6 +703,12 @@ export type EstimatorInput =
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'magrpo';
@@ -705,6 +807,12 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'rejection';
@@ -763,6 +871,12 @@ export type EstimatorInput =
        * @default `0.9`
        */
       readonly decay?: number | undefined;
+      /**
+       * Groups of agents that are compared as if they were one agent, such as specialists that are each called
+       * once in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     };
 
 /** The loss that makes a gradient of advantages. */

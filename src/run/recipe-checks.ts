@@ -162,7 +162,7 @@ function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
   }
 }
 
-function* groupChecks({ advantage, training }: Recipe): Checks {
+function* groupChecks({ advantage, agents, training }: Recipe): Checks {
   const { groupSize } = declarationOf(advantage).traits;
   if (groupSize !== undefined)
     yield {
@@ -175,6 +175,13 @@ function* groupChecks({ advantage, training }: Recipe): Checks {
     test: training.filter === undefined || training.groupSize >= 2,
     message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
   };
+  const names = Object.keys(agents);
+  for (const name of 'shareStatistics' in advantage ? advantage.shareStatistics.flat() : [])
+    yield {
+      path: 'advantage.shareStatistics',
+      test: names.includes(name),
+      message: `the team has no agent '${name}'${suggestion(name, names)}`,
+    };
 }
 
 /** A policy may be held near another policy of the recipe. */

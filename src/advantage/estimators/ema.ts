@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { defineEstimator, type EstimatorState } from '../define-estimator.js';
 import { statisticsOf } from '../groups.js';
+import { sharingChoices } from '../named-choices.js';
+import { DEFAULT_DECAY } from '../running-statistics.js';
 import type { TurnBatch } from '../turn-batch.js';
 
 /**
@@ -12,7 +14,8 @@ import type { TurnBatch } from '../turn-batch.js';
 export const ema = defineEstimator({
   type: 'ema',
   schema: {
-    decay: z.number().min(0).lt(1).default(0.9).describe('The share of the running mean that a step keeps.'),
+    decay: z.number().min(0).lt(1).default(DEFAULT_DECAY).describe('The share of the running mean that a step keeps.'),
+    ...sharingChoices,
   },
   source: 'SPIRAL, Liu et al. 2025, arXiv 2506.24119; prime-rl',
   formula: "r - b, and after the step b = `decay` x b + (1 - `decay`) x the mean of the agent's r; b is the agent's",

@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { ArgumentError } from '../../core/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { type Groups, groupBy, within } from '../groups.js';
-import { agentChoice, discount, scoreChoices, spreadChoices } from '../named-choices.js';
+import {
+  agentChoice,
+  discount,
+  oneStepChoices,
+  scoreChoices,
+  sharingChoices,
+  spreadChoices,
+} from '../named-choices.js';
 import { measure, normalise, statisticsOfPool } from '../normalise.js';
 import { similarity } from '../similarity.js';
 import { stepReturns } from '../step-returns.js';
@@ -35,7 +42,9 @@ export const gigpo = defineEstimator({
       .optional()
       .describe('Observations at least this similar count as the same. Where it is not given, only equal ones do.'),
     ...spreadChoices,
+    ...oneStepChoices,
     ...scoreChoices,
+    ...sharingChoices,
   },
   source: 'GiGPO, Feng et al. 2025, arXiv 2505.10978',
   formula:

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ArgumentError } from '../../core/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { statisticsOf } from '../groups.js';
-import { scoreChoices, spreadChoices } from '../named-choices.js';
+import { oneStepChoices, scoreChoices, spreadChoices } from '../named-choices.js';
 import { measure, poolOf, statisticsOfPool } from '../normalise.js';
 
 /**
@@ -18,6 +18,7 @@ export const grpoPassK = defineEstimator({
       .default('task')
       .describe("The standard deviation that divides: that of the task's episode scores, or none."),
     ...spreadChoices,
+    ...oneStepChoices,
     ...scoreChoices,
   },
   source: "the Dr. MAS paper's code",

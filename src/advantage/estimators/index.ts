@@ -5,6 +5,8 @@ import type { EstimatorDeclaration, Need, OpenEstimator } from '../define-estima
 import { atGrpo } from './by-group/at-grpo.js';
 import { drGrpo } from './by-group/dr-grpo.js';
 import { drmas } from './by-group/drmas.js';
+import { drmasBatch } from './by-group/drmas-batch.js';
+import { drmasEpisode } from './by-group/drmas-episode.js';
 import { drmasMean } from './by-group/drmas-mean.js';
 import { drmasStd } from './by-group/drmas-std.js';
 import { grpo } from './by-group/grpo.js';
@@ -29,6 +31,8 @@ const list = [
   grpoTurn,
   drmasMean,
   drmasStd,
+  drmasEpisode,
+  drmasBatch,
   partition,
   rloo,
   reinforcePlusPlusBaseline,

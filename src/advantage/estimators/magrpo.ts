@@ -1,5 +1,5 @@
 import { defineEstimator } from '../define-estimator.js';
-import { discount, groupChoices } from '../named-choices.js';
+import { discount, oneStepChoices } from '../named-choices.js';
 import { measure, statisticsOfPool } from '../normalise.js';
 import { stepReturns } from '../step-returns.js';
 
@@ -13,7 +13,7 @@ export const magrpo = defineEstimator({
   type: 'magrpo',
   schema: {
     gamma: discount.default(1).describe("The discount of later turns' rewards."),
-    ...groupChoices,
+    ...oneStepChoices,
   },
   source: 'Liu et al. 2025, arXiv 2508.04652',
   formula: 'R - mean of R over (task, step)',

@@ -199,6 +199,12 @@ describe('a filtered run', () => {
   });
 });
 
+it('agents that share their statistics are agents of the team', async () => {
+  await expect(runOf(['advantage.shareStatistics=[["teller","telller"]]'])).rejects.toThrow(
+    "advantage.shareStatistics: the team has no agent 'telller'; did you mean 'teller'?",
+  );
+});
+
 describe('greedy baselines', () => {
   it('one episode a task at temperature 0, told from the others, not learnt from', async () => {
     const { run, progress, log, submitted } = await fakeRun(root, recipe(['advantage.type=remax']), script());

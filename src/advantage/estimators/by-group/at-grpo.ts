@@ -1,10 +1,10 @@
 import { defineEstimator } from '../../define-estimator.js';
-import { spreadChoices } from '../../named-choices.js';
+import { sharingChoices, spreadChoices } from '../../named-choices.js';
 
 /** Groups of (task, agent, turn of the team's workflow). */
 export const atGrpo = defineEstimator({
   type: 'at-grpo',
-  schema: { ...spreadChoices },
+  schema: { ...spreadChoices, ...sharingChoices },
   source: 'Zhao et al. 2025, arXiv 2510.11062',
   formula: 'as `drmas`, within (task, agent, step)',
   use: 'turns of one index start alike; groups get small ([what differs](#at-grpo-and-magrpo))',

@@ -1,9 +1,9 @@
 import { defineEstimator } from '../../define-estimator.js';
-import { scoreChoices, spreadChoices } from '../../named-choices.js';
+import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices.js';
 
 export const drmasMean = defineEstimator({
   type: 'drmas-mean',
-  schema: { ...spreadChoices, ...scoreChoices },
+  schema: { ...spreadChoices, ...scoreChoices, ...sharingChoices },
   source: 'Dr. MAS, ablation',
   formula: '(r - mean agent) / (std episodes + eps)',
   use: 'comparisons',

@@ -1,9 +1,9 @@
 import { defineEstimator } from '../../define-estimator.js';
-import { scoreChoices, spreadChoices } from '../../named-choices.js';
+import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices.js';
 
 export const drmasStd = defineEstimator({
   type: 'drmas-std',
-  schema: { ...spreadChoices, ...scoreChoices },
+  schema: { ...spreadChoices, ...scoreChoices, ...sharingChoices },
   source: 'Dr. MAS, ablation',
   formula: '(r - mean episodes) / (std agent + eps)',
   use: 'comparisons only: mean and spread from different scores can give huge advantages',

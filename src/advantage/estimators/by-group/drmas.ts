@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEstimator } from '../../define-estimator.js';
-import { spreadChoices } from '../../named-choices.js';
+import { sharingChoices, spreadChoices } from '../../named-choices.js';
 
 /** Every agent measured against itself. */
 export const drmas = defineEstimator({
@@ -11,6 +11,7 @@ export const drmas = defineEstimator({
       .default('agent')
       .describe("The standard deviation that divides: the agent's, or none."),
     ...spreadChoices,
+    ...sharingChoices,
   },
   source: 'Dr. MAS, arXiv 2602.08847',
   formula: "(r - mean agent) / (std agent + eps); `spread: 'none'`: r - mean agent",

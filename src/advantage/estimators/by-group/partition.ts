@@ -1,17 +1,25 @@
 import { z } from 'zod';
 import { defineEstimator } from '../../define-estimator.js';
-import { scoreChoices, spreadChoices } from '../../named-choices.js';
+import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices.js';
 
 /** The general form: every choice of who is compared with whom, by agent or by task. */
 export const partition = defineEstimator({
   type: 'partition',
   schema: {
     score: z
-      .enum(['episode', 'turn'])
-      .describe('What is normalised: the score of the `episode`, or the reward of the single `turn`.'),
-    mean: z.enum(['agent', 'task']).describe('Who shares the mean: the turns of one `agent`, or all of the `task`.'),
+      .enum(['episode', 'agent-episode', 'turn'])
+      .describe(
+        "What is normalised: the score of the `episode`, the mean of the agent's rewards in it (`agent-episode`), or " +
+          'the reward of the single `turn`.',
+      ),
+    mean: z
+      .enum(['agent', 'agent-episodes', 'batch-agent', 'task'])
+      .describe(
+        'Who shares the mean: the turns of one `agent` in the task; its episodes there, each with the mean of its ' +
+          'rewards (`agent-episodes`); its turns of the whole step (`batch-agent`); or all of the `task`.',
+      ),
     spread: z
-      .enum(['agent', 'task', 'none'])
+      .enum(['agent', 'agent-episodes', 'batch-agent', 'task', 'none'])
       .describe('Who shares the standard deviation that divides; `none` does not divide.'),
     unit: z
       .enum(['episode', 'turn'])
@@ -19,6 +27,7 @@ export const partition = defineEstimator({
       .describe('What the statistics of the whole task are over: one score for each `episode`, or every `turn`.'),
     ...spreadChoices,
     ...scoreChoices,
+    ...sharingChoices,
   },
   source: 'the general form',
   formula: '(s or r - mean) / (std + eps), by the choices',

@@ -1,11 +1,11 @@
 import { whiten } from '../../../loss/whiten.js';
 import { defineEstimator } from '../../define-estimator.js';
-import { agentChoice, groupChoices, scoreChoices } from '../../named-choices.js';
+import { agentChoice, groupChoices, scoreChoices, sharingChoices } from '../../named-choices.js';
 
 /** The group's mean as the baseline, then whitening over the batch. */
 export const reinforcePlusPlusBaseline = defineEstimator({
   type: 'reinforce++-baseline',
-  schema: { ...agentChoice, ...groupChoices, ...scoreChoices },
+  schema: { ...agentChoice, ...groupChoices, ...scoreChoices, ...sharingChoices },
   source: 'Hu et al. 2025',
   formula: "r - mean episodes, then whitened over the step's tokens; `byAgent`: mean agent",
   use: 'one scale for the whole step instead of one a task',

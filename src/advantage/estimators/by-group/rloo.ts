@@ -1,10 +1,10 @@
 import { defineEstimator } from '../../define-estimator.js';
-import { agentChoice, groupChoices, scoreChoices } from '../../named-choices.js';
+import { agentChoice, groupChoices, scoreChoices, sharingChoices } from '../../named-choices.js';
 
 /** The mean of the others as the baseline. */
 export const rloo = defineEstimator({
   type: 'rloo',
-  schema: { ...agentChoice, ...groupChoices, ...scoreChoices },
+  schema: { ...agentChoice, ...groupChoices, ...scoreChoices, ...sharingChoices },
   source: 'RLOO, Ahmadian et al. 2024',
   formula: '(r - mean episodes) n / (n - 1); `byAgent`: mean agent',
   use: 'the mean of the others as the baseline, no division',
