@@ -11,7 +11,7 @@ import { figuresOf, fillPage } from './harness/page.js';
 import { root, runJob } from './harness/run-job.js';
 import { differences, type Results, readResults, repeatableCommand, writeResult } from './harness/stored-result.js';
 import { distinct, pending, workThrough } from './harness/work-through.js';
-import { questions } from './questions/index.js';
+import { questions, wrongRates } from './questions/index.js';
 
 const RESULTS = join(root, 'docs/findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
@@ -160,7 +160,9 @@ async function checkPage(results: Results): Promise<number> {
   const wrong = await leftOver(files);
   for (const [path, text] of files) if (!existsSync(path) || (await readFile(path, 'utf8')) !== text) wrong.push(path);
   for (const path of wrong) say(`${path} is not what the results say; npm run findings -- --page writes it`);
-  return wrong.length === 0 ? 0 : 1;
+  const rates = wrongRates(results);
+  for (const line of rates) say(line);
+  return wrong.length + rates.length === 0 ? 0 : 1;
 }
 
 async function repeat(

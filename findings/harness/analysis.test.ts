@@ -1,7 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compare, correlation, type Dose, dosesOf, PartResults, responseOf, ruleOf, slopeOf } from './analysis.js';
+import {
+  compare,
+  correlation,
+  type Dose,
+  dosesOf,
+  highest,
+  PartResults,
+  responseOf,
+  ruleOf,
+  slopeOf,
+} from './analysis.js';
+import type { Job } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
+import type { Results } from './stored-result.js';
 
 describe('compare', () => {
   it('claims a difference from ten pairs on, where the interval leaves out 0', () => {
@@ -12,6 +24,22 @@ describe('compare', () => {
     expect(compare(gains(10, -0.2)).verdict).toBe('lower');
     expect(compare(gains(10, 0.001)).verdict).toBe('no difference shown');
     expect(compare(gains(10, 0.001))).toMatchObject({ pairs: 10, better: 5 });
+  });
+});
+
+describe('the highest variant', () => {
+  const sweep = fakePart({ doses: [1], variants: ['low', 'high', 'middle'] });
+  const scores: Readonly<Record<string, number>> = { low: 0.2, high: 0.9, middle: 0.5 };
+  const highestOf = (results: Results) => {
+    const [regime] = sweep.regimes;
+    return regime && highest(new PartResults(sweep, results), regime, sweep.variants);
+  };
+
+  it('is the one whose runs end highest, once all of them are there', () => {
+    const score = ({ variant, seed }: Job) => (scores[variant.id] ?? 0) + seed / 1000;
+    expect(highestOf(fakeResults(sweep, score))?.id).toBe('high');
+    const lacking = ({ variant, seed }: Job) => (variant.id === 'low' && seed === 11 ? undefined : 0.5);
+    expect(highestOf(fakeResults(sweep, lacking))).toBeUndefined();
   });
 });
 

@@ -96,6 +96,17 @@ export function compare(gains: readonly number[]): Comparison {
   };
 }
 
+/**
+ * The variant whose runs end highest on average; undefined unless every seed of all of them is there. Of equal ones the
+ * earlier.
+ */
+export function highest(results: PartResults, regime: Regime, variants: readonly Variant[]): Variant | undefined {
+  const scored = variants.map((variant) => ({ variant, runs: results.runs(regime, variant) }));
+  if (scored.some(({ runs }) => runs.length < results.part.seeds.length)) return undefined;
+  const scores = scored.map(({ runs }) => mean(runs.map((run) => lastScore(regime, run))));
+  return variants[scores.indexOf(Math.max(...scores))];
+}
+
 /** What a probe predicts of an agent. */
 export interface Prediction {
   /** The inflation of its gradient's second moment under shared statistics (Lemma 4.2). */

@@ -143,11 +143,15 @@ const originOf = (drmas: string, seconds: number) => ({
 
 let known: string | undefined;
 
-/** The commit of the sources, with `+` where what decides a run has changed since. */
+/** What decides the bits of a run; the declarations of questions do not. */
+const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', 'package-lock.json'];
+
+/** The last commit of what decides a run, with `+` where it has changed since. */
 function commit(): string {
   if (known !== undefined) return known;
-  const git = (...words: string[]) => execFileSync('git', words, { cwd: root, encoding: 'utf8' }).trim();
-  const changed = git('status', '--porcelain', '--', 'src', 'native', 'recipes', 'findings/regimes', 'package.json');
-  known = git('rev-parse', '--short=12', 'HEAD') + (changed === '' ? '' : '+');
+  const git = (...words: string[]) =>
+    execFileSync('git', [...words, '--', ...DECISIVE], { cwd: root, encoding: 'utf8' });
+  const changed = git('status', '--porcelain').trim();
+  known = git('log', '-1', '--format=%h', '--abbrev=12').trim() + (changed === '' ? '' : '+');
   return known;
 }

@@ -20,7 +20,7 @@ const agentSchema = z.strictObject({
 });
 
 const originSchema = z.strictObject({
-  /** The commit of the sources; with `+` where they had changed since. */
+  /** The last commit of what decides a run's bits; with `+` where that had changed since. */
   commit: z.string(),
   drmas: z.string(),
   node: z.string(),

@@ -1,16 +1,18 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
+import { highest, PartResults } from '../harness/analysis.js';
 import { PAIRS, type Part, type Question } from '../harness/declaration.js';
+import type { Results } from '../harness/stored-result.js';
 import { escalation, repair, SWEEP_SEEDS, shipped } from './regimes.js';
 import {
-  agentEpisodes,
   at,
-  batchAgent,
   drGrpo,
   drmas,
   drmasBatch,
+  drmasEpisode,
   drmasMean,
   drmasNoSpread,
-  drmasRaw,
+  drmasSingletonBatch,
+  drmasSingletonRaw,
   drmasStd,
   ema,
   grpo,
@@ -21,7 +23,7 @@ import {
   rloo,
 } from './variants.js';
 
-const quarter = escalation('escalation', {}, { label: 'called in .25', value: 0.25 });
+const quarter = escalation('escalation', {}, { label: 'called in 25 %', value: 0.25 });
 
 const part = (
   id: string,
@@ -51,6 +53,19 @@ const rates: Question = {
   ],
 };
 
+/** What is wrong with the learning rates in use: each has to be the one at which its sweep's baseline ended highest. */
+export function wrongRates(results: Results): string[] {
+  return rates.parts.flatMap((part) => {
+    const ofBaseline = part.variants.filter(({ set }) => set.includes('advantage.type=grpo'));
+    return part.regimes.flatMap((regime) => {
+      const best = highest(new PartResults(part, results), regime, ofBaseline)?.learningRate;
+      return best === undefined || best === regime.learningRate
+        ? []
+        : [`${regime.recipe} has the learning rate ${regime.learningRate}, but grpo ends highest at ${best}`];
+    });
+  });
+}
+
 const percentLabel = (share: number) => `${Number((100 * share).toFixed(1))} %`;
 
 const dose: Question = {
@@ -58,25 +73,31 @@ const dose: Question = {
   asks: 'Does the gain follow the inflation that the probe predicts?',
   parts: [
     part('mismatch', 'Called in a quarter of the episodes; the others succeed more or less often', {
-      regimes: [1, 0.125, 0.7, 0.85, 0.5, 0.3].map((common) =>
-        escalation(
-          `common-${Math.round(1000 * common)}`,
-          { common },
-          { label: `others succeed in ${percentLabel(common)}`, value: common },
+      regimes: [
+        { ...quarter, dose: { label: 'others succeed in 100 %', value: 1 } },
+        ...[0.125, 0.7, 0.85, 0.5, 0.3].map((common) =>
+          escalation(
+            `common-${Math.round(1000 * common)}`,
+            { common },
+            { label: `others succeed in ${percentLabel(common)}`, value: common },
+          ),
         ),
-      ),
+      ],
       variants: [grpo, drmas],
       figure: 'dose',
       probe: true,
     }),
     part('frequency', 'Called after a failure, in more or fewer episodes', {
-      regimes: [0.1, 0.5, 0.15, 1].map((rare) =>
-        escalation(
-          `rare-${Math.round(100 * rare)}`,
-          { rare },
-          { label: `called in ${percentLabel(rare)}`, value: rare },
+      regimes: [
+        quarter,
+        ...[0.1, 0.5, 0.15, 1].map((rare) =>
+          escalation(
+            `rare-${Math.round(100 * rare)}`,
+            { rare },
+            { label: `called in ${percentLabel(rare)}`, value: rare },
+          ),
         ),
-      ),
+      ],
       variants: [grpo, drmas],
       figure: 'dose',
       probe: true,
@@ -110,12 +131,12 @@ const identity: Question = {
   parts: [
     part('two-by-two', 'Who shares the mean and who the spread, one call an episode', {
       regimes: [quarter],
-      variants: [grpo, drmas, grpoTurn, drmasMean, drmasStd, drGrpo, drmasNoSpread, agentEpisodes, batchAgent],
+      variants: [grpo, drmas, grpoTurn, drmasMean, drmasStd, drGrpo, drmasNoSpread, drmasEpisode, drmasBatch],
       figure: 'scores',
     }),
     part('three-tries', 'The same where the expert may try three times', {
       regimes: [thrice],
-      variants: [grpo, drmas, grpoTurn, agentEpisodes, batchAgent, drmasMean, drmasStd],
+      variants: [grpo, drmas, grpoTurn, drmasEpisode, drmasBatch, drmasMean, drmasStd],
       figure: 'scores',
     }),
     part('baselines', 'The strongest baselines', {
@@ -134,7 +155,7 @@ const limits: Question = {
       regimes: [4, 2, 8, 32].map((groupSize) =>
         escalation(`groups-${groupSize}`, { groupSize }, { label: `groups of ${groupSize}`, value: groupSize }),
       ),
-      variants: [grpo, drmas, drmasRaw, drmasBatch, batchAgent],
+      variants: [grpo, drmas, drmasSingletonRaw, drmasSingletonBatch, drmasBatch],
       figure: 'scores',
     }),
     part('natural', 'Recipes that ship', {

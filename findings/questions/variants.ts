@@ -14,8 +14,8 @@ export const drmas = estimator('drmas', 'drmas');
 export const drmasMean = estimator('drmas-mean', 'drmas-mean');
 export const drmasStd = estimator('drmas-std', 'drmas-std');
 export const drmasNoSpread = estimator('drmas-no-spread', 'drmas', { spread: 'none' });
-export const drmasRaw = estimator('drmas-raw', 'drmas', { singleton: 'raw' });
-export const drmasBatch = estimator('drmas-batch', 'drmas', { singleton: 'batch' });
+export const drmasSingletonRaw = estimator('drmas-singleton-raw', 'drmas', { singleton: 'raw' });
+export const drmasSingletonBatch = estimator('drmas-singleton-batch', 'drmas', { singleton: 'batch' });
 export const ema = estimator('ema', 'ema');
 
 /** GRPO without groups of equal outcomes (DAPO's dynamic sampling, without refilling). */
@@ -27,19 +27,11 @@ export const grpoFiltered: Variant = {
 /** GRPO with DAPO's higher upper clip. */
 export const grpoClipHigher: Variant = { id: 'grpo-clip-higher', set: [...grpo.set, 'loss.clipHigh=0.28'] };
 
-/** One mean and spread for each agent and episode: identity without counting turns. */
-export const agentEpisodes = estimator('agent-episodes', 'partition', {
-  score: 'turn',
-  mean: 'agent-episodes',
-  spread: 'agent-episodes',
-});
+/** One mean and spread for each agent, each episode counted once: identity without frequency. */
+export const drmasEpisode = estimator('drmas-episode', 'drmas-episode');
 
 /** The statistics of the agent's turns of the whole step: the paper's Algorithm 1 as printed. */
-export const batchAgent = estimator('batch-agent', 'partition', {
-  score: 'turn',
-  mean: 'batch-agent',
-  spread: 'batch-agent',
-});
+export const drmasBatch = estimator('drmas-batch', 'drmas-batch');
 
 /** The same variant with another learning rate, under another name. */
 export const at = (variant: Variant, learningRate: number): Variant => ({
