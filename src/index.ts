@@ -14,6 +14,7 @@ export {
   CheckpointError,
   DrmasError,
   EndpointError,
+  EpisodeOverError,
   HubError,
   RecipeError,
   RunError,

@@ -55,6 +55,8 @@ export type FailureReason = 'error' | 'overlong' | 'timeout' | 'too-many-turns' 
 export interface Failure {
   readonly reason: FailureReason;
   readonly message: string;
+  /** Where the team's code threw, with file and line; absent where it did not. */
+  readonly stack?: string;
 }
 
 /** The rewards of one episode. */

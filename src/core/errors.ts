@@ -110,6 +110,17 @@ export class AnswerError extends BackendError {
 }
 
 /**
+ * Raised by every call of an agent once its episode is over, whether it ended, failed or was interrupted; `signal`
+ * fires with it too. Its name is the one of an aborted request, by which frameworks know that trying again is no use.
+ */
+export class EpisodeOverError extends DrmasError {
+  readonly exitCode = 1;
+  override get name(): string {
+    return 'AbortError';
+  }
+}
+
+/**
  * Raised when training cannot go on, for instance after three steps in a row with NaN. The last checkpoint is intact.
  */
 export class TrainingError extends DrmasError {
@@ -121,7 +132,11 @@ export class ArgumentError extends DrmasError {
   readonly exitCode = 2;
 }
 
-/** The message of any thrown value. */
+/** The message of any thrown value, also of one that cannot be read. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return 'what was thrown cannot be read';
+  }
 }

@@ -221,6 +221,8 @@ export interface EpisodeFailed {
   readonly episode: number;
   readonly reason: string;
   readonly message: string;
+  /** Where the team's code threw, with file and line; absent where it did not. */
+  readonly stack?: string;
   readonly action: 'exclude' | 'zero';
 }
 

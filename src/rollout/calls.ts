@@ -8,20 +8,10 @@ import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { exactIds, withoutStop } from './exact-ids.js';
-import type { OrderedReplies } from './ordered-replies.js';
+import { onAbort } from './on-abort.js';
 import { promptMessages } from './prompt-messages.js';
-import type { AgentSettings, EndpointSettings, EpisodeRequest, RolloutContext } from './rollout-context.js';
-
-/** The state of one episode that all its calls share. */
-export interface EpisodeScope {
-  readonly request: EpisodeRequest;
-  readonly replies: OrderedReplies;
-  /** The turns so far; each delivered reply appends one. */
-  readonly turns: Turn[];
-  readonly signal: AbortSignal;
-  /** Ends the episode with an EpisodeFailure; any other error ends the run. */
-  fail(failure: unknown): void;
-}
+import type { AgentSettings, EndpointSettings, RolloutContext } from './rollout-context.js';
+import type { RunningEpisode } from './running-episode.js';
 
 /** An agent with its settings in this run. */
 interface Role {
@@ -49,52 +39,58 @@ interface Call {
 /**
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
-export function agentsOf(context: RolloutContext, scope: EpisodeScope): Record<string, Ask> {
+export function agentsOf(context: RolloutContext, episode: RunningEpisode): Record<string, Ask> {
   let turns = 0;
   const nextTurn = () => turns++;
-  const asks = Object.entries(scope.request.team.agents).map(([name, agent]) => {
+  const asks = Object.entries(episode.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
     if (settings === undefined || policy === undefined)
       throw new ArgumentError(`agent '${name}' has no ${settings === undefined ? 'settings' : 'policy'}`);
     const { evaluationSampling = settings.sampling } = settings;
-    const ofPhase = scope.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
-    const sampling = { ...ofPhase, ...scope.request.sampling };
-    return [name, askOf(context, scope, { name, agent, settings, sampling, policy }, nextTurn)] as const;
+    const ofPhase = episode.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
+    const sampling = { ...ofPhase, ...episode.request.sampling };
+    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, nextTurn)] as const;
   });
   return Object.fromEntries(asks);
 }
 
 /** The function by which `play` calls one agent. */
-function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTurn: () => number): Ask {
+function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, nextTurn: () => number): Ask {
   let calls = 0;
-  const nextKey = keysOf(context, scope, role.name);
-  return (input, options) =>
-    new Promise<Reply>((resolve) => {
-      if (scope.signal.aborted) return; // the episode is over: no call is made and no reply arrives
+  const nextKey = keysOf(context, episode, role.name);
+  const { signal } = episode;
+  return (input, options) => {
+    const reply = new Promise<Reply>((resolve, reject) => {
+      if (signal.aborted) throw signal.reason;
+      const removeListener = onAbort(signal, () => reject(signal.reason));
       const attempt = (run: () => void) => {
         try {
           run();
         } catch (error) {
           const typed = error instanceof EpisodeFailure || error instanceof EndpointError;
-          scope.fail(typed ? error : new EpisodeFailure('error', `${role.name}: ${messageOf(error)}`));
+          episode.fail(typed ? error : EpisodeFailure.of('error', error, role.name));
         }
       };
       attempt(() => {
-        const read = promptOf(context, scope, role, { turn: nextTurn(), call: calls++ }, input, options);
+        const read = promptOf(context, episode, role, { turn: nextTurn(), call: calls++ }, input, options);
         const call = { ...read, key: nextKey(read) };
-        scope.replies.add(generate(scope, role, call), (result) =>
+        episode.replies.add(generate(episode, role, call), (result) =>
           attempt(() => {
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value);
-            scope.turns.push(turn);
+            episode.turns.push(turn);
+            removeListener();
             resolve(replyOf(turn));
           }),
         );
       });
     });
+    reply.catch(() => {}); // a call that nobody awaits may end with its episode
+    return reply;
+  };
 }
 
 /**
@@ -104,7 +100,7 @@ function askOf(context: RolloutContext, scope: EpisodeScope, role: Role, nextTur
  */
 function keysOf(
   { seed }: RolloutContext,
-  { request: { phase, step, task, sample } }: EpisodeScope,
+  { request: { phase, step, task, sample } }: RunningEpisode,
   agent: string,
 ): (read: Omit<Call, 'key'>) => RandomKey {
   const earlier = new Map<string, number>();
@@ -124,7 +120,7 @@ function keysOf(
  */
 function promptOf(
   { maxTurns, policies, agents }: RolloutContext,
-  { turns }: EpisodeScope,
+  { turns }: RunningEpisode,
   { name, agent, sampling, policy }: Role,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
@@ -151,7 +147,7 @@ function promptOf(
 }
 
 function generate(
-  { signal }: EpisodeScope,
+  { signal }: RunningEpisode,
   { sampling, policy }: Role,
   { messages, prompt, key }: Call,
 ): Promise<Generation | Utterance> {
@@ -160,9 +156,9 @@ function generate(
 }
 
 function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utterance): Turn {
-  const { name, agent, settings, sampling } = role;
+  const { name, settings, sampling } = role;
   const response = responseOf(role, answer);
-  const value = agent.parse(response.text);
+  const value = parsed(role, response.text);
   const valid = value !== undefined;
   return {
     id: nameOf(key),
@@ -177,6 +173,14 @@ function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utteran
     penalty: valid ? 0 : settings.invalidPenalty,
     ...(settings.frozen === true ? { frozen: true } : {}),
   };
+}
+
+function parsed({ name, agent }: Role, text: string): unknown {
+  try {
+    return agent.parse(text);
+  } catch (error) {
+    throw EpisodeFailure.of('error', error, name);
+  }
 }
 
 /** The fields of a turn that the answer determines: ids, log-probs and text, or an endpoint's text and counts. */

@@ -1,11 +1,50 @@
-import type { FailureReason } from '../core/episode.js';
+import type { Failure, FailureReason } from '../core/episode.js';
+import { messageOf } from '../core/errors.js';
+
+/** What is kept of a message, in characters: a server may answer with a page, a team may throw its data. */
+const LONGEST_MESSAGE = 2_000;
+/** What is kept of a stack, in lines. */
+const MOST_FRAMES = 12;
+const LONGEST_FRAME = 500;
+/** The frames by which the engine calls a team. */
+const ENGINE = /[\\/](play-episode|async-scopes)\.[jt]s:/;
 
 /** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
 export class EpisodeFailure extends Error {
   override readonly name = 'EpisodeFailure';
   readonly reason: FailureReason;
-  constructor(reason: FailureReason, message: string) {
-    super(message);
+  /** Where the team's code threw. */
+  readonly place: string | undefined;
+
+  constructor(reason: FailureReason, message: string, place?: string) {
+    super(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message);
     this.reason = reason;
+    this.place = place;
+  }
+
+  /** The failure that anything thrown by a team is. @param who what threw it, where the message needs a name */
+  static of(reason: FailureReason, thrown: unknown, who = ''): EpisodeFailure {
+    return new EpisodeFailure(reason, `${who === '' ? '' : `${who}: `}${messageOf(thrown)}`, placeOf(thrown));
+  }
+
+  /** The failure as an episode records it. */
+  get record(): Failure {
+    const { reason, message, place } = this;
+    return { reason, message, ...(place === undefined ? {} : { stack: place }) };
+  }
+}
+
+/** The lines of an error's stack that lie outside Node and the engine; undefined for what has none. */
+function placeOf(thrown: unknown): string | undefined {
+  try {
+    if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return undefined;
+    const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line) && !/[( ]node:/.test(line));
+    const engine = frames.findIndex((line) => ENGINE.test(line));
+    const lines = frames
+      .slice(0, engine > 0 ? Math.min(engine, MOST_FRAMES) : MOST_FRAMES)
+      .map((line) => line.slice(0, LONGEST_FRAME));
+    return lines.length === 0 ? undefined : lines.join('\n');
+  } catch {
+    return undefined;
   }
 }

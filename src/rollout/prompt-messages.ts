@@ -5,5 +5,6 @@ import { type Message, system, user } from '../core/message.js';
  */
 export function promptMessages(prompt: string | undefined, input: string | readonly Message[]): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
-  return prompt === undefined ? [...messages] : [system(prompt), ...messages];
+  const copies = messages.map((message) => ({ ...message })); // the team may go on writing in its own
+  return prompt === undefined ? copies : [system(prompt), ...copies];
 }

@@ -1,6 +1,7 @@
 import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
 import type { Task } from '../core/task.js';
+import type { Scope } from '../platform/async-scopes.js';
 import type { Team } from '../teams/team.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
@@ -32,6 +33,13 @@ export interface RolloutContext {
   readonly maxTurns: number;
   /** The longest time for one episode, its reward included. */
   readonly timeoutMs: number;
+  /**
+   * Runs a team's code in the scope of its episode, so that errors which nothing awaits find it. Without it such an
+   * error is the process's, as in every program.
+   */
+  readonly inScope?: <T>(scope: Scope, run: () => T) => T;
+  /** Receives what a person should know about a team. */
+  readonly warn?: (message: string) => void;
 }
 
 /** The purpose of an episode. Each phase has its random streams; `baseline` is the greedy episode of ReMax. */

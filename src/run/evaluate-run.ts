@@ -1,10 +1,12 @@
 import type { Episode } from '../core/episode.js';
+import { TrainingError } from '../core/errors.js';
 import type { EvaluationEvent } from '../core/events.js';
 import type { Host } from '../core/host.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { commitsOf, loadCheckpoint } from '../training/checkpoint.js';
 import { playEvaluation } from '../training/evaluation/evaluate-policies.js';
+import { commonFailure, failureText } from '../training/step/common-failure.js';
 import { openRun, prepareTasks, publishAll } from './open-run.js';
 
 export interface PlayedEvaluation {
@@ -12,7 +14,10 @@ export interface PlayedEvaluation {
   readonly episodes: readonly Episode[];
 }
 
-/** Plays the recipe's evaluation with the policies of a checkpoint. Writes nothing. */
+/**
+ * Plays the recipe's evaluation with the policies of a checkpoint. Writes nothing.
+ * @throws TrainingError when all episodes failed for one reason
+ */
 export async function evaluateCheckpoint(
   recipe: Recipe,
   checkpoint: Checkpoint,
@@ -25,7 +30,10 @@ export async function evaluateCheckpoint(
     for (const { message } of run.warnings) host.notify(message);
     const { step } = await loadCheckpoint(run, checkpoint, { optimizer: false });
     await publishAll(run);
-    return await playEvaluation(run, { ...recipe.evaluation, step });
+    const played = await playEvaluation(run, { ...recipe.evaluation, step });
+    const common = commonFailure([played]);
+    if (common !== undefined) throw new TrainingError(`every episode failed alike: ${failureText(common)}`);
+    return played;
   } finally {
     await run.backend.dispose();
   }

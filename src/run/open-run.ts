@@ -6,6 +6,7 @@ import type { Capabilities } from '../contract/capabilities.js';
 import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
+import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor } from '../rollout/executor.js';
@@ -68,6 +69,8 @@ export async function openRun(
       seed: recipe.seed,
       maxTurns: recipe.training.maxTurns,
       timeoutMs: recipe.training.episodeTimeoutMs,
+      inScope: runInScope,
+      warn: once((message) => host.warn('team.stray', message)),
     });
     const warnings = [
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
@@ -150,4 +153,14 @@ function ignoredSettings({ policies }: Recipe, can: Capabilities): RunWarning[] 
 /** Makes the current weights of every model those that play. */
 export async function publishAll({ models }: OpenRun): Promise<void> {
   await Promise.all(Object.values(models).map((model) => model.publish()));
+}
+
+/** The function as far as its first call. */
+function once(act: (message: string) => void): (message: string) => void {
+  let done = false;
+  return (message) => {
+    if (done) return;
+    done = true;
+    act(message);
+  };
 }

@@ -27,8 +27,9 @@ export interface AskOptions {
 }
 
 /**
- * A call of an agent. A string is one user message; the agent's system prompt is put in front. The promise never
- * rejects: when the episode fails or ends before the reply arrives, the promise stays pending and `signal` fires.
+ * A call of an agent. A string is one user message; the agent's system prompt is put in front. When the episode fails
+ * or ends before the reply arrives, and when it is over already, the promise rejects with an EpisodeOverError and
+ * `signal` fires; neither needs to be caught.
  */
 export type Ask<Value = unknown> = (input: string | readonly Message[], options?: AskOptions) => Promise<Reply<Value>>;
 

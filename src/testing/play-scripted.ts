@@ -1,6 +1,7 @@
 import type { Sampling } from '../contract/sampling.js';
 import type { Episode } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
+import { runInScope } from '../platform/async-scopes.js';
 import { EpisodeFailure } from '../rollout/episode-failure.js';
 import { playEpisode } from '../rollout/play-episode.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
@@ -32,6 +33,7 @@ export function scriptedContext(
     seed: 1,
     maxTurns: 16,
     timeoutMs: 5_000,
+    inScope: runInScope,
     ...changes,
   };
 }
@@ -77,7 +79,10 @@ export async function playScripted<Data, A extends Agents, Outcome>(
     phase: 'evaluation',
     step: 0,
   });
-  if (episode.failure) throw new EpisodeFailure(episode.failure.reason, episode.failure.message);
+  if (episode.failure) {
+    const { reason, message, stack } = episode.failure;
+    throw new EpisodeFailure(reason, message, stack);
+  }
   return episode as PlayedEpisode<Data, Outcome>;
 }
 

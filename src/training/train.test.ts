@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
-import { BackendError } from '../core/errors.js';
+import { BackendError, TrainingError } from '../core/errors.js';
 import type { EpisodeFailed, Step } from '../core/events.js';
 import { mean, standardDeviation } from '../core/statistics.js';
 import type { TaskSource } from '../core/task.js';
@@ -219,8 +219,9 @@ describe('one step of a scripted team', () => {
 
 describe('failed episodes', () => {
   /** The solver's second draft makes the team's code fail; the fourth episode's draft is too long for its context. */
-  const failing = (everything: boolean) => {
+  const failing = (everything: 'alike' | 'in its own way' | undefined) => {
     const team = solverVerifier({ maxLoops: 2, solver: { system: '<solver>' }, verifier: { system: '<verifier>' } });
+    let calls = 0;
     const play: typeof team.play = (context) =>
       team.play({
         ...context,
@@ -228,26 +229,27 @@ describe('failed episodes', () => {
           ...context.agents,
           verifier: async (input) => {
             const text = JSON.stringify(input);
-            if (everything || text.includes('1=1')) throw new Error('no verdict today');
+            if (everything === 'in its own way' && calls++ % 2 === 0) throw new RangeError('no verdict at all');
+            if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
             return context.agents.verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
           },
         },
       });
     return { ...team, play };
   };
-  const trained = async (rule: string, everything = false) => {
+  const trained = async (rule: string, everything?: 'alike' | 'in its own way') => {
     const recipe = exampleRecipe({ team: failing(everything) }, [
       `training.failedEpisodes=${rule}`,
       'training.steps=2',
     ]);
     const { run, progress, log, submitted, steps } = await fakeRun(root, recipe, script);
-    await trainTeam(run, progress, log);
+    const ended = await trainTeam(run, progress, log).catch((error: unknown) => error);
     const events = await log.events();
     const failures = events.filter(
       (event): event is Extract<typeof event, EpisodeFailed> => event.type === 'episode.failed',
     );
     const episodes = await readEpisodes(nodeFiles, log.stepEpisodesPath(1));
-    return { events, failures: failures.filter(({ step }) => step === 1), episodes, submitted, steps };
+    return { ended, events, failures: failures.filter(({ step }) => step === 1), episodes, submitted, steps };
   };
 
   it.each(['exclude', 'zero'])('%s: recorded with their reasons, and learnt from accordingly', async (rule) => {
@@ -269,8 +271,9 @@ describe('failed episodes', () => {
     );
   });
 
-  it('a step in which all of them fail is survived, without an update', async () => {
-    const { events, failures, episodes, steps } = await trained('exclude', true);
+  it('a step in which all of them fail, each in its own way, is survived, without an update', async () => {
+    const { ended, events, failures, episodes, steps } = await trained('exclude', 'in its own way');
+    expect(ended).toBeUndefined();
     expect(failures).toHaveLength(4);
     expect(episodes.map(({ failure }) => failure?.reason)).toEqual(['error', 'error', 'error', 'error']);
     expect(steps).toEqual([]);
@@ -278,6 +281,17 @@ describe('failed episodes', () => {
       { step: 1, agents: {}, policies: {}, reward: { mean: 0 } },
       { step: 2, agents: {}, policies: {} },
     ]);
+  });
+
+  it('a step in which all of them fail alike ends the run, with the place in the code', async () => {
+    const { ended, events, failures, episodes, steps } = await trained('zero', 'alike');
+    expect(ended).toBeInstanceOf(TrainingError);
+    expect(String(ended)).toMatch(
+      /every episode of step 1 failed alike: \(error\) no verdict today\n.*train\.test\.ts:\d+/,
+    );
+    expect(failures.map(({ stack }) => /train\.test\.ts:\d+:\d+/.test(stack ?? ''))).toEqual([true, true, true, true]);
+    expect(episodes.map(({ failure }) => failure?.message)).toEqual(new Array(4).fill('no verdict today'));
+    expect([steps, events.filter(({ type }) => type === 'step')]).toEqual([[], []]);
   });
 });
 

@@ -6,14 +6,16 @@
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
 import { TrainingError } from '../core/errors.js';
+import type { Recipe } from '../recipe/recipe.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import type { Progress, TrainingRun } from './run-state.js';
 import { inflationHints } from './stability/inflation-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
-import { stepAdvantages } from './step/advantages.js';
-import { rolloutStep } from './step/rollout-step.js';
+import { type StepAdvantages, stepAdvantages } from './step/advantages.js';
+import { commonFailure, failureText } from './step/common-failure.js';
+import { rolloutStep, type StepRollout } from './step/rollout-step.js';
 import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
 import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
@@ -26,7 +28,7 @@ import { updatePolicies } from './update/update-policies.js';
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
   const { recipe, host } = run;
   const { clock, signal } = host;
-  const { steps, failedEpisodes, keepEpisodes, logprobGap } = recipe.training;
+  const { steps, failedEpisodes, logprobGap } = recipe.training;
 
   for (;;) {
     if (evaluationDue(recipe, progress)) await evaluatePolicies(run, progress, log);
@@ -37,6 +39,12 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
 
     const rollout = await rolloutStep(run, step);
     const rolledOut = clock.seconds();
+    const common = commonFailure(rollout.all);
+    if (common !== undefined) {
+      for (const event of failureEvents(rollout.all, step, failedEpisodes)) log.emit(event);
+      await keep(recipe, log, step, rollout);
+      throw new TrainingError(`every episode of step ${step} failed alike: ${failureText(common)}`);
+    }
 
     const scores = await turnScores(run, progress.kl, rollout); // reference log-probs and their KL, values, baselines
     const advantages = stepAdvantages(recipe, rollout.kept, scores, progress.estimator);
@@ -55,17 +63,23 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     const warnings = [...gapWarnings(step, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
     for (const event of [...events, ...warnings]) log.emit(event);
-    if (keepEpisodes) {
-      // those left out of the update have no advantages
-      const episodes = rollout.all.flatMap((group) => group.episodes);
-      await log.writeStepEpisodes(
-        step,
-        episodes,
-        episodes.map((episode) => advantages.byEpisode.get(episode) ?? []),
-      );
-    }
+    await keep(recipe, log, step, rollout, advantages);
 
     if (fatal !== undefined) throw new TrainingError(fatal);
     signal.throwIfAborted();
   }
+}
+
+/** Writes the episodes of a step, where the recipe keeps them; those left out of the update have no advantages. */
+async function keep(
+  { training }: Recipe,
+  log: RunDirectory,
+  step: number,
+  { all }: StepRollout,
+  advantages?: StepAdvantages,
+): Promise<void> {
+  if (!training.keepEpisodes) return;
+  const episodes = all.flatMap((group) => group.episodes);
+  const ofEpisode = episodes.map((episode) => advantages?.byEpisode.get(episode) ?? []);
+  await log.writeStepEpisodes(step, episodes, ofEpisode);
 }

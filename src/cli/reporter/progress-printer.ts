@@ -1,10 +1,10 @@
 /** The lines that a run shows while it goes on, one for each event. */
 
 import { measuresOf } from '../../core/evaluation/measures.js';
-import type { EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
+import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
-import { duration, type Part, percent, short, shortened, significant } from './text-layout.js';
+import { duration, type Part, percent, short, shortened, significant, wrap } from './text-layout.js';
 
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
 export function warmupLine(event: Warmup, before: number, width: number): string {
@@ -108,4 +108,10 @@ export function measureLines(event: EvaluationEvent, width: number): string[] {
     ([name, value], rank): Part => ({ text: `${name} ${significant(value)}`, rank }),
   );
   return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
+}
+
+/** The first failure of a run in full: what a mistake in a team says at once. */
+export function failureLines({ step, task, episode, reason, message, stack }: EpisodeFailed, width: number): string[] {
+  const what = `first failed episode: step ${step}, ${task}/${episode} (${reason}): ${message}`;
+  return [...wrap(what, width), ...(stack?.split('\n') ?? [])];
 }

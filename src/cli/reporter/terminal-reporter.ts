@@ -7,6 +7,7 @@ import { readEpisodes } from '../../store/episode-files.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import {
   evaluationLine,
+  failureLines,
   measureLines,
   secondsLeft,
   spikeLine,
@@ -97,7 +98,9 @@ export class TerminalReporter implements MetricSink {
       case 'run.finished':
         this.#secondsOfRun = this.#secondsBefore + event.seconds;
         break;
-      case 'episode.failed': // counted in the report at the end
+      case 'episode.failed': // the others are counted in the report at the end
+        if (this.#history.failedEpisodes === 1) this.#say(...failureLines(event, width));
+        break;
       case 'checkpoint':
         break;
     }

@@ -6,6 +6,7 @@ import type { RunDirectory } from '../../store/run-directory.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
 import type { OpenRun, Progress } from '../run-state.js';
+import { failureText } from '../step/common-failure.js';
 import { evaluationTasks } from '../step/step-tasks.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
 import { divided, divisions } from './slices.js';
@@ -58,12 +59,11 @@ export async function evaluatePolicies(run: OpenRun, progress: Progress, log: Ru
   });
   await log.writeEvaluationEpisodes(step, episodes);
   const failures = episodes.flatMap(({ failure }) => failure ?? []);
-  if (failures[0] !== undefined)
-    log.emit({
-      type: 'warning',
-      code: 'evaluation.failures',
-      message: `${failures.length} of ${episodes.length} evaluation episodes failed, the first because: ${failures[0].message}`,
-    });
+  const [first] = failures;
+  if (first !== undefined) {
+    const message = `${failures.length} of ${episodes.length} evaluation episodes failed, the first because: ${failureText(first)}`;
+    log.emit({ type: 'warning', code: 'evaluation.failures', message });
+  }
   log.emit(event);
   progress.evaluated = step;
 }

@@ -1,0 +1,64 @@
+import type { Turn } from '../core/episode.js';
+import { EpisodeOverError, messageOf } from '../core/errors.js';
+import type { Scope } from '../platform/async-scopes.js';
+import { EpisodeFailure } from './episode-failure.js';
+import { OrderedReplies } from './ordered-replies.js';
+import type { EpisodeRequest } from './rollout-context.js';
+
+/** One episode while it is played: the state that its calls share, and the end that comes to all of them at once. */
+export class RunningEpisode implements Scope {
+  readonly request: EpisodeRequest;
+  readonly replies = new OrderedReplies();
+  /** The turns so far; each delivered reply appends one. */
+  readonly turns: Turn[] = [];
+  /** Rejects when the episode fails. */
+  readonly failed: Promise<never>;
+  readonly #controller = new AbortController();
+  readonly #warn: (message: string) => void;
+  #reject: (failure: unknown) => void = () => {};
+
+  /** @param warn receives errors of the team that come after the end and are no consequence of it */
+  constructor(request: EpisodeRequest, warn: (message: string) => void) {
+    this.request = request;
+    this.#warn = warn;
+    this.failed = new Promise((_, reject) => {
+      this.#reject = reject;
+    });
+    this.failed.catch(() => {}); // nobody waits for it any more once the episode is over
+  }
+
+  /** Fires when the episode is over. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Ends the episode with an EpisodeFailure; any other error ends the run. */
+  fail(failure: unknown): void {
+    this.#reject(failure);
+  }
+
+  /** Ends everything that the episode still waits for. @param why a clause for those who wait */
+  end(why: string): void {
+    this.replies.stop();
+    this.#controller.abort(new EpisodeOverError(`the episode is over: ${why}`));
+  }
+
+  /**
+   * An error that nothing awaited is the failure of an episode that is not over. Afterwards requests are expected to
+   * end with the signal; any other error is worth a warning.
+   */
+  stray(error: unknown): void {
+    const { task, sample } = this.request;
+    if (!this.signal.aborted) this.fail(EpisodeFailure.of('error', error, 'nothing awaits what failed'));
+    else if (!isAbort(error, this.signal))
+      this.#warn(`${task.id}/${sample}: an error after the episode was over: ${messageOf(error)}`);
+  }
+}
+
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  try {
+    return error === signal.reason || (error instanceof Error && error.name === 'AbortError');
+  } catch {
+    return false;
+  }
+}
