@@ -26,5 +26,6 @@ export default defineConfig({
     isolate: false,
     maxWorkers: '100%', // the main process waits, so no core is left for it
     testTimeout: 30_000,
+    hookTimeout: 60_000,
   },
 });
