@@ -61,7 +61,17 @@ class Arguments {
   double size(size_t i, const char* name) {
     const double value = number(i, name);
     if (!(value >= 0 && value <= kMostSize && value == std::floor(value))) fail(name, "expected a size");
+    if (value > largestSize_) {
+      largestSize_ = value;
+      largestSizeName_ = name;
+    }
     return ok() ? value : 0;
+  }
+  /// Once all is read: whether the kernel may run. A size beyond every buffer goes with another size of 0, which empties
+  /// the buffers; a kernel would then run that many empty rounds, and products of such sizes overflow.
+  bool fit() {
+    if (largestSize_ > std::max(kMostBeyondBuffers, largestBuffer_)) fail(largestSizeName_, "too large");
+    return ok();
   }
   void atMost(const char* name, double value, double most) {
     if (!(value <= most)) fail(name, "too large");
@@ -141,6 +151,7 @@ class Arguments {
                                                : "expected an Int32Array");
     else if (static_cast<double>(view.length) < least)
       fail(name, "the buffer is too short");
+    largestBuffer_ = std::max(largestBuffer_, static_cast<double>(view.length));
     return view.data;
   }
   void fail(const char* name, const char* problem) {
@@ -148,11 +159,14 @@ class Arguments {
   }
 
   static constexpr size_t kMost = 16;
+  static constexpr double kMostBeyondBuffers = 16777216.0;
 
   napi_env env_;
   size_t count_ = kMost;
   napi_value values_[kMost];
   Instance* instance_ = nullptr;
+  double largestSize_ = 0, largestBuffer_ = 0;
+  const char* largestSizeName_ = "";
   char problem_[128] = {0};
 };
 

@@ -22,7 +22,7 @@ inline void pack(Arguments& a) {
   const bool transpose = a.flag(4, "pack(transpose)");
   const Weights packed = a.weights(0, "pack(packed)", double(a.table().packedSize(inputs, outputs)));
   const Weights weight = a.weights(1, "pack(weight)", inputs * outputs, &packed);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   if (packed.isBfloat16)
     a.table().packBfloat16(a.pool(), packed.bfloat16(), weight.bfloat16(), long(inputs), long(outputs), transpose);
   else
@@ -37,7 +37,7 @@ inline void linear(Arguments& a) {
   float* out = a.floats(0, "linear(out)", rows * outputs);
   const float* x = a.floats(1, "linear(x)", rows * inputs);
   const Weights packed = a.weights(2, "linear(packed)", double(a.table().packedSize(inputs, outputs)));
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   if (packed.isBfloat16)
     a.table().linearBfloat16(a.pool(), out, x, packed.bfloat16(), long(rows), long(inputs), long(outputs), accumulate);
   else
@@ -51,7 +51,7 @@ inline void linearWeightGradient(Arguments& a) {
   float* dWeight = a.floats(0, "linearWeightGradient(dWeight)", inputs * outputs);
   const float* x = a.floats(1, "linearWeightGradient(x)", rows * inputs);
   const float* dOut = a.floats(2, "linearWeightGradient(dOut)", rows * outputs);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().linearWeightGradient(a.pool(), dWeight, x, dOut, long(rows), long(inputs), long(outputs));
 }
 
@@ -63,7 +63,7 @@ inline void rmsNorm(Arguments& a) {
   float* inverse = a.floats(1, "rmsNorm(inverse)", rows);
   const float* x = a.floats(2, "rmsNorm(x)", rows * width);
   const float* gain = a.floats(3, "rmsNorm(gain)", width);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().rmsNorm(a.pool(), out, inverse, x, gain, long(rows), long(width), epsilon);
 }
 
@@ -76,7 +76,7 @@ inline void rmsNormBackward(Arguments& a) {
   const float* x = a.floats(3, "rmsNormBackward(x)", rows * width);
   const float* gain = a.floats(4, "rmsNormBackward(gain)", width);
   const float* inverse = a.floats(5, "rmsNormBackward(inverse)", rows);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().rmsNormBackward(a.pool(), dx, dGain, dOut, x, gain, inverse, long(rows), long(width));
 }
 
@@ -89,7 +89,7 @@ inline void headNorm(Arguments& a) {
   float* keyInverse = a.floats(2, "headNorm(keyInverse)", rows * heads.kvHeads);
   const float* queryGain = a.floats(3, "headNorm(queryGain)", heads.headDim);
   const float* keyGain = a.floats(4, "headNorm(keyGain)", heads.headDim);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().headNorm(a.pool(), qkv, queryInverse, keyInverse, queryGain, keyGain, long(rows), heads, epsilon);
 }
 
@@ -104,7 +104,7 @@ inline void headNormBackward(Arguments& a) {
   const float* keyGain = a.floats(5, "headNormBackward(keyGain)", heads.headDim);
   const float* queryInverse = a.floats(6, "headNormBackward(queryInverse)", rows * heads.heads);
   const float* keyInverse = a.floats(7, "headNormBackward(keyInverse)", rows * heads.kvHeads);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().headNormBackward(a.pool(), dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse,
                              long(rows), heads);
 }
@@ -116,7 +116,7 @@ inline void rope(Arguments& a) {
   const int32_t* positions = a.indices(2, "rope(positions)", rows);
   float* qkv = a.floats(0, "rope(qkv)", rows * qkvWidth(heads));
   const float* table = a.floats(1, "rope(table)", a.indexed(positions, rows) * heads.headDim);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().rope(a.pool(), qkv, table, positions, long(rows), heads, inverse);
 }
 
@@ -127,7 +127,7 @@ inline void attention(Arguments& a) {
   float* out = a.floats(0, "attention(out)", a.last(starts, sequences) * heads.heads * heads.headDim);
   float* logSumExp = a.floats(1, "attention(logSumExp)", a.last(starts, sequences) * heads.heads);
   const float* qkv = a.floats(2, "attention(qkv)", a.last(starts, sequences) * qkvWidth(heads));
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().attention(a.pool(), out, logSumExp, qkv, starts, long(sequences), heads);
 }
 
@@ -140,7 +140,7 @@ inline void attentionBackward(Arguments& a) {
   const float* out = a.floats(2, "attentionBackward(out)", a.last(starts, sequences) * heads.heads * heads.headDim);
   const float* logSumExp = a.floats(3, "attentionBackward(logSumExp)", a.last(starts, sequences) * heads.heads);
   const float* qkv = a.floats(4, "attentionBackward(qkv)", a.last(starts, sequences) * qkvWidth(heads));
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().attentionBackward(a.pool(), dQkv, dOut, out, logSumExp, qkv, starts, long(sequences), heads);
 }
 
@@ -162,7 +162,7 @@ inline void attentionCached(Arguments& a) {
   float* keys = a.floats(1, "attentionCached(keys)", a.indexed(slots, rows) * double(a.table().cacheSlotSize(capacity, heads)));
   float* values = a.floats(2, "attentionCached(values)", a.indexed(slots, rows) * double(a.table().cacheSlotSize(capacity, heads)));
   const float* qkv = a.floats(3, "attentionCached(qkv)", rows * qkvWidth(heads));
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().attentionCached(a.pool(), out, keys, values, qkv, slots, positions, long(rows), long(capacity), heads);
 }
 
@@ -175,7 +175,7 @@ inline void cacheCopy(Arguments& a) {
   a.atMost("cacheCopy(length)", length, capacity);
   float* keys = a.floats(0, "cacheCopy(keys)", (std::max(from, to) + 1) * double(a.table().cacheSlotSize(capacity, heads)));
   float* values = a.floats(1, "cacheCopy(values)", (std::max(from, to) + 1) * double(a.table().cacheSlotSize(capacity, heads)));
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().cacheCopy(a.pool(), keys, values, long(from), long(to), long(length), long(capacity), heads);
 }
 
@@ -184,7 +184,7 @@ inline void swiglu(Arguments& a) {
   const double feedForward = a.size(3, "swiglu(feedForward)");
   float* out = a.floats(0, "swiglu(out)", rows * feedForward);
   const float* gateUp = a.floats(1, "swiglu(gateUp)", rows * 2 * feedForward);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().swiglu(a.pool(), out, gateUp, long(rows), long(feedForward));
 }
 
@@ -194,7 +194,7 @@ inline void swigluBackward(Arguments& a) {
   float* dGateUp = a.floats(0, "swigluBackward(dGateUp)", rows * 2 * feedForward);
   const float* dOut = a.floats(1, "swigluBackward(dOut)", rows * feedForward);
   const float* gateUp = a.floats(2, "swigluBackward(gateUp)", rows * 2 * feedForward);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().swigluBackward(a.pool(), dGateUp, dOut, gateUp, long(rows), long(feedForward));
 }
 
@@ -204,7 +204,7 @@ inline void embed(Arguments& a) {
   const int32_t* tokens = a.indices(2, "embed(tokens)", rows);
   float* out = a.floats(0, "embed(out)", rows * width);
   const Weights table = a.weights(1, "embed(table)", a.indexed(tokens, rows) * width);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   if (table.isBfloat16)
     a.table().embedBfloat16(a.pool(), out, table.bfloat16(), tokens, long(rows), long(width));
   else
@@ -217,7 +217,7 @@ inline void embedBackward(Arguments& a) {
   const int32_t* tokens = a.indices(2, "embedBackward(tokens)", rows);
   float* dTable = a.floats(0, "embedBackward(dTable)", a.indexed(tokens, rows) * width);
   const float* dOut = a.floats(1, "embedBackward(dOut)", rows * width);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().embedBackward(a.pool(), dTable, dOut, tokens, long(rows), long(width));
 }
 
@@ -230,7 +230,7 @@ inline void tokenLogprobs(Arguments& a) {
   float* entropy = a.floats(2, "tokenLogprobs(entropy)", rows);
   const float* logits = a.floats(3, "tokenLogprobs(logits)", rows * vocabSize);
   const float* inverseTemperature = a.floats(5, "tokenLogprobs(inverseTemperature)", rows);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().tokenLogprobs(a.pool(), logprobs, logSumExp, entropy, logits, targets, inverseTemperature, long(rows),
                           long(vocabSize));
 }
@@ -243,7 +243,7 @@ inline void tokenLogprobsBackward(Arguments& a) {
   const float* dLogprobs = a.floats(1, "tokenLogprobsBackward(dLogprobs)", rows);
   const float* logSumExp = a.floats(2, "tokenLogprobsBackward(logSumExp)", rows);
   const float* inverseTemperature = a.floats(4, "tokenLogprobsBackward(inverseTemperature)", rows);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().tokenLogprobsBackward(a.pool(), logits, dLogprobs, logSumExp, targets, inverseTemperature, long(rows),
                                   long(vocabSize));
 }
@@ -258,7 +258,7 @@ inline void tokenEntropyBackward(Arguments& a) {
   const float* logSumExp = a.floats(3, "tokenEntropyBackward(logSumExp)", rows);
   const float* entropy = a.floats(4, "tokenEntropyBackward(entropy)", rows);
   const float* inverseTemperature = a.floats(6, "tokenEntropyBackward(inverseTemperature)", rows);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().tokenEntropyBackward(a.pool(), logits, dLogprobs, dEntropy, logSumExp, entropy, targets, inverseTemperature,
                                  long(rows), long(vocabSize));
 }
@@ -273,7 +273,7 @@ inline void sampleTokens(Arguments& a) {
   const float* uniforms = a.floats(3, "sampleTokens(uniforms)", rows);
   const float* inverseTemperature = a.floats(4, "sampleTokens(inverseTemperature)", rows);
   const float* topP = a.floats(6, "sampleTokens(topP)", rows);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().sampleTokens(a.pool(), tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, long(rows),
                          long(vocabSize));
 }
@@ -281,7 +281,7 @@ inline void sampleTokens(Arguments& a) {
 inline double sumOfSquares(Arguments& a) {
   const double length = a.size(1, "sumOfSquares(length)");
   const float* x = a.floats(0, "sumOfSquares(x)", length);
-  if (!a.ok()) return 0;
+  if (!a.fit()) return 0;
   return a.table().sumOfSquares(a.pool(), x, long(length));
 }
 
@@ -289,7 +289,7 @@ inline void add(Arguments& a) {
   const double length = a.size(2, "add(length)");
   float* out = a.floats(0, "add(out)", length);
   const float* x = a.floats(1, "add(x)", length);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().add(a.pool(), out, x, long(length));
 }
 
@@ -300,7 +300,7 @@ inline void adamw(Arguments& a) {
   const float* gradient = a.floats(1, "adamw(gradient)", length);
   float* firstMoment = a.floats(2, "adamw(firstMoment)", length);
   float* secondMoment = a.floats(3, "adamw(secondMoment)", length);
-  if (!a.ok()) return;
+  if (!a.fit()) return;
   a.table().adamw(a.pool(), weights, gradient, firstMoment, secondMoment, long(length), settings);
 }
 

@@ -267,7 +267,7 @@ function addonMethod(kernel: Kernel): string {
   return [
     `inline ${kernel.returns === 'nothing' ? 'void' : 'double'} ${kernel.name}(Arguments& a) {`,
     ...reads,
-    `  if (!a.ok()) return${kernel.returns === 'nothing' ? '' : ' 0'};`,
+    `  if (!a.${buffersOf(kernel).length > 0 ? 'fit' : 'ok'}()) return${kernel.returns === 'nothing' ? '' : ' 0'};`,
     ...run,
     '}',
     '',

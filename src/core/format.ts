@@ -44,7 +44,11 @@ export function visible(text: string): string {
 
 /** The beginning of a text on one line, at most `longest` characters; error messages quote it. */
 export function excerpt(text: string, longest = 80): string {
-  const line = text.trim().replace(/\s+/g, ' ');
+  const line = text
+    .trimStart()
+    .slice(0, 10 * longest)
+    .trimEnd()
+    .replace(/\s+/g, ' ');
   return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
 }
 

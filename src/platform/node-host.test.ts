@@ -19,7 +19,7 @@ describe('nodeHost', () => {
     expect(notices).toEqual(['went wrong']);
   });
 
-  it.each([[0], [-1], [1.5], [Number.NaN]])('refuses %d threads', (threads) => {
+  it.each([[0], [-1], [1.5], [Number.NaN], [2000]])('refuses %d threads', (threads) => {
     expect(() => nodeHost({ threads })).toThrow(ArgumentError);
   });
 });

@@ -7,14 +7,17 @@ import { nodeFiles } from './node-files.js';
 /** The parts of a host that a caller may choose. */
 export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
 
+/** More threads than this help no kernel, and where the kernels are WebAssembly each is a worker of megabytes. */
+const MOST_THREADS = 256;
+
 /**
  * This process as a host: one thread a core, the system's files and clock, a signal that never fires, nothing to
  * protect work from. Notices go nowhere and warnings become notices unless the caller says otherwise.
- * @throws ArgumentError when there is not at least one thread
+ * @throws ArgumentError when the threads are not 1 to 256
  */
-export function nodeHost({ threads = availableParallelism(), ...options }: HostOptions = {}): Host {
-  if (!Number.isInteger(threads) || threads < 1)
-    throw new ArgumentError(`threads: expected at least 1, got ${threads}`);
+export function nodeHost({ threads = allCores(), ...options }: HostOptions = {}): Host {
+  if (!Number.isInteger(threads) || threads < 1 || threads > MOST_THREADS)
+    throw new ArgumentError(`threads: expected 1 to ${MOST_THREADS}, got ${threads}`);
   const { notify = () => {} } = options;
   return {
     threads,
@@ -26,3 +29,5 @@ export function nodeHost({ threads = availableParallelism(), ...options }: HostO
     warn: options.warn ?? ((_, message) => notify(message)),
   };
 }
+
+const allCores = () => Math.min(MOST_THREADS, availableParallelism());

@@ -1,6 +1,7 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
 import { backendKeyVariables } from '../backends/registry.js';
 import { RecipeError } from '../core/errors.js';
+import { DEEPEST, nestsTooDeep } from '../core/validation/nesting.js';
 import { isObject } from '../core/validation/objects.js';
 import { shown } from './explain.js';
 
@@ -44,6 +45,7 @@ function holdsKey(value: unknown): boolean {
 }
 
 function parseValue(text: string): unknown {
+  if (nestsTooDeep(text)) throw new RecipeError(`expected a value nested at most ${DEEPEST} deep`);
   try {
     return JSON.parse(text);
   } catch {

@@ -141,7 +141,7 @@ describe('readConfig', () => {
     [{ hidden_size: undefined }, 'hidden_size: '],
     [{ num_hidden_layers: 0 }, 'num_hidden_layers: '],
     [{ num_hidden_layers: 1e12 }, 'num_hidden_layers: '],
-    [{ max_position_embeddings: 1e9 }, 'max_position_embeddings: '],
+    [{ max_position_embeddings: 2 ** 24 }, 'max_position_embeddings: '],
     [{ vocab_size: '395' }, 'vocab_size: '],
     [{ rms_norm_eps: -1 }, 'rms_norm_eps: '],
     [{ eos_token_id: 'end' }, 'eos_token_id: '],

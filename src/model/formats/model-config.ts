@@ -41,7 +41,7 @@ const configFile = z.looseObject({
   max_position_embeddings: z
     .int()
     .positive()
-    .max(2 ** 24), // float32 counts no further, and the rotary table has a row for each position
+    .max(2 ** 20), // the rotary table has a row for each position
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { CheckpointError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { issuesText } from '../../core/validation/issues.js';
+import { DEEPEST, nestsTooDeep } from '../../core/validation/nesting.js';
 
 /**
  * Validates a value of a file. `key` is its place in the file.
@@ -17,8 +18,9 @@ export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string,
   throw new CheckpointError(`${file}: ${issuesText(issues)}`);
 }
 
-/** Parses a file's text. @throws CheckpointError naming the file when the text is not JSON */
+/** Parses a file's text. @throws CheckpointError naming the file when the text is not JSON, or nested too deep */
 export function parseJson(text: string, file: string): unknown {
+  if (nestsTooDeep(text)) throw new CheckpointError(`${file}: expected values nested at most ${DEEPEST} deep`);
   try {
     return JSON.parse(text);
   } catch (error) {

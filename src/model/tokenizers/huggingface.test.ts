@@ -137,4 +137,18 @@ describe('the huggingface tokenizer', () => {
     expect(() => chat({ chatTemplate: "{{ raise_exception('no systems') }}" })).toThrow('no systems');
     expect(() => createTokenizer(small).encode('\ude00')).toThrow(TokenizerError);
   });
+
+  it('refuses ids that no vocabulary has before anything is as long as they are large', () => {
+    const added = (id: unknown) => ({ ...small.tokenizer, added_tokens: [{ id, content: '<x>', special: true }] });
+    for (const id of [1e9, -1, 1.5, '7', undefined])
+      expect(() => createTokenizer({ ...small, tokenizer: added(id) })).toThrow(/the id of <x> must be below 4194304/);
+    const model = { ...small.tokenizer.model, vocab: { a: 2 ** 22 } };
+    expect(() => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } })).toThrow(/the id of a must/);
+  });
+
+  it('says by name what the library cannot encode', () => {
+    const model = { ...small.tokenizer.model, merges: [1] };
+    const encode = () => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } }).encode('ab');
+    expect(encode).toThrow(TokenizerError);
+  });
 });

@@ -1,7 +1,9 @@
-import { Template } from '@huggingface/jinja';
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { messageOf, TokenizerError } from '../../core/errors.js';
+import { excerpt } from '../../core/format.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { isObject } from '../../core/validation/objects.js';
+import { chatTemplate } from './chat-template.js';
 import { type Render, splice } from './splice.js';
 import type { HuggingFaceSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
@@ -12,6 +14,7 @@ import { requireWellFormed } from './well-formed.js';
  * @throws TokenizerError when the files cannot be used.
  */
 export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
+  requireSmallIds(spec.tokenizer);
   const library = attempt('tokenizer.json cannot be used', () => new Library(spec.tokenizer, spec.config));
   const render = renderer(spec);
   const vocabulary = library.get_vocab(true);
@@ -20,7 +23,10 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
 
   const encode = (text: string): number[] => {
     if (text === '') return [];
-    const { ids } = library.encode(requireWellFormed(text), { add_special_tokens: false });
+    const wellFormed = requireWellFormed(text);
+    const { ids } = attempt('the text cannot be encoded', () =>
+      library.encode(wellFormed, { add_special_tokens: false }),
+    );
     if (!ids.every(Number.isInteger)) {
       throw new TokenizerError(`the vocabulary cannot represent ${JSON.stringify(text.slice(0, 60))}`);
     }
@@ -36,12 +42,28 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
       // empty list.
       const decodable = tokens.filter((id) => library.id_to_token(id) !== undefined);
       if (decodable.length === 0) return '';
-      return library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+      return attempt('the tokens cannot be decoded', () =>
+        library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
+      );
     },
     chat: (messages, exact) =>
       splice(render, messages, exact).flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece])),
     toJSON: () => spec,
   };
+}
+
+/** Tokens of the largest vocabulary that is read; those of models have some 100,000. */
+const LARGEST_VOCABULARY = 2 ** 22;
+
+/** The library keeps a list as long as the largest id. @throws TokenizerError naming the token whose id is too large */
+function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string, unknown>>): void {
+  const vocabulary = isObject(model) && isObject(model.vocab) ? Object.entries(model.vocab) : [];
+  const listed = Array.isArray(added) ? added.map((each) => [each?.content, each?.id]) : [];
+  for (const [token, id] of [...vocabulary, ...listed])
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= LARGEST_VOCABULARY)
+      throw new TokenizerError(
+        `tokenizer.json cannot be used: the id of ${excerpt(String(token))} must be below ${LARGEST_VOCABULARY}, is ${id}`,
+      );
 }
 
 function endToken(spec: HuggingFaceSpec, library: Library): number[] {
@@ -74,14 +96,13 @@ function renderer(spec: HuggingFaceSpec): Render {
       throw new TokenizerError('the tokenizer has no chat template, so it cannot format a conversation');
     };
   }
+  const render = attempt('the chat template cannot be read', () => chatTemplate(source));
   const variables: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(spec.config)) {
     if (key.endsWith('_token')) variables[key] = specialToken(value);
   }
   Object.assign(variables, spec.variables, { add_generation_prompt: true });
-  const template = attempt('the chat template cannot be read', () => new Template(source));
-  return (messages) =>
-    attempt('the chat template refused the conversation', () => template.render({ ...variables, messages }));
+  return (messages) => attempt('the chat template refused the conversation', () => render(variables, messages));
 }
 
 function attempt<T>(complaint: string, action: () => T): T {

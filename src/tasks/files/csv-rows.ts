@@ -5,6 +5,9 @@ import { TaskError } from '../../core/errors.js';
 import type { Row } from './json-rows.js';
 import { textChunks } from './text-chunks.js';
 
+/** The longest row in characters; a quote that is never closed makes the rest of a file one row. */
+const LONGEST_ROW = 2 ** 26;
+
 interface Parsed {
   readonly record: Readonly<Record<string, string>>;
   readonly info: { readonly lines: number };
@@ -17,11 +20,19 @@ interface Parsed {
  */
 export async function* csvRows(file: string, delimiter: string): AsyncGenerator<Row> {
   const columns = (names: string[]) => {
-    const twice = names.find((name, i) => names.indexOf(name) < i);
+    const seen = new Set<string>();
+    const twice = names.find((name) => seen.size === seen.add(name).size);
     if (twice === undefined) return names;
     throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
   };
-  const parser = parse({ delimiter, columns, info: true, skip_empty_lines: true, record_delimiter: ['\r\n', '\n'] });
+  const parser = parse({
+    delimiter,
+    columns,
+    info: true,
+    skip_empty_lines: true,
+    record_delimiter: ['\r\n', '\n'],
+    max_record_size: LONGEST_ROW,
+  });
   // The parser reports the stream's failure too.
   pipeline(Readable.from(textChunks(file)), parser).catch(() => {});
   try {

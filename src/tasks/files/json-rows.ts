@@ -1,5 +1,15 @@
 import { messageOf, TaskError } from '../../core/errors.js';
 import { excerpt } from '../../core/format.js';
+import {
+  BACKSLASH,
+  CLOSE_LIST,
+  CLOSE_OBJECT,
+  DEEPEST,
+  nestsTooDeep,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  QUOTE,
+} from '../../core/validation/nesting.js';
 
 /** The place where an entry begins, counted from 1: its line, or its row in a file without lines. */
 export type Place = { readonly line: number } | { readonly row: number };
@@ -23,24 +33,34 @@ export function jsonRows(text: string, file: string): LineRow[] {
   return [...splitter.push(text), ...splitter.end()];
 }
 
-/** A parser like `jsonRows` for a text that comes in pieces; it holds at most one entry and one piece at a time. */
+const [LINE_FEED, COMMA] = [0x0a, 0x2c];
+
+/** The longest entry in characters: V8's strings end at four times that. */
+const LONGEST_ENTRY = 2 ** 27;
+
+/**
+ * A parser like `jsonRows` for a text that comes in pieces; it holds at most one entry and one piece at a time. Every
+ * character is looked at once, however long an entry is.
+ */
 export class JsonSplitter {
   readonly #file: string;
   #inner: ArrayPieces | LinePieces | undefined;
-  /** The blank text before the first entry. */
-  #begun = '';
+  /** Lines that end in the blank text before the first entry. */
+  #blankLines = 0;
 
   constructor(file: string) {
     this.#file = file;
   }
 
   push(text: string): LineRow[] {
-    if (this.#inner !== undefined) return this.#inner.push(text).map((piece) => this.#parse(piece));
-    this.#begun += text;
-    const first = this.#begun.trimStart()[0];
-    if (first === undefined) return [];
-    this.#inner = first === '[' ? new ArrayPieces(this.#file) : new LinePieces();
-    return this.push(this.#begun);
+    if (this.#inner === undefined) {
+      const first = /\S/.exec(text)?.[0];
+      if (first !== undefined) {
+        const Pieces = first === '[' ? ArrayPieces : LinePieces;
+        this.#inner = new Pieces(this.#file, this.#blankLines);
+      } else this.#blankLines += text.split('\n').length - 1;
+    }
+    return (this.#inner?.push(text) ?? []).map((piece) => this.#parse(piece));
   }
 
   /** Returns the last entries, once the text is at its end. */
@@ -49,11 +69,12 @@ export class JsonSplitter {
   }
 
   #parse({ line, text }: Piece): LineRow {
+    const refuse = (problem: string) => new TaskError(problem, { file: this.#file, line });
+    if (nestsTooDeep(text)) throw refuse(`expected values nested at most ${DEEPEST} deep, got ${excerpt(text)}`);
     try {
       return { place: { line }, value: JSON.parse(text) };
     } catch (error) {
-      const message = `expected JSON, got ${excerpt(text)} (${messageOf(error)})`;
-      throw new TaskError(message, { file: this.#file, line });
+      throw refuse(`expected JSON, got ${excerpt(text)} (${messageOf(error)})`);
     }
   }
 }
@@ -63,19 +84,56 @@ interface Piece {
   readonly text: string;
 }
 
+/** An entry that comes in pieces. */
+class Entry {
+  readonly #file: string;
+  #parts: string[] = [];
+  #length = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** @throws TaskError naming the line when the entry is too long */
+  add(part: string, line: number): void {
+    this.#length += part.length;
+    if (this.#length > LONGEST_ENTRY)
+      throw new TaskError(`expected entries of at most ${LONGEST_ENTRY} characters`, { file: this.#file, line });
+    this.#parts.push(part);
+  }
+
+  /** The whole entry; the next one begins. */
+  take(): string {
+    const text = this.#parts.join('');
+    this.#parts = [];
+    this.#length = 0;
+    return text;
+  }
+}
+
 class LinePieces {
-  #line = 0;
-  /** The beginning of a line whose end has not come yet. */
-  #begun = '';
+  #line: number;
+  readonly #entry: Entry;
+
+  constructor(file: string, line: number) {
+    this.#line = line;
+    this.#entry = new Entry(file);
+  }
 
   push(text: string): Piece[] {
-    const lines = `${this.#begun}${text}`.split('\n');
-    this.#begun = lines.pop() ?? '';
-    return lines.map((line) => ({ line: ++this.#line, text: line })).filter(isFilled);
+    const pieces: Piece[] = [];
+    let begin = 0;
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', begin)) {
+      this.#entry.add(text.slice(begin, end), this.#line + 1);
+      pieces.push({ line: ++this.#line, text: this.#entry.take() });
+      begin = end + 1;
+    }
+    this.#entry.add(text.slice(begin), this.#line + 1);
+    return pieces.filter(isFilled);
   }
 
   end(): Piece[] {
-    return [{ line: this.#line + 1, text: this.#begun }].filter(isFilled);
+    return [{ line: this.#line + 1, text: this.#entry.take() }].filter(isFilled);
   }
 }
 
@@ -86,54 +144,57 @@ const isFilled = ({ text }: Piece) => text.trim() !== '';
  */
 class ArrayPieces {
   readonly #file: string;
-  /** The text from the beginning of the current entry on. */
-  #text = '';
-  /** The position of the next character to read. */
-  #at = 0;
+  readonly #entry: Entry;
   #depth = 0;
   #inString = false;
-  #line = 1;
-  #beginLine = 1;
+  #escaped = false;
+  #line: number;
+  #beginLine: number;
   #entries = 0;
   #closed = false;
 
-  constructor(file: string) {
+  constructor(file: string, linesBefore: number) {
     this.#file = file;
+    this.#entry = new Entry(file);
+    this.#line = linesBefore + 1;
+    this.#beginLine = this.#line;
   }
 
   push(text: string): Piece[] {
-    this.#text += text;
     const pieces: Piece[] = [];
     let begin = 0;
-    const cut = (end: number) => {
-      pieces.push(this.#piece(begin, end));
-      begin = end + 1;
+    let at = 0;
+    const cut = () => {
+      this.#entry.add(text.slice(begin, at), this.#beginLine);
+      pieces.push(this.#piece(this.#entry.take()));
+      begin = at + 1;
       this.#beginLine = this.#line;
     };
-    for (; this.#at < this.#text.length && !this.#closed; this.#at++) {
-      const character = this.#text[this.#at];
-      if (character === '\n') this.#line++;
-      else if (this.#inString) {
-        if (character === '\\') this.#at++;
-        else if (character === '"') this.#inString = false;
-      } else if (character === '"') this.#inString = true;
-      else if (character === '[' || character === '{') {
+    let [inString, escaped] = [this.#inString, this.#escaped];
+    for (; at < text.length && !this.#closed; at++) {
+      const code = text.charCodeAt(at);
+      if (code === LINE_FEED) this.#line++;
+      if (escaped) escaped = false;
+      else if (inString) {
+        if (code === BACKSLASH) escaped = true;
+        else if (code === QUOTE) inString = false;
+      } else if (code === QUOTE) inString = true;
+      else if (code === OPEN_LIST || code === OPEN_OBJECT) {
         this.#depth++;
-        if (this.#depth === 1) {
-          begin = this.#at + 1;
-          this.#beginLine = this.#line;
-        }
-      } else if (character === ',' && this.#depth === 1) cut(this.#at);
-      else if (character === ']' || character === '}') {
+        if (this.#depth > 1) continue;
+        begin = at + 1;
+        this.#beginLine = this.#line;
+      } else if (code === COMMA && this.#depth === 1) cut();
+      else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
         this.#depth--;
         if (this.#depth > 0) continue;
-        cut(this.#at);
+        cut();
         this.#closed = true;
       }
     }
-    this.#text = this.#text.slice(begin);
-    this.#at -= begin;
-    if (this.#closed) this.#requireBlank();
+    [this.#inString, this.#escaped] = [inString, escaped];
+    if (this.#closed) this.#requireBlank(text.slice(begin));
+    else this.#entry.add(text.slice(begin), this.#beginLine);
     // `[ ]` holds no entry; `[1, ]` holds one that is not JSON.
     const empty = this.#closed && this.#entries === 0 && pieces.length === 1 && pieces[0]?.text.trim() === '';
     this.#entries += pieces.length;
@@ -145,19 +206,16 @@ class ArrayPieces {
     throw new TaskError('the array is not closed', { file: this.#file, line: this.#line });
   }
 
-  #piece(begin: number, end: number): Piece {
-    const text = this.#text.slice(begin, end);
+  #piece(text: string): Piece {
     const blank = text.length - text.trimStart().length;
     return { line: this.#beginLine + text.slice(0, blank).split('\n').length - 1, text };
   }
 
-  #requireBlank(): void {
-    if (this.#text.trim() !== '')
-      throw new TaskError(`expected nothing after the array, got ${excerpt(this.#text)}`, {
+  #requireBlank(rest: string): void {
+    if (rest.trim() !== '')
+      throw new TaskError(`expected nothing after the array, got ${excerpt(rest)}`, {
         file: this.#file,
         line: this.#line,
       });
-    this.#text = '';
-    this.#at = 0;
   }
 }

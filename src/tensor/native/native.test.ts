@@ -44,6 +44,25 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     expect(() => one.allocate(2 ** 40)).toThrow('out of memory');
   });
 
+  it('refuse sizes that no buffer has before they count by them', () => {
+    if (!one) throw new Error(reason);
+    const empty = one.allocate(0);
+    const some = one.allocate(64);
+    const heads = { heads: 1, kvHeads: 1, headDim: 2 };
+    const copy = (capacity: number, shape = heads) => one.cacheCopy(some, some, 0, 0, 1, capacity, shape);
+    const turn = (shape: typeof heads) => one.rope(some, some, one.allocateIntegers(1), 1, shape, false);
+    for (const wrong of [
+      () => one.swiglu(empty, empty, 2 ** 53 - 1, 0), // endless rounds over nothing
+      () => copy(2 ** 50, { heads: 4096, kvHeads: 4096, headDim: 4 }), // 2^64 floats, which 64 bits count as none
+      () => copy(1, { heads: 1, kvHeads: 0, headDim: 2 }),
+      () => copy(1, { heads: 1, kvHeads: 1, headDim: 0 }),
+      () => turn({ heads: 2 ** 52 + 1e5, kvHeads: 1, headDim: 2 }),
+      () => turn({ heads: 2 ** 30, kvHeads: 1, headDim: 2 }),
+    ])
+      expect(wrong).toThrow(RangeError);
+    expect(() => one.swiglu(empty, empty, 3, 0)).not.toThrow();
+  });
+
   it('agree with the reference', () => {
     if (!one) throw new Error(reason);
     kernelsAgree(one, createReferenceKernels(), 2e-5);
