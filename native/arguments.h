@@ -67,8 +67,8 @@ class Arguments {
     }
     return ok() ? value : 0;
   }
-  /// Once all is read: whether the kernel may run. A size beyond every buffer goes with another size of 0, which empties
-  /// the buffers; a kernel would then run that many empty rounds, and products of such sizes overflow.
+  /// Once all is read: whether the kernel may run. A size beyond every buffer goes with another size of 0, which
+  /// empties the buffers; a kernel would then run that many empty rounds, and products of such sizes overflow.
   bool fit() {
     if (largestSize_ > std::max(kMostBeyondBuffers, largestBuffer_)) fail(largestSizeName_, "too large");
     return ok();

@@ -1,5 +1,5 @@
 /** The structure of an answer: lists, sets, tuples, intervals, unions, matrices, equations, expressions, words. */
-import { type Expression, parseExpression } from './expression.js';
+import { callsOf, type Expression, parseExpression } from './expression.js';
 import { type Complex, POINTS, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
@@ -9,6 +9,8 @@ export interface Quantity {
   readonly expression: Expression;
   readonly percent: boolean;
   readonly exact: Rational | undefined;
+  /** It has absolute values, floors or ceilings, which on a small range hide what stands inside them. */
+  readonly broken: boolean;
   readonly values: readonly Complex[]; // [POINTS]
 }
 
@@ -84,7 +86,8 @@ function quantityOf(text: string): Quantity | undefined {
 
 export function quantity(expression: Expression, percent = false): Quantity {
   const values = Array.from({ length: POINTS }, (_, point) => valueAt(expression, point));
-  return { type: 'quantity', expression, percent, exact: exactValue(expression), values };
+  const broken = callsOf(['abs', 'floor', 'ceiling'], expression).length > 0;
+  return { type: 'quantity', expression, percent, exact: exactValue(expression), broken, values };
 }
 
 const infinite: Expression = { type: 'name', name: '\\infty' };

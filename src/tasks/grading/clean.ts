@@ -19,7 +19,14 @@ const UNICODE: Readonly<Record<string, string>> = {
   '²': '^2',
   '³': '^3',
   '½': '\\frac12',
-  '°': '',
+  '°': '^\\circ ',
+  '⌊': '\\lfloor ',
+  '⌋': '\\rfloor ',
+  '⌈': '\\lceil ',
+  '⌉': '\\rceil ',
+  '⟨': '(',
+  '⟩': ')',
+  '‖': '|',
 };
 
 const SYMBOLS: Readonly<Record<string, string>> = {
@@ -43,17 +50,20 @@ const SYMBOLS: Readonly<Record<string, string>> = {
   lvert: '|',
   rvert: '|',
   vert: '|',
+  lVert: '|',
+  rVert: '|',
+  Vert: '|',
   mid: '|',
-  degree: '',
-  degrees: '',
+  langle: '(',
+  rangle: ')',
+  lparen: '(',
+  rparen: ')',
   left: '',
+  middle: '',
   right: '',
-  big: '',
-  Big: '',
-  bigl: '',
-  bigr: '',
-  Bigl: '',
-  Bigr: '',
+  ...Object.fromEntries(
+    ['big', 'Big', 'bigg', 'Bigg'].flatMap((size) => ['', 'l', 'm', 'r'].map((side) => [size + side, ''])),
+  ),
   displaystyle: '',
   limits: '',
   quad: ' ',
@@ -73,6 +83,13 @@ const TEXT = new RegExp(`\\\\(?:${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(
 const UNIT =
   /(?<=[\d)}%]\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
 
+/** Degrees, of an angle or with a scale of temperature on either side: `^{\circ}\text{C}`, `C^{\circ}`. */
+const SCALE = String.raw`(?:[CF](?![A-Za-z])|\\(?:${TEXT_COMMANDS})\s*\{\s*[CF]\s*\})`;
+const DEGREES = new RegExp(
+  String.raw`(?:(?<=[\d)}\s])${SCALE}\s*)?(?:\{\s*\}\s*)?(?:\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?|\^?\{?\\degrees?(?![A-Za-z])\}?)(?:\s*${SCALE})?`,
+  'g',
+);
+
 /** A unit of length and its power at the end: `\mbox{ cm}^2`, `m^3`. */
 const LENGTH_POWER =
   /(?:\b[cmk]?m|\bft|\bin|\b(?:inch|inche|feet|foot|yard|meter|metre|mile|unit)s?)\s*\}?\s*\^\s*\{?([23])\}?\s*\$?\s*\.?$/i;
@@ -90,16 +107,19 @@ const WORD_FUNCTIONS =
 
 /** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
 export function cleanAnswer(answer: string): string {
-  let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°]/g, (symbol) => UNICODE[symbol] ?? symbol);
+  let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°⌊⌋⌈⌉⟨⟩‖]/g, (symbol) => UNICODE[symbol] ?? symbol);
   text = text
     .replace(/\\\$|\$/g, '')
     .replaceAll('{,}', ',')
     .replace(/\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
   text = text.replace(/(?<!\\)\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');
-  text = text.replace(/\^\s*\{?\s*\\circ\s*\}?(?:\s*[CF]\b)?/g, ' ').replace(/\\\\|\\[,;:!> ]|~|\s+/g, (space) =>
-    // A thin space after a comma marks thousands, and \\\\ ends a row; answer.ts needs to see them.
-    space === '\\!' || space === '\\\\' ? space : ' ',
-  );
+  text = text
+    .replace(DEGREES, ' ')
+    .replace(/(?<!\\)\\\|/g, '|')
+    .replace(/\\\\|\\[,;:!> ]|~|\s+/g, (space) =>
+      // A thin space after a comma marks thousands, and \\\\ ends a row; answer.ts needs to see them.
+      space === '\\!' || space === '\\\\' ? space : ' ',
+    );
   text = text.replace(TEXT, (_, words: string, _power: string | undefined, at: number) =>
     textIn(words, text.slice(0, at)),
   );

@@ -15,6 +15,8 @@ export type Expression =
     }
   | { readonly type: 'call'; readonly name: string; readonly arguments: readonly Expression[] };
 
+type Call = Extract<Expression, { type: 'call' }>;
+
 const MAX_DEPTH = 60;
 
 const functionNames = 'sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log exp'.split(' ');
@@ -36,6 +38,21 @@ export function parseExpression(text: string): Expression | undefined {
   }
 }
 
+/** The calls of these functions anywhere in the expression. */
+export function callsOf(names: readonly string[], expression: Expression): Call[] {
+  switch (expression.type) {
+    case 'number':
+    case 'name':
+      return [];
+    case 'binary':
+      return [...callsOf(names, expression.left), ...callsOf(names, expression.right)];
+    case 'call': {
+      const inside = expression.arguments.flatMap((argument) => callsOf(names, argument));
+      return names.includes(expression.name) ? [expression, ...inside] : inside;
+    }
+  }
+}
+
 const number = (digits: string): Expression => ({ type: 'number', digits });
 const call = (name: string, ...args: Expression[]): Expression => ({ type: 'call', name, arguments: args });
 const binary = (operator: '+' | '-' | '*' | '/' | '^', left: Expression, right: Expression): Expression => ({
@@ -49,6 +66,8 @@ class Reader {
   readonly #text: string;
   #at = 0;
   #depth = 0;
+  /** Whether the innermost group is one between bars, which the next bar closes. */
+  #betweenBars = false;
 
   constructor(text: string) {
     this.#text = text;
@@ -126,7 +145,7 @@ class Reader {
   /** Reads a factor that may follow another without an operator. Two numbers side by side are no product. */
   #startsFactor(next: string): boolean {
     if (next === '\\') return !/^\\(?:[|})]|rfloor|rceil)/.test(this.#text.slice(this.#at, this.#at + 7));
-    return /[A-Za-z([{]/.test(next);
+    return next === '|' ? !this.#betweenBars : /[A-Za-z([{]/.test(next);
   }
 
   #primary(): Expression {
@@ -220,7 +239,10 @@ class Reader {
   }
 
   #until(close: string): Expression {
+    const outside = this.#betweenBars;
+    this.#betweenBars = close === '|';
     const inner = this.#sum();
+    this.#betweenBars = outside;
     this.#peek();
     if (!this.#text.startsWith(close, this.#at)) throw new Unreadable();
     this.#at += close.length;

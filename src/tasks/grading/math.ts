@@ -1,8 +1,8 @@
 import { type Answer, type Quantity, quantity, readAnswer } from './answer.js';
 import { extractBoxed } from './boxed.js';
 import { cleanAnswer, unitPower } from './clean.js';
-import type { Expression } from './expression.js';
-import { agree, POINTS, quotient } from './numeric.js';
+import { callsOf, type Expression } from './expression.js';
+import { agree, FAR_POINTS, POINTS, quotient, valueAt } from './numeric.js';
 import { equalRationals } from './rational.js';
 
 /** The longest answer in characters that is parsed; longer ones are only compared as texts. */
@@ -34,8 +34,24 @@ export function gradeMath(
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
   const [power, targetPower] = [unitPower(answer), unitPower(target)];
   if (power !== undefined && targetPower !== undefined && power !== targetPower) return false;
+  return sameReading(answer, target) || sameReading(inOneCase(answer), inOneCase(target));
+}
+
+function sameReading(answer: string, target: string): boolean {
   const targets = readings(target);
   return readings(answer).some((one) => targets.some((other) => same(one, other)));
+}
+
+/**
+ * The text with its variables in lower case: X for x is a spelling. Where both stand in one answer they differ, and the
+ * text stays as it is; e and i are no variables.
+ */
+function inOneCase(text: string): string {
+  const variable = /(?<![A-Za-z\\])(?:\\[A-Za-z]+|[A-DF-HJ-Z](?![A-Za-z]))/g;
+  const lower = new Set(text.match(/(?<![A-Za-z\\])[a-z](?![A-Za-z])/g));
+  return text.replace(variable, (name) =>
+    name.startsWith('\\') || lower.has(name.toLowerCase()) ? name : name.toLowerCase(),
+  );
 }
 
 function finalAnswer(text: string): string {
@@ -111,7 +127,37 @@ function sameValue(a: Quantity, b: Quantity): boolean {
     if (!agree(left, right)) return false;
     agreed++;
   }
-  return agreed > 0;
+  return agreed > 0 && ((!a.broken && !b.broken) || sameBroken(a.expression, b.expression));
+}
+
+/**
+ * Near 0 most floors are 0, and |x - 100| is 100 - x: such expressions must agree far from it too. What stands inside
+ * their floors must also differ by whole numbers, or in its sign: a small shift shows at few points.
+ */
+function sameBroken(a: Expression, b: Expression): boolean {
+  for (let point = POINTS; point < POINTS + FAR_POINTS; point++) {
+    const [left, right] = [valueAt(a, point), valueAt(b, point)];
+    const finite = Number.isFinite(left.re + left.im) && Number.isFinite(right.re + right.im);
+    if (finite && !agree(left, right)) return false;
+  }
+  const [insideA, insideB] = [insideFloors(a), insideFloors(b)];
+  if (insideA.length === 0 || insideB.length === 0) return true;
+  const among = (rows: readonly number[][]) => (row: number[]) => rows.some((other) => wholeApart(row, other));
+  return insideA.every(among(insideB)) && insideB.every(among(insideA));
+}
+
+/** What stands inside floors and ceilings, at the first points. */
+const insideFloors = (expression: Expression): number[][] =>
+  callsOf(['floor', 'ceiling'], expression).flatMap(({ arguments: [inside] }) =>
+    inside === undefined ? [] : [Array.from({ length: POINTS }, (_, point) => valueAt(inside, point).re)],
+  );
+
+function wholeApart(a: readonly number[], b: readonly number[]): boolean {
+  return [1, -1].some((sign) => {
+    const apart = a.map((value, i) => value - sign * (b[i] as number));
+    const whole = Math.round(apart[0] as number);
+    return apart.every((distance) => Math.abs(distance - whole) < 1e-9 * Math.max(1, Math.abs(whole)));
+  });
 }
 
 function baseOf(expression: Expression): string | undefined {

@@ -9,6 +9,8 @@ interface Complex {
 
 /** The number of points at which two expressions are compared. */
 export const POINTS = 4;
+/** Further points, far apart, for expressions whose functions hide what stands inside them near 0. */
+export const FAR_POINTS = 60;
 
 const real = (re: number): Complex => ({ re, im: 0 });
 const nowhere: Complex = real(Number.NaN);
@@ -105,11 +107,15 @@ function valueOfName(name: string, point: number): Complex {
   const constant = Object.hasOwn(constants, name) ? constants[name] : undefined;
   if (constant !== undefined) return constant;
   const key = randomKey('grading', name);
+  if (point >= POINTS) {
+    const far = 0.05 * 40_000 ** uniformAt(key, 2 * point); // 0.05 to 2000, as many of each magnitude
+    return real(uniformAt(key, 2 * point + 1) < 0.5 ? -far : far);
+  }
   const size = 0.3 + 2 * uniformAt(key, 2 * point);
   return real(point >= 2 && uniformAt(key, 2 * point + 1) < 0.5 ? -size : size);
 }
 
-/** The expression's value with its free names at point 0..POINTS - 1; NaN where it has none. */
+/** The expression's value with its free names at point 0..POINTS + FAR_POINTS - 1; NaN where it has none. */
 export function valueAt(expression: Expression, point: number): Complex {
   switch (expression.type) {
     case 'number':
