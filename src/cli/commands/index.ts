@@ -1,5 +1,6 @@
 import type { Command } from '../define-command.js';
 import { ablate } from './ablate-command.js';
+import { compare } from './compare-command.js';
 import { doctor } from './doctor-command.js';
 import { evaluate } from './evaluate-command.js';
 import { exportPolicy } from './export-command.js';
@@ -15,6 +16,7 @@ import { train } from './train-command.js';
 /** Every command, in the order of the help. A new one is a file and a row here. */
 export const commands: readonly Command[] = [
   train,
+  compare,
   resume,
   evaluate,
   init,

@@ -109,6 +109,6 @@ const verdicts: Readonly<Record<PairedDifference['verdict'], string>> = {
 const signed = (digits: (value: number) => string) => (value: number) => `${value < 0 ? '' : '+'}${digits(value)}`;
 
 /** A fraction in points, with its sign. */
-const points = signed((fraction) => (100 * fraction).toFixed(1));
+export const points = signed((fraction) => (100 * fraction).toFixed(1));
 
 const plain = signed(significant);

@@ -18,11 +18,9 @@ import {
 import { emptyHistory, type History, remember } from './run-history.js';
 import { type Screen, tone } from './screen.js';
 import { startLines } from './start-printer.js';
+import { StatusLines } from './status-lines.js';
 import { nextLines, secondsOf, summaryLines } from './summary-printer.js';
 import { nearPath, wrap } from './text-layout.js';
-
-/** Lines of progress that cannot be written over come at most this often. */
-const SECONDS_BETWEEN_LINES = 10;
 
 /** The run that is reported. */
 export interface ReportedRun {
@@ -40,15 +38,15 @@ export class TerminalReporter implements MetricSink {
   readonly #request: string;
   readonly #runPath: string;
   #history: History = emptyHistory;
-  #status = '';
+  readonly #lines: StatusLines;
   #held: Step | undefined;
-  #lastProgress = Number.NEGATIVE_INFINITY;
   #secondsOfRun = 0;
   /** The seconds of what was done before the run was interrupted. */
   #secondsBefore = 0;
 
   constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
     this.#screen = screen;
+    this.#lines = new StatusLines(screen, 'stays');
     this.#recipe = recipe;
     this.#request = options.request;
     this.#runPath = nearPath(options.runPath);
@@ -78,7 +76,7 @@ export class TerminalReporter implements MetricSink {
         this.#start(event);
         break;
       case 'warmup':
-        this.#progress(this.#warmupLine(event));
+        this.#lines.progress(this.#warmupLine(event));
         break;
       case 'evaluation':
         this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)), ...measureLines(event, width));
@@ -156,24 +154,10 @@ export class TerminalReporter implements MetricSink {
     return choosePair(await readEpisodes(nodeFiles, before), await readEpisodes(nodeFiles, after));
   }
 
-  /**
-   * Writes lines that stay. The last line of progress before them stays too, and a step that was held back comes first.
-   */
+  /** Writes lines that stay. A step that was held back comes first. */
   #say(...lines: string[]): void {
-    const [progress, step] = [this.#status, this.#held];
-    this.#status = '';
+    const step = this.#held;
     this.#held = undefined;
-    if (progress !== '') this.#screen.write(this.#screen.live ? '\n' : `${progress}\n`);
-    for (const line of [...(step ? this.#stepLines(step) : []), ...lines]) this.#screen.write(`${line}\n`);
-  }
-
-  /** Writes a line that the next one replaces; where lines cannot be replaced, one now and then. */
-  #progress(line: string): void {
-    const now = performance.now() / 1000;
-    if (this.#screen.live) this.#screen.write(`\r${line.padEnd(this.#status.length)}`);
-    this.#status = line;
-    if (this.#screen.live || now - this.#lastProgress < SECONDS_BETWEEN_LINES) return;
-    this.#lastProgress = now;
-    this.#say();
+    this.#lines.say(...(step ? this.#stepLines(step) : []), ...lines);
   }
 }

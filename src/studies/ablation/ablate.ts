@@ -46,6 +46,8 @@ export interface AblateOptions {
   readonly vary: Readonly<Record<string, readonly unknown[]>> | readonly string[];
   /** Number of pairs, default 5; pair i has seed i and warm start i. */
   readonly seeds?: number;
+  /** The seed of the first pair, default 1; the next one has the seed after it. */
+  readonly firstSeed?: number;
   /** The same warm start for all pairs: the intervals then hold for that warm start alone. */
   readonly warmStartSeed?: number;
   /** The variant that the others are compared with; by default the first. */
@@ -62,21 +64,28 @@ export interface AblateOptions {
   /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
   readonly parallel?: number;
   readonly signal?: AbortSignal;
+  /**
+   * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply
+   * done.
+   */
+  readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** Receives what a person should know but the event logs need not keep. */
   readonly onNotice?: (message: string) => void;
   /** Receives the plan once, when the request is known to be good. */
   readonly onStart?: (plan: AblationPlan) => void;
-  /** Receives every run that begins or goes on. */
-  readonly onBegin?: (run: PlannedRun) => void;
+  /** Receives every run that begins or goes on, and the events that it has already. */
+  readonly onBegin?: (run: PlannedRun, before: readonly RunEvent[]) => void;
   /** Receives every event of every run after it was logged. */
   readonly onEvent?: (run: PlannedRun, event: RunEvent) => void;
   /** Receives every run that has ended, those that had ended before too. */
   readonly onEnd?: (run: RunSummary) => void;
 }
 
+/** An ablation whose request is known to be good. */
 export interface AblationPlan {
   readonly directory: string;
-  readonly runs: readonly PlannedRun[];
+  /** The runs pair by pair, each with what its recipe resolves to. */
+  readonly runs: readonly (PlannedRun & { readonly recipe: Recipe })[];
   /** Runs at once. */
   readonly parallel: number;
 }
@@ -122,8 +131,8 @@ export async function ablateWith(
   recipe: string | RecipeDefinition,
   options: AblateOptions,
 ): Promise<AblationResult> {
-  const { onNotice: notify } = options;
-  const machine = nodeHost({ threads: options.threads, signal: options.signal, notify });
+  const { threads, signal, protect, onNotice: notify } = options;
+  const machine = nodeHost({ threads, signal, protect, notify });
   const loaded = await load(recipe);
   const plan = comparisonOf(loaded, options);
   for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await work.prepareTasks(recipe);
@@ -136,7 +145,7 @@ export async function ablateWith(
   const { parallel = parallelFor(plan.runs[0]?.recipe, machine.threads) } = options;
   const together = Math.min(parallel, plan.runs.length);
   const host = { ...machine, threads: Math.max(1, Math.floor(machine.threads / together)) };
-  options.onStart?.({ directory, runs: plan.runs.map(({ recipe: _, ...run }) => run), parallel: together });
+  options.onStart?.({ directory, runs: plan.runs, parallel: together });
   const runs = await performAll({ work, loaded, directory, host }, plan.runs, together, options);
 
   const { variants } = plan;
@@ -152,7 +161,7 @@ export async function ablateWith(
   return { directory, ...result };
 }
 
-type ResolvedRun = PlannedRun & { readonly recipe: Recipe };
+type ResolvedRun = AblationPlan['runs'][number];
 
 interface Comparison {
   readonly variants: readonly string[];
@@ -162,11 +171,11 @@ interface Comparison {
 
 /** The runs that the options ask for, each with its recipe. @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
-  const { set = [], seeds = 5, warmStartSeed } = options;
+  const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
   const resolve = (overrides: readonly string[]) => resolveRecipe(loaded.definition, { overrides, name: loaded.name });
   const vary = variations(options.vary);
   const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
-  const planned = plannedRuns({ vary, seeds, warmStartSeed, set, hasWarmStart });
+  const planned = plannedRuns({ vary, seeds, firstSeed, warmStartSeed, set, hasWarmStart });
   const variants = [...new Set(planned.map(({ variant }) => variant))];
   const { baseline = variants[0] ?? '' } = options;
   if (!variants.includes(baseline))
@@ -176,6 +185,7 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
     recipe: { source: loaded.source, codeHash: loaded.codeHash, overrides: set },
     vary,
     seeds,
+    ...(firstSeed === 1 ? {} : { firstSeed }),
     ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
     baseline,
   };
@@ -235,12 +245,12 @@ async function perform(
   const before = await run.events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed'))
     return summariseRun(planned, before);
-  onBegin?.(planned);
   let failure: string | undefined;
   await run.lock();
   try {
     const checkpoint = await run.latestCheckpoint();
     if (begun) await run.rewind(checkpoint);
+    onBegin?.(planned, begun ? await run.events() : before);
     await work.executeRun(planned.recipe, run, host, { checkpoint });
   } catch (error) {
     if (signal.aborted) throw error;

@@ -40,7 +40,7 @@ describe('variantsOf', () => {
 
 describe('plannedRuns', () => {
   const vary = [{ key: 'advantage.type', values: ['grpo', 'drmas'] }];
-  const options = { vary, seeds: 2, set: ['training.steps=3'], hasWarmStart: () => true };
+  const options = { vary, seeds: 2, firstSeed: 1, set: ['training.steps=3'], hasWarmStart: () => true };
 
   it('gives the runs of a pair the same seed and the same warm start, pair by pair', () => {
     const runs = plannedRuns(options);

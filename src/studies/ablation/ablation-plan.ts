@@ -26,8 +26,10 @@ export interface PlannedRun {
 
 export interface PlanOptions {
   readonly vary: readonly Variation[];
-  /** Number of pairs; pair i has seed i, and warm start i unless `warmStartSeed` fixes it. */
+  /** Number of pairs. */
   readonly seeds: number;
+  /** The seed of the first pair; a pair's warm start has the same seed unless `warmStartSeed` fixes it. */
+  readonly firstSeed: number;
   readonly warmStartSeed?: number | undefined;
   /** Overrides of every run. */
   readonly set: readonly string[];
@@ -91,7 +93,7 @@ export function variantsOf(vary: readonly Variation[]): Variant[] {
 
 /** The runs, pair by pair, so that an ablation that is cut short has whole pairs. @throws RecipeError */
 export function plannedRuns(options: PlanOptions): PlannedRun[] {
-  const { seeds, warmStartSeed, set, hasWarmStart } = options;
+  const { seeds, firstSeed, warmStartSeed, set, hasWarmStart } = options;
   for (const text of set) {
     const key = parseOverride(text).path.join('.');
     if (key === 'seed') throw new RecipeError('every pair has a seed of its own (--seeds)', key);
@@ -99,11 +101,13 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
       throw new RecipeError('every pair has a warm start of its own; --warm-start-seed gives all the same', key);
   }
   if (!Number.isSafeInteger(seeds) || seeds < 1) throw new RecipeError(`expected at least 1, got ${seeds}`, 'seeds');
+  if (!Number.isSafeInteger(firstSeed) || firstSeed < 0)
+    throw new RecipeError(`expected at least 0, got ${firstSeed}`, 'firstSeed');
   const variants = variantsOf(options.vary);
   const names = directoryNames(variants);
   const common = variants.map(({ overrides }) => [...set, ...overrides]);
   const seeded = common.map(hasWarmStart);
-  return Array.from({ length: seeds }, (_, i) => i + 1).flatMap((seed) =>
+  return Array.from({ length: seeds }, (_, i) => firstSeed + i).flatMap((seed) =>
     variants.map(({ name }, v) => ({
       name: `${names[v]}-seed-${seed}`,
       variant: name,

@@ -19,6 +19,8 @@ const recordSchema = z.object({
   }),
   vary: z.array(z.object({ key: z.string(), values: z.array(z.string()).readonly() })).readonly(),
   seeds: z.int().min(1),
+  /** The seed of the first pair, where it is not 1. */
+  firstSeed: z.int().min(0).optional(),
   warmStartSeed: z.int().min(0).optional(),
   baseline: z.string(),
   /** The summary, once all runs have ended, for people and programs. It is computed anew from the runs each time. */

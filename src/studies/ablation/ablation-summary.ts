@@ -4,6 +4,20 @@ import { finite, mean, meansByKey, standardDeviation } from '../../core/statisti
 import type { PlannedRun } from './ablation-plan.js';
 import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
+/** An agent's means over a few steps. Norms are before clipping. */
+export interface AgentStage {
+  /** When the agent is called, as `calls` of a step's event has it. */
+  readonly share: number;
+  readonly success: number;
+  readonly overall: number;
+  /** The mean over the agent's turns. */
+  readonly reward: number;
+  readonly invalid: number;
+  readonly entropy: number;
+  readonly norm: number;
+  readonly inflation: number;
+}
+
 /** An agent's means over a run's steps; `maxNorm` and `maxAbsAdvantage` are the largest. Norms are before clipping. */
 export interface AgentSummary {
   readonly turns: number;
@@ -13,6 +27,17 @@ export interface AgentSummary {
   readonly spikes: number;
   readonly inflation: number;
   readonly maxAbsAdvantage: number;
+  /** The first tenth of the steps, and the last. */
+  readonly first: AgentStage;
+  readonly last: AgentStage;
+}
+
+/** What a run's figures were as it went on. */
+export interface Curve {
+  /** The mean reward of each training step. */
+  readonly rewards: readonly number[];
+  /** avg@k of each evaluation, 0..1. */
+  readonly evaluations: readonly { readonly step: number; readonly score: number }[];
 }
 
 export interface RunSummary extends Pick<PlannedRun, 'name' | 'variant' | 'seed'> {
@@ -28,6 +53,7 @@ export interface RunSummary extends Pick<PlannedRun, 'name' | 'variant' | 'seed'
   readonly reward: number;
   /** Number of spikes and dropped updates of all agents and policies. */
   readonly spikes: number;
+  readonly curve: Curve;
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
@@ -43,6 +69,8 @@ export interface VariantSummary {
   readonly metrics: Readonly<Record<string, number>>;
   readonly reward: number;
   readonly spikes: number;
+  /** Means over the runs, as far as all of them went. */
+  readonly curve: Curve;
   /** Means over the runs, of maxima too. */
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
@@ -83,28 +111,59 @@ export function summariseRun(
     ...(metrics === undefined ? {} : { metrics }),
     reward: mean(steps.map((step) => step.reward.mean)),
     spikes: spikes.length,
+    curve: {
+      rewards: steps.map((step) => step.reward.mean),
+      evaluations: evaluations.map(({ step, averageAtK }) => ({ step, score: averageAtK })),
+    },
     agents: Object.fromEntries(
       agents.map((agent) => {
         const readings = steps.flatMap((step) => step.agents[agent] ?? []);
-        return [agent, summariseAgent(readings, spikes.filter((spike) => spike.agent === agent).length)];
+        const few = Math.ceil(readings.length / 10);
+        return [
+          agent,
+          {
+            ...summariseAgent(readings),
+            spikes: spikes.filter((spike) => spike.agent === agent).length,
+            first: stageOf(readings.slice(0, few)),
+            last: stageOf(readings.slice(-few)),
+          },
+        ];
       }),
     ),
   };
 }
 
-function summariseAgent(steps: readonly AgentStep[], spikes: number): AgentSummary {
-  const turns = steps.reduce((sum, step) => sum + step.turns, 0);
+function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes' | 'first' | 'last'> {
   const norms = finite(steps.map((step) => step.gradientNorm));
   return {
-    turns,
-    invalid: steps.reduce((sum, step) => sum + step.invalid * step.turns, 0) / Math.max(1, turns),
+    turns: turnsOf(steps),
+    invalid: overTurns(steps, ({ invalid }) => invalid),
     norm: mean(norms),
     maxNorm: Math.max(0, ...norms),
-    spikes,
     inflation: mean(steps.map((step) => step.inflation.predicted)),
     maxAbsAdvantage: Math.max(0, ...steps.map((step) => step.maxAbsAdvantage)),
   };
 }
+
+function stageOf(steps: readonly AgentStep[]): AgentStage {
+  const calls = steps.flatMap((step) => step.calls ?? []);
+  return {
+    share: mean(calls.map(({ share }) => share)),
+    success: mean(finite(calls.map(({ success }) => success))),
+    overall: mean(calls.map(({ overall }) => overall)),
+    reward: overTurns(steps, ({ rewardMean }) => rewardMean),
+    invalid: overTurns(steps, ({ invalid }) => invalid),
+    entropy: mean(finite(steps.map(({ entropy }) => entropy))),
+    norm: mean(finite(steps.map(({ gradientNorm }) => gradientNorm))),
+    inflation: mean(steps.map(({ inflation }) => inflation.predicted)),
+  };
+}
+
+const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
+
+/** The mean over all turns of the steps of what each step has the mean of. */
+const overTurns = (steps: readonly AgentStep[], pick: (step: AgentStep) => number) =>
+  steps.reduce((sum, step) => sum + pick(step) * step.turns, 0) / Math.max(1, turnsOf(steps));
 
 export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
   return variants.map((variant) => {
@@ -122,6 +181,7 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       reward: over(({ reward }) => reward),
       spikes: over(({ spikes }) => spikes),
+      curve: meanCurve(done.map(({ curve }) => curve)),
       agents: Object.fromEntries(
         agents.map((agent) => [agent, meanAgent(done.flatMap((run) => run.agents[agent] ?? []))]),
       ),
@@ -129,18 +189,32 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
   });
 }
 
-function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
-  const over = (key: keyof AgentSummary) => mean(agents.map((agent) => agent[key]));
+function meanCurve(curves: readonly Curve[]): Curve {
+  const rewards = together(curves.map((curve) => curve.rewards));
+  const evaluations = together(curves.map((curve) => curve.evaluations));
   return {
-    turns: over('turns'),
-    invalid: over('invalid'),
-    norm: over('norm'),
-    maxNorm: over('maxNorm'),
-    spikes: over('spikes'),
-    inflation: over('inflation'),
-    maxAbsAdvantage: over('maxAbsAdvantage'),
+    rewards: rewards.map(mean),
+    evaluations: evaluations.map((of) => ({ step: of[0]?.step ?? 0, score: mean(of.map(({ score }) => score)) })),
   };
 }
+
+/** What the lists have at each place, as far as all of them go. */
+function together<T>(lists: readonly (readonly T[])[]): T[][] {
+  const length = lists.length === 0 ? 0 : Math.min(...lists.map((list) => list.length));
+  return Array.from({ length }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1)));
+}
+
+function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
+  return {
+    ...meanOf(agents.map(({ first: _, last: __, ...numbers }) => numbers)),
+    first: meanOf(agents.map(({ first }) => first)),
+    last: meanOf(agents.map(({ last }) => last)),
+  };
+}
+
+/** The means of each of the fields, which are all numbers. */
+const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T =>
+  meansByKey(all as readonly Readonly<Record<string, number>>[]) as T;
 
 /**
  * The differences of every variant to the baseline.

@@ -1,0 +1,63 @@
+import type { CommandContext } from '../command-context.js';
+import { argument, defineCommand } from '../define-command.js';
+import { integer, json, repeated, set, text } from '../flags.js';
+import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
+import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
+import { screenOf } from '../reporter/screen.js';
+
+/** What is compared where nothing else is asked for: each agent with itself, or with all of them. */
+const ESTIMATORS = 'advantage.type=drmas,grpo';
+
+/** Trains variants of a recipe once, from the same warm start with the same seed, and shows them side by side. */
+export const compare = defineCommand({
+  name: 'compare',
+  description: 'train a recipe with Dr. MAS and with GRPO, side by side',
+  details:
+    'trains the values of `--vary key=a,b` (by default the estimators drmas and grpo) at once, from the same warm start with the same seed, and shows their scores and curves side by side and what became of each agent. One pair, for the eye: `drmas ablate` on its directory adds pairs and intervals; goes on where it was interrupted',
+  arguments: [argument('recipe', 'name or file; or the directory of a comparison, to go on with it')],
+  flags: {
+    vary: repeated('key=value,value', `values of a leaf to compare (default: ${ESTIMATORS})`),
+    seed: integer(0, 'seed of the warm start, of sampling and of reinforcement (default: 1)'),
+    set,
+    run: text('directory', 'directory of the comparison (default: runs/<recipe>-ablation-<time>)'),
+    parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
+    threads: integer(1, 'threads of all runs together (default: all cores)'),
+    json,
+  },
+  examples: [
+    'drmas compare repair',
+    'drmas compare my-team.ts --vary advantage.type=drmas,grpo,rloo --seed 2',
+    'drmas compare runs/repair-ablation-20260131-094501',
+  ],
+  run: (context, [source], { seed, ...flags }) =>
+    reportAblation(
+      context,
+      { command: 'compare', type: 'comparison', completed },
+      source,
+      { ...flags, ...(seed === undefined ? {} : { firstSeed: seed }) },
+      viewOf(context),
+    ),
+});
+
+function completed({ vary, ...flags }: AblationFlags): AblationFlags {
+  const compared = vary.length === 0 ? { vary: [ESTIMATORS], baseline: 'grpo' } : { vary };
+  return { ...flags, ...compared, seeds: 1 };
+}
+
+function viewOf({ stdout, environment }: CommandContext): AblationView {
+  const reporter = new ComparisonReporter(screenOf(stdout, environment));
+  return {
+    notify: (message) => reporter.notify(message),
+    onStart: (plan) => reporter.start(plan),
+    onBegin: (run, before) => reporter.begin(run, before),
+    onEvent: (run, event) => reporter.event(run, event),
+    onEnd: (run) => reporter.end(run),
+    finish: (result, directory) =>
+      reporter.finish(result, [
+        'next',
+        `  npx drmas ablate ${directory} --seeds 5    # more pairs, with intervals`,
+        `  npx drmas report ${directory}/*/`,
+      ]),
+    interrupted: (next) => reporter.interrupted(next),
+  };
+}

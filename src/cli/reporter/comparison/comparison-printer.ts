@@ -1,0 +1,103 @@
+/** The end of a comparison: scores, curves, and what became of each agent under each variant. */
+import { explainInflation, isNotable } from '../../../advantage/analysis/diagnosis.js';
+import type { AblationResult } from '../../../studies/ablation/ablate.js';
+import type { AgentStage, AgentSummary, VariantSummary } from '../../../studies/ablation/ablation-summary.js';
+import { endedLine, points } from '../ablation-printer.js';
+import { percent, significant, table, wrap } from '../text-layout.js';
+import { chartLines } from './line-chart.js';
+
+export function comparisonLines(result: AblationResult, width: number): string[] {
+  const { runs, variants } = result;
+  const done = variants.filter((variant) => variant.runs > 0);
+  const failed = runs.filter(({ status }) => status === 'failed');
+  const curves = done.map(({ variant, curve }) => ({ name: variant, values: curve.rewards }));
+  return [
+    ...(done.some(({ curve }) => curve.rewards.length > 0)
+      ? ['training reward, mean of each step', ...chartLines(curves, width), '']
+      : []),
+    ...agentsByInflation(done).flatMap((agent) => [...agentTables(agent, done, width), '']),
+    ...(done.length > 0 ? wrap(LEGEND, width) : []),
+    ...inflationLines(done, width),
+    '',
+    ...scoreTable(done),
+    ...differenceLines(result, width),
+    ...failed.flatMap((run) => wrap(endedLine(run), width)),
+  ];
+}
+
+const LEGEND =
+  'first tenth of the steps -> last tenth; called: share of the episodes; reward: of its turns; norm: of the gradient before clipping; infl.: predicted inflation of its second moment under shared statistics';
+
+/** The agents, first the one whose gradient shared statistics would inflate most. */
+function agentsByInflation(variants: readonly VariantSummary[]): string[] {
+  const largest = (agent: string) => Math.max(...variants.map(({ agents }) => agents[agent]?.first.inflation ?? 0));
+  return [...new Set(variants.flatMap(({ agents }) => Object.keys(agents)))].sort((a, b) => largest(b) - largest(a));
+}
+
+/** A table of one agent with a column for each variant; where the lines are too narrow for all, several. */
+function agentTables(agent: string, variants: readonly VariantSummary[], width: number): string[] {
+  const columns = variants.flatMap(({ variant, agents }) => {
+    const summary = agents[agent];
+    return summary === undefined ? [] : [[variant, ...agentColumn(summary)]];
+  });
+  const rows = (of: readonly (readonly string[])[]) =>
+    [agent, ...agentRows.map(([label]) => label)].map((label, row) => [
+      label,
+      ...of.map((column) => column[row] ?? ''),
+    ]);
+  let end = columns.length;
+  while (end > 1 && Math.max(...table(rows(columns.slice(0, end))).map((line) => line.length)) > width) end--;
+  const lines: string[] = [];
+  for (let at = 0; at < columns.length; at += end) lines.push(...table(rows(columns.slice(at, at + end))));
+  return lines;
+}
+
+const change = (key: keyof AgentStage, show: (value: number) => string) => (agent: AgentSummary) =>
+  `${show(agent.first[key])} -> ${show(agent.last[key])}`;
+const decimals = (value: number) => value.toFixed(2);
+
+const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) => string])[] = [
+  ['called', change('share', decimals)],
+  ['reward', change('reward', decimals)],
+  ['invalid %', change('invalid', (share) => (100 * share).toFixed(1))],
+  ['entropy', change('entropy', decimals)],
+  ['norm', change('norm', significant)],
+  ['largest norm', ({ maxNorm }) => significant(maxNorm)],
+  ['infl.', change('inflation', decimals)],
+];
+
+const agentColumn = (agent: AgentSummary) => agentRows.map(([, cell]) => cell(agent));
+
+/** A sentence about every agent for which shared statistics are not its own, as the first variant began. */
+function inflationLines([variant]: readonly VariantSummary[], width: number): string[] {
+  return Object.entries(variant?.agents ?? {}).flatMap(([agent, { first }]) =>
+    isNotable(first.inflation)
+      ? wrap(explainInflation(agent, { inflation: first.inflation, calls: first }), width)
+      : [],
+  );
+}
+
+function scoreTable(variants: readonly VariantSummary[]): string[] {
+  const rows = variants.map(({ variant, start, score, reward, runs }) => [
+    variant,
+    percent(start),
+    percent(score),
+    reward.toFixed(3),
+    String(runs),
+  ]);
+  return table([['held-out tasks', 'start', 'end', 'reward', 'runs'], ...rows]);
+}
+
+/** How far each variant ends from the one that it is compared with. */
+function differenceLines({ differences }: AblationResult, width: number): string[] {
+  return differences
+    .filter(({ pairs }) => pairs > 0)
+    .flatMap(({ variant, baseline, mean, pairs, interval }) => {
+      const ends = `${variant} ends ${Math.abs(100 * mean).toFixed(1)} points ${mean < 0 ? 'below' : 'above'} ${baseline}`;
+      const over =
+        interval === undefined
+          ? ': one pair, which says nothing of how seeds differ'
+          : ` over ${pairs} pairs, [${points(interval.low)}, ${points(interval.high)}]`;
+      return wrap(ends + over, width);
+    });
+}

@@ -1,0 +1,144 @@
+import type { RunEvent } from '../../../core/events.js';
+import type { AblationPlan, AblationResult } from '../../../studies/ablation/ablate.js';
+import type { PlannedRun } from '../../../studies/ablation/ablation-plan.js';
+import type { RunSummary } from '../../../studies/ablation/ablation-summary.js';
+import { endedLine } from '../ablation-printer.js';
+import { secondsLeft, warmupLine } from '../progress-printer.js';
+import { emptyHistory, type History, remember } from '../run-history.js';
+import { type Screen, tone } from '../screen.js';
+import { labelled } from '../start-printer.js';
+import { StatusLines } from '../status-lines.js';
+import { duration, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
+import { comparisonLines } from './comparison-printer.js';
+
+type ComparedRun = AblationPlan['runs'][number];
+
+/**
+ * Tells a person how runs that are compared go on, side by side: a row for each evaluation that all runs of a pair
+ * have, below it how far each of them is.
+ */
+export class ComparisonReporter {
+  readonly #screen: Screen;
+  readonly #lines: StatusLines;
+  #runs: readonly ComparedRun[] = [];
+  /** The histories of the runs that have begun and not ended, by name. */
+  readonly #going = new Map<string, History>();
+  /** The score of each evaluation, by run and step. */
+  readonly #scores = new Map<string, Map<number, number>>();
+  readonly #shown = new Set<string>();
+  readonly #warnings = new Set<string>();
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+    this.#lines = new StatusLines(screen, 'goes');
+  }
+
+  start({ runs, parallel, directory }: AblationPlan): void {
+    this.#runs = runs;
+    const [first] = runs;
+    if (first === undefined) return;
+    const { team, training, name, warmStart } = first.recipe;
+    const seeds = [...new Set(runs.map(({ seed }) => seed))];
+    const origin = warmStart === undefined ? '' : ' from the same warm start';
+    const at = parallel > 1 ? `, ${parallel} runs at a time` : '';
+    const rows = [
+      ['recipe', `${name}, ${seeds.length > 1 ? 'seeds' : 'seed'} ${seeds.join(', ')}`],
+      ['team', `${team.name}: ${Object.keys(team.agents).join(', ')}`],
+      ['compares', `${this.#variants.join(' and ')}${origin}`],
+      ['plan', `${training.steps} steps of ${training.tasksPerStep} tasks x ${training.groupSize} episodes${at}`],
+      ['runs', nearPath(directory)],
+    ];
+    this.#lines.say(...labelled(rows, this.#screen.width), '');
+  }
+
+  begin({ name }: PlannedRun, before: readonly RunEvent[]): void {
+    this.#going.set(name, before.reduce(remember, emptyHistory));
+    for (const event of before) this.#note(name, event);
+  }
+
+  event({ name, variant }: PlannedRun, event: RunEvent): void {
+    this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory, event));
+    const { width } = this.#screen;
+    if (event.type === 'warning') this.#warn(variant, event);
+    if (event.type === 'warmup') {
+      const before = this.#going.get(name)?.warmups.filter(({ policy }) => policy === event.policy);
+      this.#lines.progress(warmupLine(event, before?.at(-2)?.step ?? 0, width));
+    }
+    this.#note(name, event);
+    if (event.type === 'step') this.#lines.progress(this.#statusLine());
+  }
+
+  end(run: RunSummary): void {
+    this.#going.delete(run.name);
+    if (run.status === 'failed') this.notify(endedLine(run));
+    else for (const { step, score } of run.curve.evaluations) this.#score(run.name, step, score);
+  }
+
+  /** Says something that is no event, such as that the warm start comes from the cache. */
+  notify(message: string): void {
+    this.#lines.say(...wrap(message, this.#screen.width));
+  }
+
+  finish(result: AblationResult, next: readonly string[]): void {
+    this.#lines.say('', ...comparisonLines(result, this.#screen.width), '', ...next);
+  }
+
+  interrupted(next: string): void {
+    this.#lines.say('', next);
+  }
+
+  get #variants(): string[] {
+    return [...new Set(this.#runs.map(({ variant }) => variant))];
+  }
+
+  /** Says a warning the first time that a variant has one of its kind. */
+  #warn(variant: string, { code, agent, message }: Extract<RunEvent, { type: 'warning' }>): void {
+    const kind = [variant, code, agent].join(' ');
+    if (this.#warnings.has(kind)) return;
+    this.#warnings.add(kind);
+    this.notify(`warning: ${variant}: ${message}`);
+  }
+
+  #note(name: string, event: RunEvent): void {
+    if (event.type === 'evaluation') this.#score(name, event.step, event.averageAtK);
+  }
+
+  /** Keeps a score, and writes its row once all runs of the pair have that evaluation. */
+  #score(name: string, step: number, score: number): void {
+    const scores = this.#scores.get(name) ?? new Map<number, number>();
+    this.#scores.set(name, scores.set(step, score));
+    const seed = this.#runs.find((run) => run.name === name)?.seed;
+    const pair = this.#runs.filter((run) => run.seed === seed);
+    const row = pair.map((run) => this.#scores.get(run.name)?.get(step));
+    const key = `${seed} ${step}`;
+    if (this.#shown.has(key) || row.includes(undefined)) return;
+    const several = new Set(this.#runs.map((run) => run.seed)).size > 1;
+    const label = (text: string) => text.padEnd(several ? 18 : 10);
+    const cells = (texts: readonly string[]) =>
+      texts.map((text, i) => text.padStart(Math.max(7, this.#variants[i]?.length ?? 0))).join('  ');
+    if (this.#shown.size === 0)
+      this.#lines.say(tone(this.#screen, 'bold', `${label('held out')}${cells(this.#variants)}`));
+    this.#shown.add(key);
+    const at = several ? `pair ${seed}, step ${step}` : `step ${step}`;
+    this.#lines.say(label(at) + cells(row.map((value) => percent(value ?? 0))));
+  }
+
+  /** How far each run is that goes on: `drmas 57/150 0.871  grpo 55/150 0.742  23 s left`. */
+  #statusLine(): string {
+    const going = this.#runs.flatMap((run) => {
+      const history = this.#going.get(run.name);
+      const last = history?.steps.at(-1);
+      return history === undefined || last === undefined ? [] : [{ ...run, history, last }];
+    });
+    const parts = going.map(
+      ({ variant, recipe: { training }, last }): Part => ({
+        text: `${variant} ${last.step}/${training.steps} reward ${last.reward.mean.toFixed(2)}`,
+        rank: 0,
+      }),
+    );
+    const left = going.map(({ history, recipe: { training, evaluation } }) =>
+      secondsLeft(history, training.steps, evaluation.every),
+    );
+    return shortened([...parts, { text: `${duration(Math.max(0, ...left))} left`, rank: 1 }], this.#screen.width);
+  }
+}
