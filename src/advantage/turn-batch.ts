@@ -46,6 +46,12 @@ export class TurnBatch {
     return `turns[${index}] (task ${task}, episode ${episode}, agent ${agent}, turn ${turn})`;
   }
 
+  /** The step that a turn belongs to; every turn is another step unless `envStep` says otherwise. */
+  stepOf(index: number): number {
+    const { envStep, turn } = this.turns[index] as TurnRecord;
+    return envStep ?? turn;
+  }
+
   get all(): Groups {
     return this.#grouped('all', () => 0);
   }

@@ -21,6 +21,8 @@ export interface Turn {
   readonly messages: readonly Message[];
   /** A description of what the agent saw, where the team gave one; turns with equal observations can be compared. */
   readonly observation?: string;
+  /** The environment's step that the call belongs to, where the team named one; else every call is a step. */
+  readonly envStep?: number;
   readonly prompt: readonly number[]; // [P]
   /** The sampled ids, the stop token included if one was sampled. */
   readonly response: readonly number[]; // [R]

@@ -20,6 +20,11 @@ export interface TrainingSample {
   readonly policyVersion: number;
   /** The agent whose turn this is; gradients are reported per agent. */
   readonly agent: string;
+  /**
+   * The number of tokens that the policy wrote in this sample's whole episode, by which the aggregation `episode-mean`
+   * divides. Without it the sample is an episode by itself.
+   */
+  readonly episodeTokens?: number;
 }
 
 /** A training example of a critic: a sequence as above, with the critic's values before the update and the returns. */

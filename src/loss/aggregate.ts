@@ -4,9 +4,20 @@ import type { Aggregation } from './loss-settings.js';
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;
 
-/** The weight of a row with this many response tokens. */
-export function rowWeight(aggregation: Aggregation, tokens: number): number {
-  return aggregation === 'seq-mean-token-mean' && tokens > 0 ? 1 / tokens : 1;
+/** What decides the weight of a row: the tokens written in it, and in its whole episode where that is more. */
+export interface WeighedRow {
+  readonly mask: Row; // [T]
+  readonly episodeTokens?: number | undefined;
+}
+
+/**
+ * The weight of a row with this many response tokens.
+ * @param episodeTokens The response tokens of all rows of its episode; without it the row is an episode by itself
+ */
+export function rowWeight(aggregation: Aggregation, tokens: number, episodeTokens = tokens): number {
+  if (tokens === 0) return 1;
+  if (aggregation === 'episode-mean') return 1 / episodeTokens;
+  return aggregation === 'seq-mean-token-mean' ? 1 / tokens : 1;
 }
 
 /** The number of positions whose token the policy wrote. */
@@ -30,13 +41,20 @@ export function hasAdvantage(mask: Row, advantages: Row): boolean {
 /**
  * The normalizer of these rows taken as a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss
  * / normalizer. It is the number of response tokens for `token-mean`, of rows for `seq-mean-token-sum` and
- * `seq-mean-token-mean`, and for `seq-mean-token-sum-norm` what `maxTokens` says.
+ * `seq-mean-token-mean`, the share of their episodes that the rows are for `episode-mean` (the number of episodes
+ * where these are complete), and for `seq-mean-token-sum-norm` what `maxTokens` says.
  * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of
  *   rows, as Dr. GRPO does (Liu et al. 2025). Without it, it divides by the width of the widest row alone, as the Dr.
  *   MAS paper's code.
+ * @param episodeTokens The response tokens of each row's whole episode, for `episode-mean`; without it a row is one
  * @throws ArgumentError for an unknown aggregation, or when `maxTokens` is not above 0
  */
-export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[], maxTokens?: number): number {
+export function normalizerOfRows(
+  aggregation: Aggregation,
+  mask: readonly Row[],
+  maxTokens?: number,
+  episodeTokens: readonly (number | undefined)[] = [],
+): number {
   if (maxTokens !== undefined && !(maxTokens > 0))
     throw new ArgumentError(`maxTokens must be greater than 0, got ${maxTokens}`);
   switch (aggregation) {
@@ -45,6 +63,11 @@ export function normalizerOfRows(aggregation: Aggregation, mask: readonly Row[],
     case 'seq-mean-token-sum':
     case 'seq-mean-token-mean':
       return mask.length;
+    case 'episode-mean':
+      return mask.reduce((share, row, r) => {
+        const tokens = countTokens(row);
+        return share + tokens * rowWeight(aggregation, tokens, episodeTokens[r]);
+      }, 0);
     case 'seq-mean-token-sum-norm':
       return maxTokens === undefined
         ? mask.reduce((width, row) => Math.max(width, row.length), 0)

@@ -4,9 +4,18 @@ import { z } from 'zod';
 /** A number between 0 and 1, both excluded. */
 export const fraction = z.number().gt(0).lt(1);
 
-const aggregations = z.enum(['token-mean', 'seq-mean-token-sum', 'seq-mean-token-mean', 'seq-mean-token-sum-norm']);
+const aggregations = z.enum([
+  'token-mean',
+  'seq-mean-token-sum',
+  'seq-mean-token-mean',
+  'seq-mean-token-sum-norm',
+  'episode-mean',
+]);
 
-/** How token losses become one number; `norm` is Dr. GRPO's constant divisor (aggregate.ts has the formulas). */
+/**
+ * How token losses become one number; `norm` is Dr. GRPO's constant divisor, `episode` all rows of an episode
+ * (aggregate.ts has the formulas).
+ */
 export type Aggregation = z.output<typeof aggregations>;
 
 /** The setting `aggregate`, with this default. */

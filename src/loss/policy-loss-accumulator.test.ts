@@ -20,7 +20,7 @@ const ratios = (...values: number[]) => values.map((ratio) => Math.log(ratio) - 
 describe('PolicyLossAccumulator', () => {
   it('adds rows one by one, each with the gradient of its tokens', () => {
     const rows = [rowOf([0, 1, 1], [9, 1, -2]), rowOf([1], [4])];
-    const sums = new PolicyLossAccumulator(plain, rows, { masks: [], score: () => [] });
+    const sums = new PolicyLossAccumulator(plain, rows, { sent: [], score: () => [] });
     expect([...sums.add(0, ratios(1, 1, 1))]).toEqual([0, -1 / 4, 2 / 4]);
     expect(sums.loss).toBeCloseTo((-1 + 2) / 4, 12);
     expect([...sums.add(1, ratios(2))]).toEqual([0]); // clipped
@@ -42,7 +42,7 @@ describe('PolicyLossAccumulator', () => {
       [-1, 0],
     ].map((advantages) => rowOf([1, 1], advantages));
     const sumsOf = (rows: readonly LossRow[]) => {
-      const sums = new PolicyLossAccumulator(plain, rows, { masks: [], score: () => [] });
+      const sums = new PolicyLossAccumulator(plain, rows, { sent: [], score: () => [] });
       const gradients = rows.map((_, i) => sums.add(i, ratios(1.5, 0.9)));
       const gradient = [0, 1].map((t) => gradients.reduce((sum, row) => sum + (row[t] ?? 0), 0));
       return { loss: sums.loss, gradient, metrics: sums.metrics() };
@@ -62,10 +62,10 @@ describe('PolicyLossAccumulator', () => {
     const refuse = () => {
       throw new Error('nobody needs them');
     };
-    const free = new PolicyLossAccumulator(plain, rows, { masks: [], score: refuse });
+    const free = new PolicyLossAccumulator(plain, rows, { sent: [], score: refuse });
     // 1.5 is left out of four tokens, one of them in a row that has no advantage and is not sent.
-    const masks = [...rows.map(({ mask }) => mask), [0, 1]];
-    const held = new PolicyLossAccumulator(damped, rows, { masks, score: () => logprobs });
+    const sent = [...rows, { mask: [0, 1] }];
+    const held = new PolicyLossAccumulator(damped, rows, { sent, score: () => logprobs });
     expect(held.metrics().clippingBias).toBeCloseTo(1.5 / 4, 12);
     for (const [i, row] of logprobs.entries()) {
       const [slopes, undamped] = [held.add(i, row), free.add(i, row)];
@@ -76,7 +76,7 @@ describe('PolicyLossAccumulator', () => {
   });
 
   it('refuses what it cannot add', () => {
-    const batch = { masks: [], score: () => [] };
+    const batch = { sent: [], score: () => [] };
     const broken = { ...plain, normalizer: -1 };
     expect(() => new PolicyLossAccumulator(broken, [], batch)).toThrow('normalizer must be a number >= 0, got -1');
     expect(() => new PolicyLossAccumulator(plain, [], batch).add(0, [])).toThrow('there is no row 0; there are 0');

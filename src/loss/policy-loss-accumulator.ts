@@ -1,6 +1,6 @@
 /** The sum of a policy loss over the rows of a mini-batch, which come one by one, identical samples as one row. */
 import { ArgumentError } from '../core/errors.js';
-import { countTokens, type Row, rowWeight } from './aggregate.js';
+import { countTokens, type Row, rowWeight, type WeighedRow } from './aggregate.js';
 import type { LossKind, TokenOutcome } from './define-loss.js';
 import { correctionWeights } from './importance-correction.js';
 import type { ImportanceCorrection } from './loss-settings.js';
@@ -22,8 +22,7 @@ export interface AdvantagePart {
 }
 
 /** A row that is to be added, without the log-probs of the current policy. */
-export interface LossRow {
-  readonly mask: Row; // [T]
+export interface LossRow extends WeighedRow {
   readonly behaviourLogprobs: Row; // [T]
   /** A loss that corrects importance needs them. */
   readonly proximalLogprobs?: Row | undefined; // [T]
@@ -40,6 +39,8 @@ interface ScoredRow {
   readonly oldLogprobs: Row;
   readonly mask: Row;
   readonly tokens: number;
+  /** The weight of each of its tokens in the aggregation, before the normalizer. */
+  readonly weight: number;
   /** Constant factors of the advantages, where importance is corrected. */
   readonly weights: Row | undefined;
   /** The number of tokens whose importance exceeds the cap. */
@@ -70,7 +71,7 @@ export class PolicyLossAccumulator {
   #loss = 0;
 
   /**
-   * @param masks The masks of all samples, also of those without a row: what a clipping bias is the mean over
+   * @param sent All samples, also those without a row: what a clipping bias is the mean over
    * @param score Gives the current policy's log-probs of all rows; called only where the loss needs them before the
    *   first row
    * @throws ArgumentError when the normalizer is not a number >= 0, or a row lacks proximal log-probs that the loss
@@ -79,14 +80,14 @@ export class PolicyLossAccumulator {
   constructor(
     { kind, correction, normalizer }: NormalizedLoss,
     rows: readonly LossRow[],
-    { masks, score }: { readonly masks: readonly Row[]; readonly score: () => readonly Row[] },
+    { sent, score }: { readonly sent: readonly WeighedRow[]; readonly score: () => readonly Row[] },
   ) {
     if (!(normalizer >= 0)) throw new ArgumentError(`the loss's normalizer must be a number >= 0, got ${normalizer}`);
     this.#kind = kind;
     this.#correction = correction;
     this.#normalizer = normalizer;
     this.#rows = rows;
-    this.#clippingBias = kind.dampensClipping === true ? this.#measureClippingBias(masks, score()) : 0;
+    this.#clippingBias = kind.dampensClipping === true ? this.#measureClippingBias(sent, score()) : 0;
   }
 
   /** The loss of the rows added so far. */
@@ -132,8 +133,10 @@ export class PolicyLossAccumulator {
   }
 
   #scored(index: number, logprobs: Row): ScoredRow {
-    const { behaviourLogprobs, proximalLogprobs, mask } = this.#rowAt(index);
-    const row = { logprobs, behaviourLogprobs, mask, tokens: countTokens(mask) };
+    const { behaviourLogprobs, proximalLogprobs, mask, episodeTokens } = this.#rowAt(index);
+    const tokens = countTokens(mask);
+    const weight = rowWeight(this.#kind.aggregate, tokens, episodeTokens);
+    const row = { logprobs, behaviourLogprobs, mask, tokens, weight };
     if (this.#correction === undefined)
       return { ...row, oldLogprobs: behaviourLogprobs, weights: undefined, beyond: 0 };
     if (proximalLogprobs === undefined) throw new ArgumentError('loss.importanceCorrection needs proximalLogprobs');
@@ -141,21 +144,20 @@ export class PolicyLossAccumulator {
     return { ...row, oldLogprobs: proximalLogprobs, ...correction };
   }
 
-  #measureClippingBias(masks: readonly Row[], logprobs: readonly Row[]): number {
+  #measureClippingBias(sent: readonly WeighedRow[], logprobs: readonly Row[]): number {
     const { aggregate, ratio } = this.#kind;
     let samples = 0;
-    for (const mask of masks) {
+    for (const { mask, episodeTokens } of sent) {
       const tokens = countTokens(mask);
-      samples += rowWeight(aggregate, tokens) * tokens;
+      samples += rowWeight(aggregate, tokens, episodeTokens) * tokens;
     }
     let leftOut = 0;
     for (const [index, { parts, mask }] of this.#rows.entries()) {
       const row = this.#scored(index, logprobs[index] as Row);
-      const scale = rowWeight(aggregate, row.tokens);
       for (const { advantages } of parts)
         for (const span of ratioSpans(ratio, mask))
           this.#visit(row, advantages, span, (_, { clipped, clippedLower }, ratioOfToken, advantage) => {
-            if (clipped || clippedLower) leftOut += scale * ratioOfToken * Math.abs(advantage);
+            if (clipped || clippedLower) leftOut += row.weight * ratioOfToken * Math.abs(advantage);
           });
     }
     return leftOut === 0 ? 0 : leftOut / samples;
@@ -181,10 +183,10 @@ export class PolicyLossAccumulator {
 
   /** Adds the loss of a row with these advantages, and its gradient to `gradient` [T]. */
   #addPart(row: ScoredRow, { advantages, counts }: AdvantagePart, gradient: Float64Array): void {
-    const { mask, tokens } = row;
-    const { ratio, aggregate } = this.#kind;
+    const { mask, weight } = row;
+    const { ratio } = this.#kind;
     const byToken = ratio === 'token';
-    const scale = rowWeight(aggregate, tokens) / this.#normalizer / (1 + this.#clippingBias);
+    const scale = weight / this.#normalizer / (1 + this.#clippingBias);
     for (const span of ratioSpans(ratio, mask)) {
       const unitsPerToken = byToken ? 1 : 1 / span.tokens;
       let loss = 0;

@@ -110,6 +110,58 @@ describe('policyLoss', () => {
     expect(result.metrics.maxRatioDeviation).toBeCloseTo(Math.abs(ratio - 1), 12);
   });
 
+  describe('with episode-mean', () => {
+    const spec: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'episode-mean' };
+    /** Rows at ratio 1, whose loss is minus their advantages. */
+    const played = (advantages: readonly (readonly number[])[], episodeTokens?: readonly number[]): PolicyLossInput => {
+      const logprobs = advantages.map((row) => row.map(() => -1));
+      const mask = advantages.map((row) => row.map(() => 1));
+      return { logprobs, behaviourLogprobs: logprobs, advantages, mask, ...(episodeTokens && { episodeTokens }) };
+    };
+
+    it('weighs an episode alike however many turns it has', () => {
+      const [long, short] = [[[1], [2, 3], [4]], [[-10, -20]]];
+      const lengths = [4, 4, 4, 2];
+      const { loss, gradient } = policyLoss(played([...long, ...short], lengths), spec);
+      expect(loss).toBeCloseTo((-10 / 4 + 30 / 2) / 2, 12);
+      expect(gradient.flat().map((slope) => Number(slope.toFixed(6)))).toEqual([-0.125, -0.25, -0.375, -0.5, 2.5, 5]);
+    });
+
+    it('is the same wherever an episode is cut into turns, and adds up over parts', () => {
+      const values = fc.array(number, { minLength: 2, maxLength: 6 });
+      fc.assert(
+        fc.property(
+          fc.array(values, { minLength: 1, maxLength: 4 }),
+          fc.integer({ min: 1, max: 5 }),
+          (episodes, at) => {
+            const whole = policyLoss(played(episodes), spec).loss;
+            const cut = episodes.flatMap((one) => [one.slice(0, at), one.slice(at)].filter((row) => row.length > 0));
+            const lengths = episodes.flatMap((one) => (one.length > at ? [one.length, one.length] : [one.length]));
+            expect(policyLoss(played(cut, lengths), spec).loss).toBeCloseTo(whole, 12);
+            // Parts of their parts of the episodes: each divides by the share that it has.
+            const half = Math.ceil(cut.length / 2);
+            const shares = [
+              [0, half],
+              [half, cut.length],
+            ].map(([from, to]) => {
+              const [rows, of] = [cut.slice(from, to), lengths.slice(from, to)];
+              const share = rows.reduce((sum, row, r) => sum + row.length / (of[r] as number), 0);
+              return rows.length === 0 ? 0 : share * policyLoss(played(rows, of), spec).loss;
+            });
+            expect(shares.reduce((sum, share) => sum + share, 0) / episodes.length).toBeCloseTo(whole, 10);
+          },
+        ),
+      );
+    });
+
+    it('takes a row for an episode where none is named: the mean over rows of their means', () => {
+      const rows = [[1, 2, 6], [5]];
+      const alike = policyLoss(played(rows), { ...spec, aggregate: 'seq-mean-token-mean' });
+      expect(policyLoss(played(rows), spec).loss).toBeCloseTo(alike.loss, 12);
+      expect(() => policyLoss(played(rows, [3]), spec)).toThrow('episodeTokens[0] has 1 entries, mask[0] has 2');
+    });
+  });
+
   describe('with seq-mean-token-sum-norm', () => {
     const spec: LossSpec = { type: 'ppo-clip', clip: 0.2, aggregate: 'seq-mean-token-sum-norm' };
     /** Two responses of three tokens and one, at ratio 1, after prompts and padding of so many tokens. */

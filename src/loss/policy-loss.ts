@@ -12,6 +12,11 @@ export interface PolicyLossInput {
   readonly mask: readonly Row[]; // [rows][T], 1 where the policy wrote the token
   /** The log-probs of the policy that the update begins with; `importanceCorrection` needs them. */
   readonly proximalLogprobs?: readonly Row[]; // [rows][T]
+  /**
+   * The number of tokens that the policy wrote in each row's whole episode, for `episode-mean`. Without it every row is
+   * an episode by itself.
+   */
+  readonly episodeTokens?: readonly number[]; // [rows]
 }
 
 export interface PolicyLossOptions {
@@ -55,17 +60,27 @@ export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: Poli
   const proximalLogprobs = input.proximalLogprobs ?? behaviourLogprobs;
   assertSameShape({ logprobs, behaviourLogprobs, advantages, mask, proximalLogprobs });
   const kind = lossKind(spec);
-  const counted = kind.selects === true ? mask.filter((row, r) => hasAdvantage(row, advantages[r] as Row)) : mask;
-  const normalizer = options.normalizer ?? normalizerOfRows(kind.aggregate, counted, options.maxTokens);
-  const rows = mask.map((maskRow, r) => ({
-    mask: maskRow,
+  const { episodeTokens } = input;
+  if (episodeTokens !== undefined) assertSameShape({ mask: [mask], episodeTokens: [episodeTokens] });
+  const all = mask.map((row, r) => ({ mask: row, episodeTokens: episodeTokens?.[r] }));
+  const counted = kind.selects === true ? all.filter((row, r) => hasAdvantage(row.mask, advantages[r] as Row)) : all;
+  const normalizer =
+    options.normalizer ??
+    normalizerOfRows(
+      kind.aggregate,
+      counted.map((row) => row.mask),
+      options.maxTokens,
+      counted.map((row) => row.episodeTokens),
+    );
+  const rows = all.map((weighed, r) => ({
+    ...weighed,
     behaviourLogprobs: behaviourLogprobs[r] as Row,
     proximalLogprobs: proximalLogprobs[r],
     copies: 1,
     parts: [{ advantages: advantages[r] as Row }],
   }));
   const sums = new PolicyLossAccumulator({ kind, correction, normalizer }, rows, {
-    masks: mask,
+    sent: all,
     score: () => logprobs,
   });
   const gradient = logprobs.map((row, r) => Array.from(sums.add(r, row)));

@@ -858,6 +858,12 @@ export type EstimatorInput =
        */
       readonly lambda?: number | undefined;
       /**
+       * What is one sequence: a turn, which ends with the whole reward; or the episode, where a turn is followed
+       * by the next, bootstraps from its critic's value, and the outcome arrives once.
+       * @default `turn`
+       */
+      readonly across?: 'turn' | 'episode' | undefined;
+      /**
        * What is whitened over whose tokens: the result over the batch's or the agent's, or the TD residuals over
        * the agent's.
        * @default `batch`
@@ -926,6 +932,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
     }
   | {
@@ -973,6 +980,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
     }
   | {
@@ -1020,6 +1028,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
     }
   | {
@@ -1067,6 +1076,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
     }
   | {
@@ -1090,6 +1100,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
       /**
        * A correction for samples of another policy than the one the update begins with; it costs a forward pass
@@ -1162,6 +1173,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'episode-mean'
         | undefined;
     };
 

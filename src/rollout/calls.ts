@@ -31,6 +31,7 @@ interface Call {
   readonly call: number;
   readonly messages: readonly Message[];
   readonly observation?: string;
+  readonly envStep?: number;
   readonly prompt: readonly number[];
   /** Names the random stream of the response. */
   readonly key: RandomKey;
@@ -40,8 +41,7 @@ interface Call {
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): Record<string, Ask> {
-  let turns = 0;
-  const nextTurn = () => turns++;
+  const counter = { turns: 0 };
   const asks = Object.entries(episode.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
@@ -50,13 +50,19 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Reco
     const { evaluationSampling = settings.sampling } = settings;
     const ofPhase = episode.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
     const sampling = { ...ofPhase, ...episode.request.sampling };
-    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, nextTurn)] as const;
+    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, counter)] as const;
   });
   return Object.fromEntries(asks);
 }
 
+/** The calls of an episode so far, and whether they name the steps that they belong to. */
+interface CallCounter {
+  turns: number;
+  namesSteps?: boolean;
+}
+
 /** The function by which `play` calls one agent. */
-function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, nextTurn: () => number): Ask {
+function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, counter: CallCounter): Ask {
   let calls = 0;
   const nextKey = keysOf(context, episode, role.name);
   const { signal } = episode;
@@ -73,7 +79,8 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, nex
         }
       };
       attempt(() => {
-        const read = promptOf(context, episode, role, { turn: nextTurn(), call: calls++ }, input, options);
+        requireStep(role, options, counter);
+        const read = promptOf(context, episode, role, { turn: counter.turns++, call: calls++ }, input, options);
         const call = { ...read, key: nextKey(read) };
         episode.replies.add(generate(episode, role, call), (result) =>
           attempt(() => {
@@ -91,6 +98,16 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, nex
     reply.catch(() => {}); // a call that nobody awaits may end with its episode
     return reply;
   };
+}
+
+/** Checks the step that a call names. @throws EpisodeFailure when it is none, or the other calls name none */
+function requireStep({ name }: Role, { envStep }: AskOptions = {}, counter: CallCounter): void {
+  if (envStep !== undefined && !(Number.isInteger(envStep) && envStep >= 0))
+    throw new EpisodeFailure('error', `${name}: envStep is ${String(envStep)}, expected an integer >= 0`);
+  const names = envStep !== undefined;
+  counter.namesSteps ??= names;
+  if (counter.namesSteps !== names)
+    throw new EpisodeFailure('error', `${name}: expected the envStep of every call of the episode, or of none`);
 }
 
 /**
@@ -124,13 +141,17 @@ function promptOf(
   { name, agent, sampling, policy }: Role,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
-  { observation }: AskOptions = {},
+  { observation, envStep }: AskOptions = {},
 ): Omit<Call, 'key'> {
   if (observation !== undefined && typeof observation !== 'string')
     throw new EpisodeFailure('error', `${name}: the observation is ${String(observation)}, expected a text`);
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
   const messages = promptMessages(agent.system, input);
-  const call = { ...ordinals, messages, ...(observation === undefined ? {} : { observation }) };
+  const call = {
+    ...{ ...ordinals, messages },
+    ...(observation === undefined ? {} : { observation }),
+    ...(envStep === undefined ? {} : { envStep }),
+  };
   if ('endpoint' in policy) return { ...call, prompt: [] };
   const tokenizerOf = (turn: Turn) => {
     const speaker = policies[agents[turn.agent]?.policy ?? ''];

@@ -86,6 +86,22 @@ describe('the search team', () => {
     expect((await play(Array(8).fill(no))).agents.length).toBe(9); // four turns unless told otherwise
   });
 
+  it('calls nobody after a no of the last turn when told so, and earns nothing', async () => {
+    const replies = [no, search('home of Ada'), no, search('Kodon'), answer('Bo')];
+    expect(await play(replies, { maxTurns: 2, onLastTurn: 'fail' })).toMatchObject({
+      agents: ['verifier', 'searcher', 'verifier'],
+      searched: [['home of Ada', 3]],
+      outcome: { answer: undefined },
+      score: 0,
+      failure: undefined,
+    });
+    const content = await play([no, search('Kodon'), yes, answer('Bo')], { maxTurns: 2, onLastTurn: 'fail' });
+    expect(content).toMatchObject({ agents: ['verifier', 'searcher', 'verifier', 'answerer'], score: 1 });
+    expect((await play(Array(8).fill(no), { onLastTurn: 'fail' })).agents.length).toBe(7); // 4 verdicts, 3 searches
+    const unreadable = { maxTurns: 1, onLastTurn: 'fail', onUnreadableVerdict: 'answer' } as const;
+    expect((await play(['', answer('Bo')], unreadable)).agents).toEqual(['verifier', 'answerer']);
+  });
+
   it('takes an unreadable verdict for no, or for yes when told so, and charges for it', async () => {
     for (const verdict of ['', 'yes', '<verify>maybe</verify>', '<verify>yes']) {
       const searching = await play([verdict, search('Kodon'), yes, answer('Bo')]);
@@ -183,6 +199,7 @@ describe('the search team', () => {
     expect(() => searchTeam({ retriever, maxTurns: 0 })).toThrow('maxTurns');
     expect(() => searchTeam({ retriever, topk: 1.5 })).toThrow('topk');
     expect(() => searchTeam({ retriever, onNoResults: 'stop' } as unknown as SearchTeamOptions)).toThrow('onNoResults');
+    expect(() => searchTeam({ retriever, onLastTurn: 'stop' } as unknown as SearchTeamOptions)).toThrow('onLastTurn');
     expect(() => searchTeam({ retriever, turns: 3 } as SearchTeamOptions)).toThrow('turns');
     expect(() => searchTeam({ retriever, verifier: { parse: 'yes' } } as unknown as SearchTeamOptions)).toThrow(
       'verifier.parse',

@@ -35,10 +35,14 @@ interface RoleOptions<Value> {
 export interface SearchTeamOptions {
   /** A retriever for all tasks, or a function from a task to its retriever. */
   readonly retriever: Retriever | ((task: SearchTask) => Retriever);
-  /**
-   * The most searches that the verifier may request. Default 4. An episode has up to 2 maxTurns + 1 calls of agents.
-   */
+  /** The most verdicts in an episode. Default 4. An episode has up to 2 maxTurns + 1 calls of agents. */
   readonly maxTurns?: number;
+  /**
+   * What a no of the last turn is followed by: a search and the answer, or nobody, so that the episode earns 0 and the
+   * answerer acts after a yes alone, as in the Dr. MAS paper's code. Default 'answer'. With 'fail' an episode has up to
+   * maxTurns - 1 searches.
+   */
+  readonly onLastTurn?: 'answer' | 'fail';
   /** The most passages of a search. Default 3. */
   readonly topk?: number;
   /** The meaning of a verdict that is neither yes nor no. Default 'search', which a plain no gets without a penalty. */
@@ -69,6 +73,7 @@ const optionsSchema = z.strictObject({
     'expected a retriever, or a function that gives one for a task',
   ),
   maxTurns: z.int().min(1).default(4),
+  onLastTurn: z.enum(['answer', 'fail']).default('answer'),
   topk: z.int().min(1).default(3),
   onUnreadableVerdict: z.enum(['search', 'answer']).default('search'),
   onEmptyQuery: z.enum(['skip', 'question']).default('skip'),
@@ -85,6 +90,9 @@ const optionsSchema = z.strictObject({
  * writes a query whose results join the evidence; after a yes, or the last turn, an answerer answers. The reward is 1
  * for an answer that matches (SQuAD's exact match). A search that fails ends the episode.
  *
+ * Whether the answerer is called decides whether its rewards differ from the team's: with `onLastTurn: 'answer'` it is
+ * called in every episode, with 'fail' in those alone in which the verifier was content.
+ *
  * @throws ArgumentError naming the option that is wrong.
  *
  * @example
@@ -97,8 +105,8 @@ const optionsSchema = z.strictObject({
 export function searchTeam(options: SearchTeamOptions) {
   const checked = optionsSchema.safeParse(options);
   if (!checked.success) throw new ArgumentError(`searchTeam(...): ${issuesText(checked.error.issues)}`);
-  const { retriever, maxTurns, topk, onUnreadableVerdict, onEmptyQuery, onNoResults, invalidPenalty, prompt } =
-    checked.data;
+  const { retriever, maxTurns, onLastTurn, topk, onUnreadableVerdict, onEmptyQuery, onNoResults } = checked.data;
+  const { invalidPenalty, prompt } = checked.data;
   const verdict: Parser<'yes' | 'no'> = options.verifier?.parse ?? taggedVerdict;
   return defineTeam({
     name: 'search',
@@ -124,6 +132,7 @@ export function searchTeam(options: SearchTeamOptions) {
         const verdict = await verifier(promptFor('verifier'));
         const enough = verdict.value ?? (onUnreadableVerdict === 'answer' ? 'yes' : 'no');
         if (enough === 'yes') break;
+        if (onLastTurn === 'fail' && turn === maxTurns - 1) return { answer: undefined };
         const written = await searcher(promptFor('searcher'));
         const query = written.value ?? (onEmptyQuery === 'question' ? task.question : undefined);
         if (query === undefined) continue;

@@ -24,6 +24,12 @@ export interface AskOptions {
    * the text of its messages; a shorter name lets turns be compared whose messages differ in irrelevant details.
    */
   readonly observation?: string;
+  /**
+   * The number of the environment's step, from 0, that this call belongs to: calls with the same number share the step
+   * and its reward in estimators that compare or discount steps (GiGPO, MAGRPO, AT-GRPO, GAE over an episode). An
+   * episode names the steps of all its calls or of none; then every call is a step of its own.
+   */
+  readonly envStep?: number;
 }
 
 /**

@@ -9,6 +9,7 @@ const aggregations: readonly Aggregation[] = [
   'seq-mean-token-sum',
   'seq-mean-token-mean',
   'seq-mean-token-sum-norm',
+  'episode-mean',
 ];
 
 /** Bounds that random ratios near 1 lie on both sides of. */

@@ -3,7 +3,7 @@
  * up.
  */
 import { ArgumentError } from '../../core/errors.js';
-import { countTokens, type Row, rowWeight } from '../aggregate.js';
+import { countTokens, type Row, rowWeight, type WeighedRow } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';
 import { type KlTerm, klEstimator } from '../kl.js';
 
@@ -33,14 +33,14 @@ class TermSums {
     return this.#sum / Math.max(this.#tokens, 1);
   }
 
-  /** Adds the values of a row that stands for `copies` samples; returns d loss / d value of each of its tokens. */
-  add(mask: Row, copies: number, value: (t: number) => number): number {
+  /** Adds the written tokens of a row that stands for `copies` samples; returns d loss / d value of each of them. */
+  add({ mask, episodeTokens }: WeighedRow, copies: number, value: (t: number) => number): number {
     const tokens = countTokens(mask);
     if (tokens === 0) return 0;
     let sum = 0;
     for (let t = 0; t < mask.length; t++) if (mask[t] !== 0) sum += value(t);
     const { aggregate, normalizer } = this.#weighing;
-    const scale = (copies * this.#coefficient * rowWeight(aggregate, tokens)) / normalizer;
+    const scale = (copies * this.#coefficient * rowWeight(aggregate, tokens, episodeTokens)) / normalizer;
     this.loss += scale * sum;
     this.#tokens += copies * tokens;
     this.#sum += copies * sum;
@@ -58,9 +58,10 @@ export class KlSums extends TermSums {
   }
 
   /** Adds a row, and its gradient to `gradient` [T]. */
-  addRow(mask: Row, logprobs: Row, referenceLogprobs: Row, copies: number, gradient: Float64Array): void {
+  addRow(row: WeighedRow, logprobs: Row, referenceLogprobs: Row, copies: number, gradient: Float64Array): void {
+    const { mask } = row;
     const d = (t: number) => (logprobs[t] as number) - (referenceLogprobs[t] as number);
-    const scale = this.add(mask, copies, (t) => this.#estimator.value(d(t)));
+    const scale = this.add(row, copies, (t) => this.#estimator.value(d(t)));
     for (let t = 0; t < mask.length; t++)
       if (mask[t] !== 0) gradient[t] = (gradient[t] as number) + scale * this.#estimator.derivative(d(t));
   }
@@ -73,8 +74,8 @@ export class EntropySums extends TermSums {
   }
 
   /** Adds a row; returns d loss / d entropy [T], 0 where masked. */
-  addRow(mask: Row, entropies: Row, copies: number): Float32Array {
-    const scale = this.add(mask, copies, (t) => entropies[t] as number);
-    return Float32Array.from(mask, (written) => (written === 0 ? 0 : scale));
+  addRow(row: WeighedRow, entropies: Row, copies: number): Float32Array {
+    const scale = this.add(row, copies, (t) => entropies[t] as number);
+    return Float32Array.from(row.mask, (written) => (written === 0 ? 0 : scale));
   }
 }

@@ -30,6 +30,7 @@ describe('mergeSamples', () => {
   it.each([
     ['agent', { agent: 'verifier' }],
     ['temperature', { temperature: 0.5 }],
+    ['the length of the episode', { episodeTokens: 5 }],
     ['mask', { mask: Uint8Array.of(0, 1, 0) }],
     ['behaviour log-prob', { behaviourLogprobs: Float32Array.of(0, -9, -9) }],
     ['reference log-prob', { referenceLogprobs: Float32Array.of(0, -9, -9) }],

@@ -28,7 +28,7 @@ export interface MergedRow {
 }
 
 /**
- * Merges samples of one agent whose tokens, mask, temperature and (where the mask is 1) all
+ * Merges samples of one agent whose tokens, mask, temperature, length of the episode and (where the mask is 1) all
  * log-probs are identical, in order of first appearance.
  * @param withoutAdvantage what becomes of a row without any advantage: it is left out, or kept for other terms of the
  *   loss
@@ -83,6 +83,7 @@ export function normalizerOf(samples: readonly TrainingSample[], spec: LossSpec,
     aggregate,
     counted.map(({ mask }) => mask),
     maxTokens,
+    counted.map(({ episodeTokens }) => episodeTokens),
   );
 }
 
@@ -107,6 +108,7 @@ function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | un
 
 function identical(a: TrainingSample, b: TrainingSample): boolean {
   if (a.agent !== b.agent || a.temperature !== b.temperature || a.tokens.length !== b.tokens.length) return false;
+  if (a.episodeTokens !== b.episodeTokens) return false;
   for (let t = 0; t < a.tokens.length; t++) {
     if (a.tokens[t] !== b.tokens[t] || a.mask[t] !== b.mask[t]) return false;
     if (a.mask[t] === 0) continue;

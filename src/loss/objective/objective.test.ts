@@ -33,6 +33,8 @@ const sample = fc
     const perToken = response.map((_, t) => (silent ? 0 : (advantages[t] ?? 0)));
     const logprobs = (of: (token: number, t: number) => number) => Float32Array.from([7, ...response], of);
     return sampleOf(response, perToken, {
+      // Some are an episode by themselves, the others a part of one.
+      ...(response[0] === 2 ? { episodeTokens: 7 } : {}),
       referenceLogprobs: logprobs((token, t) => -0.5 * token + 0.2 * t),
       proximalLogprobs: logprobs((token, t) => -0.4 * token - 0.1 * t + Math.sin(3 * token + t) / 5),
       // Two turns, with a token between them that the policy did not write.
@@ -84,6 +86,7 @@ const inputOf = (batch: readonly TrainingSample[]) => ({
   proximalLogprobs: batch.map((each) => each.proximalLogprobs ?? []),
   advantages: batch.map((each) => each.advantages),
   mask: batch.map((each) => each.mask),
+  episodeTokens: batch.map(({ mask, episodeTokens = countTokens(mask) }) => episodeTokens),
 });
 
 describe('objectiveOf', () => {
@@ -134,7 +137,8 @@ describe('objectiveOf', () => {
         const penalties = new Map(
           held.map((each) => [each, kl === undefined ? undefined : penaltyOf(each, kl.kind)] as const),
         );
-        const weightOf = ({ mask }: TrainingSample) => rowWeight(aggregate, countTokens(mask)) / normalizer;
+        const weightOf = ({ mask, episodeTokens }: TrainingSample) =>
+          rowWeight(aggregate, countTokens(mask), episodeTokens) / normalizer;
         const scaleOf = (each: TrainingSample) => (kl?.coefficient ?? 0) * weightOf(each);
         const heldBack = held.map((each) => scaleOf(each) * total(penalties.get(each)?.values ?? []));
         const entropies = held.map((each) => {
@@ -230,8 +234,9 @@ describe('objectiveOf', () => {
         const { loss: whole } = evaluate(apart, { loss, normalizer: normalizerOf(apart, loss, 12) });
         const longer = (rows: readonly ArrayLike<number>[]) =>
           rows.map((row) => [...new Array<number>(prompt).fill(0), ...Array.from(row)]);
-        const { logprobs, behaviourLogprobs, proximalLogprobs, advantages, mask } = inputOf(batch);
+        const { logprobs, behaviourLogprobs, proximalLogprobs, advantages, mask, episodeTokens } = inputOf(batch);
         const input = {
+          episodeTokens,
           logprobs: longer(logprobs),
           behaviourLogprobs: longer(behaviourLogprobs),
           proximalLogprobs: longer(proximalLogprobs),

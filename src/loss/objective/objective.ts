@@ -54,7 +54,7 @@ export function objectiveOf(samples: readonly TrainingSample[], options: Forward
 class PolicyObjective implements Objective {
   readonly samples: readonly TrainingSample[];
   readonly #rows: readonly MergedRow[];
-  readonly #masks: readonly Uint8Array[];
+  readonly #sent: readonly TrainingSample[];
   readonly #loss: NormalizedLoss;
   readonly #options: ForwardBackwardOptions;
 
@@ -62,7 +62,7 @@ class PolicyObjective implements Objective {
     const kind = lossKind(loss);
     this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
     this.#options = options;
-    this.#masks = samples.map(({ mask }) => mask);
+    this.#sent = samples;
     const batch = kind.selects === true ? samples.filter((one) => hasAdvantage(one.mask, one.advantages)) : samples;
     // The other terms count rows without advantage too.
     const { kl, entropyCoefficient } = activeTerms(options);
@@ -73,7 +73,7 @@ class PolicyObjective implements Objective {
 
   begin(score: () => readonly Float32Array[]): ObjectiveSums {
     return new PolicyObjectiveSums(this.#rows, this.#loss, this.#options, {
-      masks: this.#masks,
+      sent: this.#sent,
       score: () => {
         const logprobs = score();
         assertSameShape({ tokens: this.samples.map(({ tokens }) => tokens), logprobs });
@@ -115,7 +115,7 @@ class PolicyObjectiveSums implements ObjectiveSums {
     this.#entropy = entropy;
     this.entropyGradient = (index, entropies) => {
       const { sample, indices } = rows[index] as MergedRow;
-      return entropy.addRow(sample.mask, entropies, indices.length);
+      return entropy.addRow(sample, entropies, indices.length);
     };
   }
 
@@ -124,10 +124,10 @@ class PolicyObjectiveSums implements ObjectiveSums {
     assertSameShape({ tokens: [sample.tokens], logprobs: [logprobs] });
     const gradient = this.#policyLoss.add(index, logprobs);
     if (this.#kl !== undefined) {
-      const { mask, referenceLogprobs, agent } = sample;
+      const { referenceLogprobs, agent } = sample;
       if (referenceLogprobs === undefined)
         throw new ArgumentError(`a sample of agent ${agent} has no referenceLogprobs, which a KL term needs`);
-      this.#kl.addRow(mask, logprobs, referenceLogprobs, indices.length, gradient);
+      this.#kl.addRow(sample, logprobs, referenceLogprobs, indices.length, gradient);
     }
     return Float32Array.from(gradient);
   }

@@ -25,6 +25,54 @@ const groups = ['a', 'b'].map((task, t) => ({
   ],
 }));
 
+describe('the steps that a team names', () => {
+  const paid = { penalty: 0.25, stepReward: 0.5 };
+  const recordsOf = (turns: readonly Partial<Turn>[]) =>
+    advantagesOf([{ task: { id: 'a', data: {} }, episodes: [episode('a', 0, { team: 1 }, turns)] }], { type: 'grpo' })
+      .records;
+
+  it('share what their turns earned; the outcome arrives with the last, in whatever order it was called', () => {
+    const records = recordsOf([
+      { ...solver, ...paid, envStep: 0 },
+      { ...verifier, penalty: 0.25, envStep: 0 },
+      { ...solver, envStep: 7 },
+      { ...verifier, ...paid, envStep: 2 },
+    ]);
+    expect(records.map(({ envStep, stepReward }) => [envStep, stepReward])).toEqual([
+      [0, 0],
+      [0, 0],
+      [7, 1],
+      [2, 0.25],
+    ]);
+  });
+
+  it('are the calls where it names none', () => {
+    const records = recordsOf([{ ...solver, ...paid }, { ...verifier, penalty: 0.25 }, solver]);
+    expect(records.map(({ stepReward }) => stepReward)).toEqual([0.25, -0.25, 1]);
+    for (const record of records) expect(record).not.toHaveProperty('envStep');
+  });
+
+  it('are what MAGRPO compares and GiGPO discounts', () => {
+    const calls = (sample: number, team: number, named: boolean) =>
+      episode(
+        'a',
+        sample,
+        { team },
+        [solver, verifier, solver].map((turn, i) => ({ ...turn, ...(named && { envStep: i >> 1 }) })),
+      );
+    const of = (named: boolean, gamma: number) => {
+      const episodes = [calls(0, 1, named), calls(1, 0, named)];
+      const { turns } = advantagesOf([{ task: { id: 'a', data: {} }, episodes }], {
+        type: 'magrpo',
+        gamma,
+      } as Estimator);
+      return turns.map(({ advantage }) => advantage);
+    };
+    expect(of(true, 0.5)).toEqual([0.25, 0.25, 0.5, -0.25, -0.25, -0.5]);
+    expect(of(false, 0.5)).toEqual([0.125, 0.25, 0.5, -0.125, -0.25, -0.5]);
+  });
+});
+
 describe('the advantages of a step', () => {
   const estimated = advantagesOf(groups, { type: 'drmas', spread: 'none' });
 

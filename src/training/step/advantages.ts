@@ -77,7 +77,12 @@ export function stepAdvantages(
     const turns = trainedTurns(episode);
     return (byFirst ? turns : inCanonicalOrder(turns)).map((turn) => ({ episode, turn }));
   });
-  const records = pairs.map(({ episode, turn }) => ({ ...turnRecord(episode, turn), ...inputsOf(inputs, turn) }));
+  const stepRewards = new Map(episodes.map((episode) => [episode, rewardsOfSteps(episode)]));
+  const records = pairs.map(({ episode, turn }) => ({
+    ...turnRecord(episode, turn),
+    stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
+    ...inputsOf(inputs, turn),
+  }));
   const { advantages, returns, inflation, calls, state } = estimateStep(records, estimator, before);
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
@@ -119,15 +124,31 @@ export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
   };
 }
 
-/** Every call is a step of its own; the episode's outcome arrives with the last that is learnt from. */
-function turnRecord(episode: Episode, turn: Turn): TurnRecord {
-  const outcome = turn === trainedTurns(episode).at(-1) ? episode.score.team : 0;
+/** Every call is a step of its own, unless the team named the steps. */
+const stepOf = ({ envStep, turn }: Turn) => envStep ?? turn;
+
+/**
+ * The reward of each step of an episode: what the turns of it that are learnt from earned for themselves, minus their
+ * penalties; the episode's outcome arrives with the last.
+ */
+function rewardsOfSteps(episode: Episode): ReadonlyMap<number, number> {
+  const turns = trainedTurns(episode);
+  const last = turns.reduce((latest, turn) => Math.max(latest, stepOf(turn)), 0);
+  const rewards = new Map([[last, episode.score.team]]);
+  for (const turn of turns) {
+    const step = stepOf(turn);
+    rewards.set(step, (rewards.get(step) ?? 0) + (turn.stepReward ?? 0) - turn.penalty);
+  }
+  return rewards;
+}
+
+function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'> {
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,
     length: turn.response.length,
     observation: turn.observation ?? turn.messages.map(({ role, content }) => `${role}: ${content}`).join('\n'),
-    stepReward: outcome + (turn.stepReward ?? 0) - turn.penalty,
+    ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
   };
 }
 

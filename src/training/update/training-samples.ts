@@ -1,15 +1,20 @@
 /** Training samples: turns as a policy learns from them and as models score them. */
-import type { Turn } from '../../core/episode.js';
+import type { Episode, Turn } from '../../core/episode.js';
 import type { TrainingSample } from '../../core/sample.js';
 
-/**
- * The turn's prompt and response as one sequence; token for token what was fed and sampled.
- * @param referenceLogprobs Of the response [R], where the loss holds the policy near a reference
- */
+/** What some losses need of a turn. */
+interface LossInputs {
+  /** Log-probs of the response [R], where the loss holds the policy near a reference. */
+  readonly referenceLogprobs?: Float32Array | undefined;
+  /** The tokens that the policy wrote in the turn's episode, where the loss weighs episodes. */
+  readonly episodeTokens?: number | undefined;
+}
+
+/** The turn's prompt and response as one sequence; token for token what was fed and sampled. */
 export function trainingSample(
   turn: Turn,
   advantage: number | readonly number[],
-  referenceLogprobs?: Float32Array,
+  { referenceLogprobs, episodeTokens }: LossInputs = {},
 ): TrainingSample {
   const { prompt, response, logprobs } = turn;
   const length = prompt.length + response.length;
@@ -21,6 +26,7 @@ export function trainingSample(
     temperature: turn.temperature,
     policyVersion: turn.policyVersion,
     agent: turn.agent,
+    ...(episodeTokens === undefined ? {} : { episodeTokens }),
   };
   sample.behaviourLogprobs.set(logprobs, prompt.length);
   if (typeof advantage === 'number') sample.advantages.fill(advantage, prompt.length);
@@ -29,6 +35,15 @@ export function trainingSample(
   const reference = new Float32Array(length);
   reference.set(referenceLogprobs, prompt.length);
   return { ...sample, referenceLogprobs: reference };
+}
+
+/** The response tokens of the turns by episode. */
+export function tokensByEpisode(
+  turns: readonly { readonly episode: Episode; readonly turn: Turn }[],
+): ReadonlyMap<Episode, number> {
+  const tokens = new Map<Episode, number>();
+  for (const { episode, turn } of turns) tokens.set(episode, (tokens.get(episode) ?? 0) + turn.response.length);
+  return tokens;
 }
 
 /**

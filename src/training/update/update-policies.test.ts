@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
 import { fakeRun } from '../../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
+import type { TrainingSample } from '../../core/sample.js';
+import { countTokens } from '../../loss/aggregate.js';
 import { trainTeam } from '../train.js';
 
 const root = temporaryRoot();
@@ -25,4 +27,29 @@ it('publishes a policy that is updated while others still are', async () => {
   });
   await trainTeam(run, progress, log);
   expect(published).toEqual(['verifier', 'solver']);
+});
+
+it('tells a loss that weighs episodes how much its policy wrote in each, and no other loss', async () => {
+  const episodeMean = ['loss.aggregate=episode-mean', 'policies.verifier.loss={"type":"ppo-clip"}'];
+  const mini = ['policies.solver.miniBatches=2', 'training.steps=1', 'evaluation.tasks=1'];
+  const { run, progress, log, submitted } = await fakeRun(
+    root,
+    tinyRecipe({}, [...episodeMean, ...mini]),
+    ({ policy, index }) =>
+      (policy === 'verifier' ? ['<approve>', '<reject>'][index % 2] : '12345'.slice(index % 3)) ?? '',
+  );
+  await trainTeam(run, progress, log);
+  const of = (name: string) => submitted.filter(({ policy }) => policy === name);
+  expect(of('verifier').flatMap(({ samples }) => samples.map(({ episodeTokens }) => episodeTokens))).toEqual(
+    Array(8).fill(undefined),
+  );
+  const parts = of('solver').flatMap(({ samples, options }) => ({ samples, normalizer: options.normalizer }));
+  const shareOf = (samples: readonly TrainingSample[]) =>
+    samples.reduce((sum, { mask, episodeTokens = 0 }) => sum + countTokens(mask) / episodeTokens, 0);
+  // Every episode weighs 1 over the whole step, whichever mini-batch its turns are in.
+  expect(shareOf(parts.flatMap(({ samples }) => samples))).toBeCloseTo(8, 12);
+  expect(parts).toHaveLength(2);
+  for (const { samples, normalizer } of parts) expect(normalizer).toBeCloseTo(shareOf(samples), 12);
+  const longer = parts.flatMap(({ samples }) => samples).filter((one) => one.episodeTokens !== countTokens(one.mask));
+  expect(longer.length).toBeGreaterThan(0);
 });

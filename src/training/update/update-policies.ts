@@ -1,10 +1,12 @@
 /** The update of a step: each policy and its critic learn from the turns of the agents that the policy speaks for. */
+import { lossKind } from '../../loss/loss-spec.js';
+import { lossOf } from '../../recipe/policy-losses.js';
 import type { Progress, TrainingRun } from '../run-state.js';
 import type { StepAdvantages, TurnAdvantage } from '../step/advantages.js';
 import type { TurnScores } from '../step/turn-scores.js';
 import { stepsAhead } from './critics.js';
 import { settleKl } from './kl-penalty.js';
-import { trainingSample } from './training-samples.js';
+import { tokensByEpisode, trainingSample } from './training-samples.js';
 import { updateCritic } from './update-critic.js';
 import { updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
@@ -28,8 +30,13 @@ export async function updatePolicies(
       const learn = async () => {
         if (step <= stepsAhead(run.recipe, policy)) return NOTHING_LEARNT;
         const inLoss = run.recipe.policies[policy]?.kl?.in === 'loss';
-        const samples = learnt.map(({ turn, advantage }) =>
-          trainingSample(turn, advantage, inLoss ? scores.referenceLogprobs.get(turn) : undefined),
+        const weighsEpisodes = lossKind(lossOf(run.recipe, policy)).aggregate === 'episode-mean';
+        const lengths = weighsEpisodes ? tokensByEpisode(learnt) : undefined;
+        const samples = learnt.map(({ episode, turn, advantage }) =>
+          trainingSample(turn, advantage, {
+            referenceLogprobs: inLoss ? scores.referenceLogprobs.get(turn) : undefined,
+            episodeTokens: lengths?.get(episode),
+          }),
         );
         const update = await updatePolicy(run, progress, step, policy, samples);
         return settleKl(progress.kl, policy, update, turns, scores.kl);

@@ -1,30 +1,35 @@
-/**
- * Parts of estimators with one advantage a token. Every turn is a sequence by itself: nothing follows its last token.
- */
+/** Parts of estimators with one advantage a token. */
+import type { TurnRecord } from '../../../core/advantage.js';
 import { ArgumentError } from '../../../core/errors.js';
 import type { TurnBatch } from '../../turn-batch.js';
 
+/** The number of a turn's response tokens, where it is known. */
+export function lengthOf({ length, tokenRewards }: TurnRecord): number | undefined {
+  return length ?? tokenRewards?.length;
+}
+
 /**
  * Each turn's token rewards with its reward added to the last token.
+ * @param earned Of each turn [turns], where another one than its `reward` arrives with its last token
  * @throws ArgumentError naming a turn without `length`
  */
-export function tokenRewards(batch: TurnBatch): number[][] {
+export function tokenRewards(batch: TurnBatch, earned?: readonly number[]): number[][] {
   return batch.turns.map((turn, i) => {
-    const length = turn.length ?? turn.tokenRewards?.length;
+    const length = lengthOf(turn);
     if (length === undefined) throw new ArgumentError(`${batch.nameOf(i)}: a token-level estimator needs its length`);
     const rewards = Array.from({ length }, (_, t) => turn.tokenRewards?.[t] ?? 0);
     if (turn.tokenRewards !== undefined && turn.tokenRewards.length !== length) {
       throw new ArgumentError(`${batch.nameOf(i)}: ${turn.tokenRewards.length} token rewards for ${length} tokens`);
     }
-    if (length > 0) rewards[length - 1] = (rewards[length - 1] as number) + turn.reward;
+    if (length > 0) rewards[length - 1] = (rewards[length - 1] as number) + (earned?.[i] ?? turn.reward);
     return rewards;
   });
 }
 
-/** out[t] = x[t] + decay · out[t + 1]. */
-export function discountedSums(x: readonly number[], decay: number): number[] {
+/** out[t] = x[t] + decay · out[t + 1], where `following` comes after the last. */
+export function discountedSums(x: readonly number[], decay: number, following = 0): number[] {
   const sums = new Array<number>(x.length);
-  let running = 0;
+  let running = following;
   for (let t = x.length - 1; t >= 0; t--) {
     running = (x[t] as number) + decay * running;
     sums[t] = running;

@@ -17,7 +17,7 @@ export interface SampleBatch {
   readonly advantages: Float32Array;
   /** Missing where no sample has them. */
   readonly optional: Optional;
-  readonly rest: readonly Pick<TrainingSample, 'temperature' | 'policyVersion' | 'agent'>[]; // [S]
+  readonly rest: readonly Pick<TrainingSample, 'temperature' | 'policyVersion' | 'agent' | 'episodeTokens'>[]; // [S]
 }
 
 /** @throws ArgumentError when some samples have an optional field and others lack it */
@@ -33,7 +33,10 @@ export function packSamples(samples: readonly TrainingSample[]): SampleBatch {
     optional: Object.fromEntries(
       OPTIONAL.flatMap((name) => (hasAll(samples, name) ? [[name, new Float32Array(total)]] : [])),
     ) as Optional,
-    rest: samples.map(({ temperature, policyVersion, agent }) => ({ temperature, policyVersion, agent })),
+    rest: samples.map(({ temperature, policyVersion, agent, episodeTokens }) => ({
+      ...{ temperature, policyVersion, agent },
+      ...(episodeTokens === undefined ? {} : { episodeTokens }),
+    })),
   };
   let offset = 0;
   for (const { tokens, mask, behaviourLogprobs, advantages, ...sample } of samples) {

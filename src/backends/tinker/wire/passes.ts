@@ -83,8 +83,8 @@ export function nativePass(
   const { protocolLoss, aggregate } = lossKind(loss);
   if (protocolLoss === undefined || reduction !== 'sum' || !native.includes(protocolLoss.name)) return undefined;
   if (Object.values(terms).some((term) => term !== undefined)) return undefined;
-  const data = samples.map(({ tokens, mask, behaviourLogprobs, advantages }) => {
-    const scale = rowWeight(aggregate, countTokens(mask)) / normalizer;
+  const data = samples.map(({ tokens, mask, behaviourLogprobs, advantages, episodeTokens }) => {
+    const scale = rowWeight(aggregate, countTokens(mask), episodeTokens) / normalizer;
     return datumOf(tokens, {
       logprobs: behaviourLogprobs,
       advantages: Float64Array.from(advantages, (advantage, t) => (mask[t] === 0 ? 0 : advantage * scale)),
