@@ -1,7 +1,12 @@
 #!/usr/bin/env node
 import { runCommandLine } from './command-line.js';
 import { interruption } from './interrupt.js';
+import { guardExit, reserveStdout } from './process-guard.js';
 import { work } from './wiring.js';
 
-const { stdout, stderr, env: environment, argv } = process;
-process.exitCode = await runCommandLine({ stdout, stderr, environment, work, ...interruption(process) }, argv.slice(2));
+const { stderr, env: environment, argv } = process;
+const words = argv.slice(2);
+const stdout = words.includes('--json') ? reserveStdout(process) : process.stdout;
+const ended = guardExit(process);
+process.exitCode = await runCommandLine({ stdout, stderr, environment, work, ...interruption(process) }, words);
+ended();

@@ -77,6 +77,12 @@ export interface Score {
   readonly metrics?: Readonly<Record<string, number>>;
 }
 
+/** Something that the team's code kept with `log`: a tool's result, or a number of its own. */
+export interface LogEntry {
+  readonly name: string;
+  readonly value: unknown;
+}
+
 /** One run of the team on one task. */
 export interface Episode<Data = unknown> {
   readonly task: Task<Data>;
@@ -86,6 +92,8 @@ export interface Episode<Data = unknown> {
   /** The value that `play` returned; `undefined` when the episode failed. */
   readonly outcome: unknown;
   readonly score: Score;
+  /** What the team kept with `log`, in order; absent where it kept nothing. */
+  readonly log?: readonly LogEntry[];
   readonly failure?: Failure;
 }
 

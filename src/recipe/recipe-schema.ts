@@ -147,6 +147,12 @@ const trainingSchema = z.strictObject({
   episodeTimeoutMs: count
     .default(600_000)
     .describe('An episode that is not over after so many milliseconds has failed.'),
+  maxOutcomeBytes: count
+    .default(1_000_000)
+    .describe(
+      'The most characters, about, of what `play` returns and of one value that it logs, as JSON. A larger one fails ' +
+        'the episode.',
+    ),
   checkpointEvery: count.default(20).describe('Steps between checkpoints. The last step always has one.'),
   logprobGap: positive
     .default(0.05)

@@ -13,6 +13,12 @@ import { promptMessages } from './prompt-messages.js';
 import type { AgentSettings, EndpointSettings, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
+/**
+ * Characters of the longest tokens that vocabularies have (runs of spaces). A prompt that would not fit if it were made
+ * of them is refused before it is tokenised, which takes seconds for megabytes.
+ */
+const LONGEST_TOKEN = 128;
+
 /** An agent with its settings in this run. */
 interface Role {
   readonly name: string;
@@ -157,6 +163,12 @@ function promptOf(
     const speaker = policies[agents[turn.agent]?.policy ?? ''];
     return speaker && 'tokenizer' in speaker ? speaker.tokenizer : undefined;
   };
+  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+  if (characters > policy.context * LONGEST_TOKEN)
+    throw new EpisodeFailure(
+      'overlong',
+      `${name}: a prompt of ${characters} characters exceeds the context of ${policy.context}`,
+    );
   const prompt = policy.tokenizer.chat(messages, exactIds(turns, tokenizerOf, policy.tokenizer));
   const { maxTokens } = sampling;
   if (prompt.length + maxTokens > policy.context)
@@ -181,7 +193,7 @@ function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utteran
   const response = responseOf(role, answer);
   const value = parsed(role, response.text);
   const valid = value !== undefined;
-  return {
+  return Object.freeze({
     id: nameOf(key),
     ...call,
     agent: name,
@@ -193,7 +205,7 @@ function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utteran
     valid,
     penalty: valid ? 0 : settings.invalidPenalty,
     ...(settings.frozen === true ? { frozen: true } : {}),
-  };
+  });
 }
 
 function parsed({ name, agent }: Role, text: string): unknown {

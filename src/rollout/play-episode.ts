@@ -1,8 +1,10 @@
 import type { Episode, FailureReason } from '../core/episode.js';
 import { messageOf } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
+import { deepFrozen, isSmall } from '../core/validation/objects.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
+import { EpisodeLog } from './episode-log.js';
 import { onAbort } from './on-abort.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
@@ -19,9 +21,9 @@ export async function playEpisode<Data>(
   request: EpisodeRequest<Data>,
 ): Promise<Episode<Data>> {
   const { team, task, sample, phase, step, signal: run } = request;
-  const { inScope = (_, run) => run(), warn = () => {} } = context;
+  const { inScope = (_, run) => run(), warn = () => {}, maxOutcomeBytes = Number.POSITIVE_INFINITY } = context;
   run?.throwIfAborted();
-  const running = new RunningEpisode(request as unknown as EpisodeRequest, warn);
+  const running = new RunningEpisode(request as unknown as EpisodeRequest, new EpisodeLog(maxOutcomeBytes), warn);
   const { replies, turns, signal, failed } = running;
   const removeListener = run && onAbort(run, () => running.fail(run.reason));
   const timeout = setTimeout(
@@ -43,22 +45,32 @@ export async function playEpisode<Data>(
   try {
     const agents = agentsOf(context, running);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
-    const outcome = await perform('error', () => team.play({ task: task.data, agents, random, signal }));
+    const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
+    const log = (name: string, value: unknown) => running.log.add(name, value);
+    const outcome = await perform('error', () => team.play({ task: data, agents, random, signal, log }));
     replies.stop();
-    const judged = { task: task.data, outcome, episode: { task, sample, turns }, signal };
+    if (!isSmall(outcome, maxOutcomeBytes))
+      throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
+    const played = Object.freeze([...turns]);
+    const judged = { task: data, outcome, episode: { task, sample, turns: played }, signal };
     const [reward, success, metrics] = await perform('reward', () =>
       Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)]),
     );
-    const score = scoreOf(reward, Object.keys(team.agents), { success, metrics });
-    return { task, sample, turns: rewardedTurns(reward, turns), outcome, score };
+    const score = scoreOf(reward, Object.keys(team.agents), {
+      success,
+      metrics: { ...running.log.metrics, ...metrics },
+    });
+    return { task, sample, turns: rewardedTurns(reward, played), outcome, score, ...kept(running.log) };
   } catch (error) {
     end = messageOf(error);
     run?.throwIfAborted();
     if (!(error instanceof EpisodeFailure)) throw error;
-    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record };
+    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...kept(running.log) };
   } finally {
     clearTimeout(timeout);
     removeListener?.();
     running.end(end);
   }
 }
+
+const kept = ({ entries }: EpisodeLog): Pick<Episode, 'log'> => (entries === undefined ? {} : { log: entries });

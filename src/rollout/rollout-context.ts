@@ -33,6 +33,8 @@ export interface RolloutContext {
   readonly maxTurns: number;
   /** The longest time for one episode, its reward included. */
   readonly timeoutMs: number;
+  /** The most characters of an outcome, and of a value that a team logs, as JSON; without it they are not limited. */
+  readonly maxOutcomeBytes?: number;
   /**
    * Runs a team's code in the scope of its episode, so that errors which nothing awaits find it. Without it such an
    * error is the process's, as in every program.

@@ -2,6 +2,7 @@ import type { Turn } from '../core/episode.js';
 import { EpisodeOverError, messageOf } from '../core/errors.js';
 import type { Scope } from '../platform/async-scopes.js';
 import { EpisodeFailure } from './episode-failure.js';
+import type { EpisodeLog } from './episode-log.js';
 import { OrderedReplies } from './ordered-replies.js';
 import type { EpisodeRequest } from './rollout-context.js';
 
@@ -11,6 +12,7 @@ export class RunningEpisode implements Scope {
   readonly replies = new OrderedReplies();
   /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[] = [];
+  readonly log: EpisodeLog;
   /** Rejects when the episode fails. */
   readonly failed: Promise<never>;
   readonly #controller = new AbortController();
@@ -18,8 +20,9 @@ export class RunningEpisode implements Scope {
   #reject: (failure: unknown) => void = () => {};
 
   /** @param warn receives errors of the team that come after the end and are no consequence of it */
-  constructor(request: EpisodeRequest, warn: (message: string) => void) {
+  constructor(request: EpisodeRequest, log: EpisodeLog, warn: (message: string) => void) {
     this.request = request;
+    this.log = log;
     this.#warn = warn;
     this.failed = new Promise((_, reject) => {
       this.#reject = reject;

@@ -5,6 +5,12 @@ import { EpisodeFailure } from './episode-failure.js';
 /** The score of a failed episode. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
 
+/**
+ * The largest size of a reward. Statistics square rewards in double precision and losses hold advantages in single
+ * precision, in which larger ones would overflow and train nothing, silently.
+ */
+const LARGEST = 1e30;
+
 /** What a team says of an episode besides its reward. */
 export interface Judgement {
   readonly success?: RewardValue | undefined;
@@ -21,7 +27,7 @@ export function scoreOf(reward: Reward, agents: readonly string[], { success, me
   return {
     ...rewardScore(reward, agents),
     ...(success === undefined ? {} : { success: share(success, 'the success') }),
-    ...(metrics === undefined ? {} : { metrics: measured(metrics) }),
+    ...(metrics === undefined || Object.keys(metrics).length === 0 ? {} : { metrics: measured(metrics) }),
   };
 }
 
@@ -61,7 +67,10 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
   if (!Array.isArray(reward.turns))
     throw new EpisodeFailure('reward', `the rewards of turns are ${String(reward.turns)}, expected a list`);
   const rewards = new Map<number, number>();
-  for (const { turn, value } of reward.turns as readonly TurnReward[]) {
+  for (const each of reward.turns as readonly (TurnReward | null | undefined)[]) {
+    if (typeof each !== 'object' || each === null)
+      throw new EpisodeFailure('reward', `the reward of a turn is ${String(each)}, expected { turn, value }`);
+    const { turn, value } = each;
     if (!turns.some((played) => played.turn === turn))
       throw new EpisodeFailure('reward', `there is no turn ${String(turn)} to reward, the episode has ${turns.length}`);
     if (rewards.has(turn)) throw new EpisodeFailure('reward', `turn ${turn} is rewarded twice`);
@@ -79,7 +88,8 @@ function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
   const parts = Object.entries(reward).map(
     ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
   );
-  return { sum: parts.reduce((total, [, value]) => total + value, 0), parts: Object.fromEntries(parts) };
+  const sum = parts.reduce((total, [, value]) => total + value, 0);
+  return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
 }
 
 function measured(metrics: Metrics): Record<string, number> {
@@ -101,6 +111,8 @@ function finiteReward(value: RewardValue | undefined, what: string): number {
   const number = typeof value === 'boolean' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number))
     throw new EpisodeFailure('reward', `${what} is ${String(value)}, expected a finite number`);
+  if (Math.abs(number) > LARGEST)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected at most ${LARGEST} in size`);
   return number;
 }
 

@@ -69,6 +69,7 @@ export async function openRun(
       seed: recipe.seed,
       maxTurns: recipe.training.maxTurns,
       timeoutMs: recipe.training.episodeTimeoutMs,
+      maxOutcomeBytes: recipe.training.maxOutcomeBytes,
       inScope: runInScope,
       warn: once((message) => host.warn('team.stray', message)),
     });

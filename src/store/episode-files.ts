@@ -1,4 +1,4 @@
-import { type Episode, type Failure, type Score, type Turn, turnReward } from '../core/episode.js';
+import { type Episode, type Failure, type LogEntry, type Score, type Turn, turnReward } from '../core/episode.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 
@@ -18,6 +18,7 @@ export interface StoredEpisode {
   readonly score: Score;
   readonly outcome?: unknown;
   readonly failure?: Failure;
+  readonly log?: readonly LogEntry[];
   readonly turns: readonly StoredTurn[];
 }
 
@@ -26,12 +27,13 @@ export type Advantages = readonly (number | readonly number[] | undefined)[];
 
 /** The stored form of an episode. */
 export function storedEpisode(episode: Episode, advantages?: Advantages): StoredEpisode {
-  const { task, sample, score, outcome, failure } = episode;
+  const { task, sample, score, outcome, failure, log } = episode;
   const turns = episode.turns.map((turn, index): StoredTurn => {
     const advantage = advantages?.[index];
     return { ...turn, reward: turnReward(episode, turn), ...(advantage === undefined ? {} : { advantage }) };
   });
-  return { task: { id: task.id, data: task.data }, sample, score, outcome, ...(failure ? { failure } : {}), turns };
+  const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}) };
+  return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };
 }
 
 /** Writes one JSON line an episode. */
@@ -44,11 +46,12 @@ function lineOf(episode: StoredEpisode): string | undefined {
     return stringify(episode);
   } catch {
     // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
-    const { task, outcome, turns } = episode;
+    const { task, outcome, turns, log } = episode;
     return stringify({
       ...episode,
       task: { ...task, data: readable(task.data) },
       outcome: readable(outcome),
+      log: log?.map(({ name, value }) => ({ name, value: readable(value) })),
       turns: turns.map((turn) => ({ ...turn, value: readable(turn.value) })),
     });
   }

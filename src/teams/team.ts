@@ -42,6 +42,7 @@ export type Ask<Value = unknown> = (input: string | readonly Message[], options?
 type ValueOf<A> = A extends Agent<infer Value> ? Value : never;
 
 export interface PlayContext<Data, A extends Agents> {
+  /** Frozen: all episodes of the task share it. */
   readonly task: Data;
   /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
@@ -49,6 +50,12 @@ export interface PlayContext<Data, A extends Agents> {
   readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */
   readonly signal: AbortSignal;
+  /**
+   * Keeps a value in the episode's file: a tool's result, for instance. Numbers and truths are metrics besides: steps
+   * and evaluations report the mean over episodes of the mean within each.
+   * @throws ArgumentError for a number that is not finite, or more and larger values than an episode may keep
+   */
+  readonly log: (name: string, value: unknown) => void;
 }
 
 export interface RewardContext<Data, Outcome> {
