@@ -20,7 +20,16 @@ export interface SgdSettings {
   readonly weightDecay: number;
 }
 
-export type OptimizerSettings = AdamWSettings | SgdSettings;
+/** Normalised steps along a momentum whose gradients are taken ahead of the weights (N-PG-IGT). */
+export interface NigtSettings {
+  readonly type: 'nigt';
+  /** The length of a step, whatever the gradient's. */
+  readonly learningRate: number;
+  /** Share of the last direction that is kept; 0 keeps none and looks nowhere ahead. */
+  readonly momentum: number;
+}
+
+export type OptimizerSettings = AdamWSettings | SgdSettings | NigtSettings;
 
 export interface OptimStepSettings {
   readonly optimizer: OptimizerSettings;

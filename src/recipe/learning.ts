@@ -27,6 +27,19 @@ const sgdSchema = z
     message: 'looks ahead along the momentum: expected a momentum above 0 with it',
   });
 
+const nigtSchema = z.strictObject({
+  type: z.literal('nigt'),
+  learningRate: positive
+    .default(0.05)
+    .describe('The length of every step after the warm-up, whatever the length of the gradient.'),
+  momentum: decay
+    .default(0.8)
+    .describe(
+      'The share of the last direction that is kept. Gradients are taken, and the policy plays, m / (1 - m) steps ' +
+        'ahead of where the weights would be.',
+    ),
+});
+
 const adamwSchema = (learningRate: number) =>
   z.strictObject({
     type: z.literal('adamw').default(defaultOptimizer),
@@ -44,6 +57,7 @@ const adamwSchema = (learningRate: number) =>
 export const optimizerSchema = z.discriminatedUnion('type', [
   adamwSchema(2e-4),
   sgdSchema,
+  nigtSchema,
 ]) satisfies z.ZodType<OptimizerSettings>;
 
 /** The settings of a schedule that ends. */

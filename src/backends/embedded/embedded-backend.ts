@@ -35,7 +35,7 @@ export const EMBEDDED_CAPABILITIES: Capabilities = {
   roles: { frozen: anyWeights, policy: anyWeights, critic: ['like'] },
   bases: wholes,
   losses: lossTypes,
-  optimizers: ['adamw', 'sgd'],
+  optimizers: ['adamw', 'sgd', 'nigt'],
   distribution: 'whole',
   gradientNorms: 'before-update',
   clipsGradients: true,

@@ -51,7 +51,7 @@ export function memoryPlan(
 export function policyFootprint({ config, adapter, optimizer, agents, ...batch }: FootprintRequest): Footprint {
   const count = adapter === undefined ? parameterCount(config) : adapterParameterCount(config, adapter);
   const packed = adapter === undefined ? packedFloats(config) : packedAdapterFloats(config, adapter);
-  const moments = optimizer.type === 'adamw' || optimizer.momentum > 0 ? 2 : 0;
+  const moments = optimizer.type === 'sgd' && optimizer.momentum === 0 ? 0 : 2;
   return {
     // The trainer's and the sampler's with the form that each reads; the trainer's backward form; the published copy.
     weights: FLOAT * (3 * count + 3 * packed),

@@ -27,7 +27,7 @@ const OPTIMIZER = 'optimizer.safetensors';
 const VALUE_HEAD = 'value_head.safetensors';
 const HEAD_OPTIMIZER = 'value_head.optimizer.safetensors';
 /** Checkpoints of versions that knew one optimiser name none. */
-const optimizerType = z.enum(['adamw', 'sgd']).default('adamw');
+const optimizerType = z.enum(['adamw', 'sgd', 'nigt']).default('adamw');
 /** The directory in an adapter's directory for a base that exists nowhere else. */
 const OWN_BASE = 'base';
 
@@ -173,8 +173,8 @@ async function openOptimizer(
   const type = optimizerType.safeParse(metadata.type);
   if (!type.success) throw new CheckpointError(`${file}: metadata "type" names no optimiser: ${metadata.type}`);
   const step = count('step');
-  // Before the first step, and without momentum, there is nothing to remember; AdamW always has both of its moments.
-  const names = OPTIMIZER_BUFFERS[type.data].filter((name) => tensors.has(name) || (type.data === 'adamw' && step > 0));
+  // Before the first step there is nothing to remember, nor ever for SGD without momentum; others have both buffers.
+  const names = OPTIMIZER_BUFFERS[type.data].filter((name) => tensors.has(name) || (type.data !== 'sgd' && step > 0));
   return {
     type: type.data,
     step,

@@ -100,10 +100,78 @@ describe('SGD', () => {
   });
 });
 
+describe('N-PG-IGT', () => {
+  const nigt = (changes: object = {}) => ({ type: 'nigt', learningRate: 0.1, momentum: 0.5, ...changes }) as const;
+
+  it('moves by the learning rate along the momentum, and takes gradients ahead of the iterate', () => {
+    // By algorithm 1 of arXiv 2302.01734, in double precision, the look-ahead point being what is played.
+    let [iterate, last, direction] = [
+      [1, -2],
+      [1, -2],
+      [0, 0],
+    ];
+    const expected = gradients.map((gradient, t) => {
+      direction = direction.map((d, i) =>
+        t === 0 ? (gradient[i] as number) : 0.5 * d + 0.5 * (gradient[i] as number),
+      );
+      const length = Math.hypot(...direction);
+      [last, iterate] = [iterate, iterate.map((w, i) => w - (0.1 * (direction[i] as number)) / length)];
+      return iterate.map((w, i) => w + ((1 - 0.5) / 0.5) * (w - (last[i] as number)));
+    });
+    const rows = stepsOf(new FlatOptimizer(kernels, 2), nigt(), start());
+    expected.forEach((row, r) => {
+      row.forEach((weight, i) => {
+        expect(rows[r]?.[i]).toBeCloseTo(weight, 6);
+      });
+    });
+  });
+
+  it('does not see the scale of the gradients', () => {
+    const plain = stepsOf(new FlatOptimizer(kernels, 2), nigt(), start());
+    const larger = stepsOf(new FlatOptimizer(kernels, 2), nigt(), start(), 1 / 64);
+    expect(larger).toEqual(plain);
+    const optimizer = new FlatOptimizer(kernels, 2);
+    const scaled = gradients.map((gradient) => gradient.map((g) => 256 * g));
+    const weights = start();
+    const rows = scaled.map((gradient) => {
+      optimizer.update(nigt(), weights, Float32Array.from(gradient), 1);
+      return [...weights];
+    });
+    expect(rows).toEqual(plain);
+  });
+
+  it('without momentum every step is as long as the learning rate, and a gradient of 0 moves nothing', () => {
+    const optimizer = new FlatOptimizer(kernels, 2);
+    const weights = start();
+    let before = [...weights];
+    for (const row of stepsOf(optimizer, nigt({ momentum: 0 }), weights)) {
+      expect(Math.hypot(...row.map((w, i) => w - (before[i] as number)))).toBeCloseTo(0.1, 6);
+      before = row;
+    }
+    optimizer.update(nigt({ momentum: 0 }), weights, kernels.allocate(2), 1);
+    expect([...weights]).toEqual(before);
+  });
+
+  it('on a quadratic its momentum is the gradient at the iterate: what looking ahead is for', () => {
+    // f(w) = |w|² / 2: the gradient at the point ahead transports the old direction to the new iterate.
+    const optimizer = new FlatOptimizer(kernels, 2);
+    const weights = start();
+    for (let step = 0; step < 8; step++) {
+      const iterate = [...weights].map((w, i) => w - (optimizer.state.buffers.ahead?.[i] ?? 0));
+      optimizer.update(nigt({ momentum: 0.8 }), weights, Float32Array.from(weights), 1);
+      const direction = optimizer.state.buffers.direction as Float32Array;
+      iterate.forEach((w, i) => {
+        expect(direction[i]).toBeCloseTo(w, 5);
+      });
+    }
+  });
+});
+
 describe('an optimiser', () => {
   it.each<[string, OptimizerSettings]>([
     ['SGD', sgd({ momentum: 0.9 })],
     ['AdamW', adamw],
+    ['N-PG-IGT', { type: 'nigt', learningRate: 0.1, momentum: 0.8 }],
   ])('%s goes on from its state bit for bit', (_, settings) => {
     const [one, weights] = [new FlatOptimizer(kernels, 2), start()];
     stepsOf(one, settings, weights);

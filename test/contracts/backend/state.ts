@@ -54,26 +54,29 @@ export function stateContract(subject: Subject): void {
       expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
     });
 
-    it('goes on with the momentum of SGD that was saved', async ({ skip }) => {
-      if (!subject.can.optimizers.includes('sgd')) return skip('it has no SGD');
-      const sgd = { type: 'sgd', learningRate: 0.5, momentum: 0.9, nesterov: true, weightDecay: 0.01 } as const;
-      const policy = await subject.policy();
-      for (const seed of [1, 2]) {
-        await learn(policy, demonstrations(seed));
-        await step(policy, { optimizer: sgd });
-      }
-      const path = await subject.directory();
-      await policy.save(path, { optimizer: true });
-      const [again, fresh] = [await subject.policy(5), await subject.policy(5)];
-      await again.load(path, { optimizer: true });
-      await fresh.load(path, { optimizer: false });
-      for (const each of [policy, again, fresh]) {
-        await learn(each, demonstrations(3));
-        await step(each, { optimizer: sgd });
-      }
-      expect(await logprobsOf(again)).toEqual(await logprobsOf(policy));
-      expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
-    });
+    for (const optimizer of [
+      { type: 'sgd', learningRate: 0.5, momentum: 0.9, nesterov: true, weightDecay: 0.01 },
+      { type: 'nigt', learningRate: 0.1, momentum: 0.8 },
+    ] as const)
+      it(`goes on with the momentum of ${optimizer.type} that was saved`, async ({ skip }) => {
+        if (!subject.can.optimizers.includes(optimizer.type)) return skip(`it has no ${optimizer.type}`);
+        const policy = await subject.policy();
+        for (const seed of [1, 2]) {
+          await learn(policy, demonstrations(seed));
+          await step(policy, { optimizer });
+        }
+        const path = await subject.directory();
+        await policy.save(path, { optimizer: true });
+        const [again, fresh] = [await subject.policy(5), await subject.policy(5)];
+        await again.load(path, { optimizer: true });
+        await fresh.load(path, { optimizer: false });
+        for (const each of [policy, again, fresh]) {
+          await learn(each, demonstrations(3));
+          await step(each, { optimizer });
+        }
+        expect(await logprobsOf(again)).toEqual(await logprobsOf(policy));
+        expect(await logprobsOf(fresh)).not.toEqual(await logprobsOf(policy));
+      });
 
     it('begins with a fresh optimiser after a reset', async () => {
       const [used, fresh] = [await subject.policy(), await subject.policy()];
