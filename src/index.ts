@@ -63,6 +63,18 @@ export { type ArithmeticTask, arithmetic, arithmeticSymbols } from './tasks/gene
 export { calculate } from './tasks/generated/calculator.js';
 export { type EncyclopediaTask, encyclopedia, encyclopediaSearch } from './tasks/generated/encyclopedia.js';
 export { encyclopediaSymbols } from './tasks/generated/encyclopedia-words.js';
+export {
+  amountOf,
+  amountText,
+  itemList,
+  type OrderItem,
+  type OrderTask,
+  orderSymbols,
+  orders,
+  orderText,
+  twoDigitAmount,
+} from './tasks/generated/orders.js';
+export { type TicketTask, ticketSymbols, tickets } from './tasks/generated/tickets.js';
 export { type ToolboxTask, toolbox } from './tasks/generated/toolbox.js';
 export { type ToolboxVersion, toolboxCommand, toolboxSymbols } from './tasks/generated/toolbox-commands.js';
 export { type Sandbox, type SandboxReport, toolboxSandbox } from './tasks/generated/toolbox-sandbox.js';
@@ -79,6 +91,8 @@ export type {
   EncyclopediaOptions,
   FileOptions,
   JsonlOptions,
+  OrdersOptions,
+  TicketsOptions,
   ToolboxOptions,
 } from './tasks/task-options.js';
 export { type Agent, type AgentSpec, agent } from './teams/agent.js';
@@ -91,6 +105,7 @@ export {
 } from './teams/planner-executor-verifier.js';
 export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
 export { type SolverVerifierOptions, type SolverVerifierOutcome, solverVerifier } from './teams/solver-verifier.js';
+export { type SupportDeskOptions, type SupportDeskOutcome, supportDesk } from './teams/support-desk.js';
 export {
   defineTeam,
   type Reply,

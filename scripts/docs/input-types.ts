@@ -105,6 +105,8 @@ import type { FileRow } from './files/row-fields.js';
   types: [
     ['ArithmeticOptions', described(taskNodes().arithmetic, 'The options of `arithmetic`.')],
     ['EncyclopediaOptions', described(taskNodes().encyclopedia, 'The options of `encyclopedia`.')],
+    ['OrdersOptions', described(taskNodes().orders, 'The options of `orders`.')],
+    ['TicketsOptions', described(taskNodes().tickets, 'The options of `tickets`.')],
     ['ToolboxOptions', described(taskNodes().toolbox, 'The options of `toolbox`.')],
     ['JsonlOptions', described(taskNodes().jsonl, 'The options of `jsonl`.'), { declared: { answer } }],
     ['FileOptions', described(taskNodes().file, 'The options of `file`.'), { declared: { answer } }],

@@ -8,6 +8,8 @@ import { settingsSchema } from '../../src/recipe/recipe-schema.js';
 import { fileSettings, jsonlSettings } from '../../src/tasks/files/file-source.js';
 import { arithmeticSettings } from '../../src/tasks/generated/arithmetic.js';
 import { encyclopediaSettings } from '../../src/tasks/generated/encyclopedia.js';
+import { ordersSettings } from '../../src/tasks/generated/orders.js';
+import { ticketsSettings } from '../../src/tasks/generated/tickets.js';
 import { toolboxSettings } from '../../src/tasks/generated/toolbox.js';
 import {
   defaultText,
@@ -125,6 +127,8 @@ export const taskNodes = () => ({
   encyclopedia: inputNode(encyclopediaSettings),
   file: inputNode(fileSettings),
   jsonl: inputNode(jsonlSettings),
+  orders: inputNode(ordersSettings),
+  tickets: inputNode(ticketsSettings),
   toolbox: inputNode(toolboxSettings),
 });
 
@@ -192,6 +196,16 @@ function sections(): Section[] {
       title: '`tasks`: `toolbox({ ... })`',
       text: 'Requests for a toolbox of file commands, for a coder and a fixer.',
       node: tasks.toolbox,
+    },
+    {
+      title: '`tasks`: `tickets({ ... })`',
+      text: 'Tickets of a support desk, for a team with specialists.',
+      node: tasks.tickets,
+    },
+    {
+      title: '`tasks`: `orders({ ... })`',
+      text: 'Orders of a shop, for a planner, an executor and a verifier.',
+      node: tasks.orders,
     },
     {
       title: '`tasks`: `file(path, { ... })`',

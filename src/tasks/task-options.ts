@@ -107,6 +107,79 @@ export interface EncyclopediaOptions {
     | undefined;
 }
 
+/** The options of `orders`. */
+export interface OrdersOptions {
+  /**
+   * The number of different items of an order.
+   * @default `3`
+   */
+  readonly items?: number | undefined;
+  /**
+   * The seed of the orders, not of the demonstrations.
+   * @default `0`
+   */
+  readonly seed?: number | undefined;
+  /** What the demonstrations of the warm start are made of. */
+  readonly demonstrations?:
+    | {
+        /**
+         * The share of demonstrations that show the planner.
+         * @default `0.25`
+         */
+        readonly planner?: number | undefined;
+        /**
+         * The share that show the executor; the rest show the verifier.
+         * @default `0.5`
+         */
+        readonly executor?: number | undefined;
+        /**
+         * The share of the planner's lists that lack the last item.
+         * @default `0.5`
+         */
+        readonly forgotten?: number | undefined;
+        /**
+         * The share of the executor's amounts that add where they should multiply.
+         * @default `0.5`
+         */
+        readonly added?: number | undefined;
+        /**
+         * The share of the verifier's verdicts that are guesses.
+         * @default `1`
+         */
+        readonly guessed?: number | undefined;
+      }
+    | undefined;
+}
+
+/** The options of `tickets`. */
+export interface TicketsOptions {
+  /**
+   * The number of product lines, 2 to 8; each has a specialist.
+   * @default `4`
+   */
+  readonly lines?: number | undefined;
+  /**
+   * The share of episodes whose device is of the rare batch, which only a patch of its line mends.
+   * @default `0.25`
+   */
+  readonly rare?: number | undefined;
+  /** What the demonstrations of the warm start are made of. */
+  readonly demonstrations?:
+    | {
+        /**
+         * The share of demonstrations that show a specialist; the rest show triage and generalist alike.
+         * @default `0.5`
+         */
+        readonly specialists?: number | undefined;
+        /**
+         * The share of the specialists' demonstrations about the rare batch, whose patches nobody knows.
+         * @default `0.8`
+         */
+        readonly rare?: number | undefined;
+      }
+    | undefined;
+}
+
 /** The options of `toolbox`. */
 export interface ToolboxOptions {
   /**

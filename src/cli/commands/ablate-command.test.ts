@@ -81,7 +81,7 @@ describe('ablate', () => {
     const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
     expect(out).toMatch(/last evaluation +swift\ngrpo +0\.15\ndrmas +0\.40\n/);
     expect(out).toMatch(
-      /differences of swift, with 95 % .*\n +drmas - grpo +\+0\.25 +\[\+0\.25, \+0\.25\] +better in 2 of 2/,
+      /differences of metrics, with 95 % .*\n +swift: drmas - grpo +\+0\.25 +\[\+0\.25, \+0\.25\] +better in 2 of 2/,
     );
   });
 

@@ -19,8 +19,8 @@ export function ablationLines(result: AblationResult, width: number): string[] {
     ...agentTable(variants),
     '',
     ...metricTable(variants),
-    ...differenceLines('the score, in points', differences, width, points),
-    ...Object.entries(metricDifferences).flatMap(([name, ofMetric]) => differenceLines(name, ofMetric, width, plain)),
+    ...differenceLines('the score, in points', { '': differences }, width, points),
+    ...differenceLines('metrics', metricDifferences, width, plain),
     ...failed.flatMap((run) => wrap(endedLine(run), width)),
   ];
 }
@@ -76,22 +76,27 @@ function metricTable(variants: readonly VariantSummary[]): string[] {
   return [...table([['last evaluation', ...names], ...rows]), ''];
 }
 
+/** The differences of one thing, or of several with their names in front; no lines where there are none. */
 function differenceLines(
   what: string,
-  differences: readonly PairedDifference[],
+  compared: Readonly<Record<string, readonly PairedDifference[]>>,
   width: number,
   show: (difference: number) => string,
 ): string[] {
-  const level = differences.find(({ interval }) => interval !== undefined)?.interval?.level;
+  const all = Object.values(compared).flat();
+  if (all.length === 0 && !('' in compared)) return [];
+  const level = all.find(({ interval }) => interval !== undefined)?.interval?.level;
   const title = `paired differences of ${what}${level === undefined ? '' : `, with ${Math.round(100 * level)} % intervals (t over pairs)`}`;
-  const rows = differences.map(({ variant, baseline, mean, interval, pairs, better, verdict }) => [
-    `${variant} - ${baseline}`,
-    pairs === 0 ? '-' : show(mean),
-    interval === undefined ? '' : `[${show(interval.low)}, ${show(interval.high)}]`,
-    `better in ${better} of ${pairs}`,
-    verdicts[verdict],
-  ]);
-  const inside = differences.some(({ verdict }) => verdict === 'inside');
+  const rows = Object.entries(compared).flatMap(([name, differences]) =>
+    differences.map(({ variant, baseline, mean, interval, pairs, better, verdict }) => [
+      `${name === '' ? '' : `${name}: `}${variant} - ${baseline}`,
+      pairs === 0 ? '-' : show(mean),
+      interval === undefined ? '' : `[${show(interval.low)}, ${show(interval.high)}]`,
+      `better in ${better} of ${pairs}`,
+      verdicts[verdict],
+    ]),
+  );
+  const inside = all.some(({ verdict }) => verdict === 'inside');
   return [
     ...wrap(title, width),
     ...table(rows).map((line) => `  ${line}`),
