@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { contentHash } from '../../src/store/file-cache.js';
+import { contentHash } from '../../src/store/files/content-hash.js';
 import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 /** The versions for which the targets were set. */

@@ -198,6 +198,11 @@ describe('resume', () => {
       code: 2,
       err: expect.stringMatching(/the code .* has changed .*--accept-changes/),
     });
+    await writeFile(file, `${recipeText}\nthrow new Error('the changed file was run');`);
+    for (const command of ['resume', 'evaluate'])
+      expect(await drmas([command, run])).toMatchObject({ code: 2, err: expect.stringMatching(/the code .* changed/) });
+    await writeFile(file, recipeText.replace('steps: 3', 'steps: 4'));
+    expect((await drmas(['evaluate', run, '--accept-changes'])).code).toBe(0);
     expect((await drmas(['resume', run, '--accept-changes'])).code).toBe(0);
     const record = JSON.parse(await readFile(join(run, 'recipe.json'), 'utf8'));
     expect(record).toMatchObject({ acceptedChanges: [{ step: 1 }] });

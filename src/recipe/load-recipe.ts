@@ -30,16 +30,22 @@ export function shippedRecipes(): string[] {
     .sort();
 }
 
-/** Loads a recipe. @throws RecipeError when it does not exist, or its file cannot be run or exports no recipe */
-export async function loadRecipe(nameOrFile: string): Promise<LoadedRecipe> {
+/**
+ * Loads a recipe.
+ * @param checkCode Looks at the hash of the code before any of it is run, and throws where it must not be
+ * @throws RecipeError when it does not exist, or its file cannot be run or exports no recipe
+ */
+export async function loadRecipe(nameOrFile: string, checkCode?: (codeHash: string) => void): Promise<LoadedRecipe> {
   const shipped = shippedRecipes();
   const isShipped = shipped.includes(nameOrFile);
   const file = isShipped
     ? fileURLToPath(new URL(`${nameOrFile}${ownExtension}`, shippedDirectory))
     : findFile(nameOrFile, shipped);
+  const hash = await codeHash(file);
+  checkCode?.(hash);
   const definition = await importDefinition(file);
   const name = basename(file, extname(file));
-  return { definition, name, source: isShipped ? nameOrFile : file, codeHash: await codeHash(file) };
+  return { definition, name, source: isShipped ? nameOrFile : file, codeHash: hash };
 }
 
 function findFile(nameOrFile: string, shipped: readonly string[]): string {

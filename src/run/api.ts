@@ -4,7 +4,8 @@ import type { Host } from '../core/host.js';
 import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import type { Recipe } from '../recipe/recipe.js';
-import { defaultRunPath, RunDirectory } from '../store/run-directory.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { defaultRunPath } from '../store/run-path.js';
 import { evaluateCheckpoint, type PlayedEvaluation } from './evaluate-run.js';
 import { executeRun } from './execute-run.js';
 import { prepareTasks } from './open-run.js';
@@ -104,15 +105,18 @@ export async function trainWith(
 
 /** The options of `resume`. */
 export interface ResumeOptions extends Execution {
-  /** Go on although the recipe or its code has changed. */
+  /** Go on although the recipe or its code has changed, or other kernels compute. */
   readonly acceptChanges?: boolean;
+  /** The checkpoint to go on from, such as `step-000004`, by default the last. What came after it is removed. */
+  readonly from?: string;
 }
 
 /**
  * Goes on with an interrupted run from its last checkpoint, as if it had never stopped. A run that was begun with what
  * `defineRecipe` returned needs that definition again; of other runs the recipe is found by what recipe.json names.
  * Whether the code of a definition has changed cannot be seen, only whether it resolves to other settings.
- * @throws RunError when there is no such run, it is complete, or its recipe has changed; otherwise as `train`
+ * @throws RunError when there is no such run, another process writes it, it is complete, or its recipe has changed;
+ *   CheckpointError when the checkpoint is damaged; otherwise as `train`
  *
  * @example
  * ```ts
@@ -135,12 +139,13 @@ export async function resumeWith(
   const host = hostOf(options);
   const log = await RunDirectory.open(path, { sinks: options.sinks ?? [] });
   return writing(log, host, async () => {
-    const request = await requestContinuation(log, { definition, acceptChanges: options.acceptChanges });
+    const { from, acceptChanges } = options;
+    const request = await requestContinuation(log, { definition, acceptChanges, from });
     const tasks = await work.prepareTasks(request.recipe);
-    const checkpoint = await rewindRun(log, request);
+    const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
     const { recipe, loaded, overrides } = request;
     options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
-    await work.executeRun(recipe, log, host, { tasks, checkpoint });
+    await work.executeRun(recipe, log, host, { tasks, checkpoint, acceptChanges });
   });
 }
 
@@ -165,6 +170,8 @@ export interface EvaluateOptions {
   readonly by?: readonly string[];
   /** The definition, of a run that was begun with what `defineRecipe` returned. */
   readonly recipe?: RecipeDefinition;
+  /** Play although the code of the recipe has changed. */
+  readonly acceptChanges?: boolean;
   readonly threads?: number;
   readonly signal?: AbortSignal;
   /** Receives what a person should know. */
@@ -173,7 +180,8 @@ export interface EvaluateOptions {
 
 /**
  * Plays held-out tasks with a run's last checkpoint and the recipe it was trained with. Writes nothing.
- * @throws RunError when there is no run, or no checkpoint in it yet
+ * @throws RunError when there is no run, no checkpoint in it yet, or the code of its recipe has changed;
+ *   CheckpointError when the checkpoint is damaged
  *
  * @example
  * ```ts

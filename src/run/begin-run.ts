@@ -5,10 +5,11 @@ import type { Host } from '../core/host.js';
 import { packageVersion } from '../platform/package-version.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { RunDirectory } from '../store/run-directory.js';
+import { REFERENCES } from '../store/run-files.js';
 import { firstProgress } from '../training/checkpoint.js';
 import type { OpenRun, Progress, Tasks, TrainingRun } from '../training/run-state.js';
 import { openCritics } from '../training/update/critics.js';
-import { openReferences, REFERENCES } from '../training/update/references.js';
+import { openReferences } from '../training/update/references.js';
 import { warmStart } from '../training/warm-start/warm-start.js';
 import { openRun, publishAll } from './open-run.js';
 

@@ -9,13 +9,15 @@ import type { Tasks } from '../training/run-state.js';
 import { trainTeam } from '../training/train.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
 import { prepareTasks } from './open-run.js';
-import { resumeRun } from './resume-run.js';
+import { KernelError, resumeRun } from './resume-run.js';
 
 export interface ExecutionOptions {
   /** Where the run goes on; the log must have been rewound to it. Without one the run begins. */
   readonly checkpoint?: Checkpoint | undefined;
   /** The tasks, where `prepareTasks` was called before. */
   readonly tasks?: Tasks | undefined;
+  /** Go on although other kernels compute than those that began the run. */
+  readonly acceptChanges?: boolean | undefined;
 }
 
 /**
@@ -27,7 +29,7 @@ export async function executeRun(
   recipe: Recipe,
   log: RunDirectory,
   machine: Host,
-  { checkpoint, tasks }: ExecutionOptions = {},
+  { checkpoint, tasks, acceptChanges }: ExecutionOptions = {},
 ): Promise<void> {
   const warn = (code: string, message: string) => void log.emit({ type: 'warning', code, message });
   const host = { ...machine, warn };
@@ -40,10 +42,11 @@ export async function executeRun(
   };
   try {
     const request = { recipe, tasks: tasks ?? (await prepareTasks(recipe)), log, host };
-    started = checkpoint === undefined ? await beginRun(request) : await resumeRun(request, checkpoint);
+    started = checkpoint === undefined ? await beginRun(request) : await resumeRun(request, checkpoint, acceptChanges);
     await trainTeam(started.run, started.progress, log);
     finish('completed');
   } catch (error) {
+    if (error instanceof KernelError) throw error; // nothing was begun
     try {
       if (signal.aborted && started !== undefined)
         await saveCheckpoint(started.run, started.progress, log, { interrupted: true });

@@ -1,11 +1,14 @@
 /** Requests and what they resolve to: a new run, a run that goes on, the evaluation of one. */
-import { RunError } from '../core/errors.js';
+import { basename } from 'node:path';
+import { CheckpointError, RunError } from '../core/errors.js';
+import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../recipe/recipe.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import { contentHash } from '../store/file-cache.js';
+import { contentHash } from '../store/files/content-hash.js';
+import { isNoOptimizer, requireWhole } from '../store/files/digests.js';
 import { RunDirectory } from '../store/run-directory.js';
 import type { RunRecord } from '../store/run-record.js';
 
@@ -40,18 +43,32 @@ export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunReco
   return { version: 1, recipe: { source, overrides, codeHash }, resolved: recipeJson(recipe), acceptedChanges: [] };
 }
 
-/** The recipe of a run that is there, with more overrides; `definition` where a program began the run. */
+/**
+ * The recipe of a run that is there; `definition` where a program began the run.
+ * @throws RunError when its code has changed, of which nothing was run then, and that was not accepted
+ */
 async function recipeOfRun(
   run: RunDirectory,
   definition: RecipeDefinition | undefined,
-  more: readonly string[] = [],
+  { more = [], acceptChanges }: { readonly more?: readonly string[]; readonly acceptChanges: boolean | undefined },
 ): Promise<RecipeRequest> {
-  const { source, overrides } = run.record.recipe;
+  const { source, overrides, codeHash } = run.record.recipe;
   if (definition === undefined && source === PROGRAM)
     throw new RunError(
       `${run.path} was begun by a program, which alone has its recipe: call resume(run, definition) or evaluate(run, { recipe: definition }) of 'drmas' there`,
     );
-  return resolved(await load(definition ?? source), [...overrides, ...more]);
+  const checkCode = (hash: string) => {
+    if (hash !== codeHash && acceptChanges !== true)
+      throw changedSince(run, `the code of the recipe ${source} has changed`);
+  };
+  const loaded = await (definition === undefined ? loadRecipe(source, checkCode) : load(definition));
+  return resolved(loaded, [...overrides, ...more]);
+}
+
+function changedSince({ path }: RunDirectory, what: string): RunError {
+  return new RunError(
+    `${what} since ${path} was started; --accept-changes (acceptChanges: true) goes on with it as it is now`,
+  );
 }
 
 function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeRequest {
@@ -63,40 +80,65 @@ export interface Continuation extends RecipeRequest {
   readonly changed: boolean;
 }
 
+export interface ContinuationRequest {
+  readonly definition?: RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
+  /** The checkpoint to go on from, `step-000004` or `4`; by default the last. */
+  readonly from?: string | undefined;
+}
+
 /**
  * Checks whether a run can go on, and touches nothing.
  * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
  */
 export async function requestContinuation(
   run: RunDirectory,
-  options: { readonly definition?: RecipeDefinition | undefined; readonly acceptChanges?: boolean | undefined } = {},
+  { definition, acceptChanges, from }: ContinuationRequest = {},
 ): Promise<Continuation> {
   const { path, record } = run;
-  if ((await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed'))
-    throw new RunError(`${path} is complete: there is nothing to resume`);
-  const request = await recipeOfRun(run, options.definition);
-  const codeChanged = request.loaded.codeHash !== record.recipe.codeHash;
-  const changed = codeChanged || contentHash(recipeJson(request.recipe)) !== contentHash(record.resolved);
-  if (changed && options.acceptChanges !== true) {
-    const what = codeChanged
-      ? `the code of the recipe ${record.recipe.source} has changed`
-      : 'the recipe resolves to other settings';
-    throw new RunError(
-      `${what} since ${path} was started; --accept-changes (acceptChanges: true) goes on with it as it is now`,
-    );
-  }
+  const complete = (await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed');
+  if (complete && from === undefined) throw new RunError(`${path} is complete: there is nothing to resume`);
+  const request = await recipeOfRun(run, definition, { acceptChanges });
+  const changed =
+    request.loaded.codeHash !== record.recipe.codeHash ||
+    contentHash(recipeJson(request.recipe)) !== contentHash(record.resolved);
+  if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed };
 }
 
-/** Takes a run back to its last checkpoint, from where it goes on. */
+/**
+ * Takes a run back to a checkpoint, by default its last, from where it goes on.
+ * @throws CheckpointError when the checkpoint is damaged, naming an older one; RunError when there is none like `from`
+ */
 export async function rewindRun(
   run: RunDirectory,
   { changed, loaded, recipe }: Continuation,
+  { from, notify }: { readonly from?: string | undefined; readonly notify: (message: string) => void },
 ): Promise<Checkpoint | undefined> {
-  const checkpoint = await run.latestCheckpoint();
+  const checkpoint = from === undefined ? await run.latestCheckpoint() : await checkpointNamed(run, from);
+  try {
+    for (const notice of await run.rewind(checkpoint)) notify(notice);
+  } catch (error) {
+    if (!(error instanceof CheckpointError) || checkpoint === undefined) throw error;
+    const older = (await run.checkpoints()).findLast(({ step }) => step < checkpoint.step);
+    const way =
+      older === undefined
+        ? 'and there is no older checkpoint to go on from'
+        : `drmas resume ${run.path} --from ${basename(older.directory)} goes on from an older checkpoint`;
+    throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
+  }
   if (changed) await run.acceptChanges(loaded.codeHash, recipeJson(recipe), checkpoint?.step ?? 0);
-  await run.rewind(checkpoint);
   return checkpoint;
+}
+
+/** A checkpoint by the name of its directory or its step. @throws RunError naming those that there are */
+async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpoint> {
+  const checkpoints = await run.checkpoints();
+  const step = /^(?:step-)?(\d+)$/.exec(name)?.[1];
+  const chosen = checkpoints.find((checkpoint) => checkpoint.step === Number(step));
+  if (chosen !== undefined) return chosen;
+  const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
+  throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${names === '' ? 'none' : names}`);
 }
 
 export interface CheckpointRequest {
@@ -107,24 +149,33 @@ export interface CheckpointRequest {
   readonly by?: readonly string[] | undefined;
   readonly set?: readonly string[] | undefined;
   readonly definition?: RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
 }
 
-/** Finds what an evaluation plays with. @throws RunError when there is no run, or no checkpoint in it yet */
+/**
+ * Finds what an evaluation plays with.
+ * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
+ *   CheckpointError when the checkpoint is damaged
+ */
 export async function requestEvaluation(
   path: string,
-  { tasks, samples, by, set = [], definition }: CheckpointRequest,
+  { tasks, samples, by, set = [], definition, acceptChanges }: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
   const run = await RunDirectory.open(path);
   const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
     value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
   );
-  const { recipe } = await recipeOfRun(run, definition, [...set, ...evaluation]);
+  const { recipe } = await recipeOfRun(run, definition, { more: [...set, ...evaluation], acceptChanges });
   return { run, recipe, checkpoint: await lastCheckpoint(run, 'evaluate') };
 }
 
-/** The last checkpoint of a run. @throws RunError when there is none */
+/**
+ * The last checkpoint of a run, whose weights were compared with their digests.
+ * @throws RunError when there is none; CheckpointError when it is damaged
+ */
 export async function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
   const checkpoint = await run.latestCheckpoint();
   if (checkpoint === undefined) throw new RunError(`${run.path} has no checkpoint to ${to}`);
+  await requireWhole(nodeFiles, checkpoint.directory, isNoOptimizer);
   return checkpoint;
 }

@@ -1,8 +1,10 @@
 import { join } from 'node:path';
-import { CheckpointError } from '../core/errors.js';
+import { z } from 'zod';
+import { CheckpointError, messageOf } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import type { LogCursor } from './event-log.js';
-import { writeDirectory } from './write-directory.js';
+import { temporaryName } from '../platform/node-files.js';
+import type { LogCursor } from './files/chained-file.js';
+import { jsonOf, SEAL, writeSealedDirectory } from './files/digests.js';
 
 export interface Checkpoint {
   readonly step: number;
@@ -13,11 +15,25 @@ export interface Checkpoint {
 /** A checkpoint's place in the run. */
 export interface CheckpointCursor {
   readonly events: LogCursor;
+  /** The place in the list of episode files with their digests; versions without digests have none. */
+  readonly episodes?: LogCursor | undefined;
   /** True when an interruption caused the checkpoint; a run that was never interrupted does not have it. */
   readonly interrupted: boolean;
 }
 
 const CURSOR_FILE = 'cursor.json';
+
+const place = z.object({ bytes: z.int().min(0), lines: z.int().min(0), sha256: z.string().optional() });
+
+/** Version 1, which had no digests, did not write its number. */
+const cursorSchema = z.object({
+  version: z.union([z.literal(1), z.literal(2)]).default(1),
+  step: z.int().min(0),
+  events: place,
+  episodes: place.optional(),
+  interrupted: z.boolean().default(false),
+});
+const VERSION = 2;
 
 /** The name `step-000050`, which sorts like the number. */
 export function stepName(step: number): string {
@@ -63,23 +79,34 @@ export class Checkpoints {
       if (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted) return undefined;
       await this.#files.remove(checkpoint.directory);
     }
-    await writeDirectory(this.#files, this.root, stepName(step), async (temporary) => {
+    await writeSealedDirectory(this.#files, this.root, stepName(step), async (temporary) => {
       await fill(temporary);
-      await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ step, ...cursor }));
+      await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ version: VERSION, step, ...cursor }));
     });
     return checkpoint;
   }
 
-  /** Reads the position of the event log at the time of the checkpoint. @throws CheckpointError when it is malformed */
-  async cursor({ directory }: Checkpoint): Promise<CheckpointCursor> {
+  /** Reads a checkpoint's place in the run. @throws CheckpointError when it is malformed, or of another step */
+  async cursor({ step, directory }: Checkpoint): Promise<CheckpointCursor> {
     const path = join(directory, CURSOR_FILE);
-    try {
-      const { events, interrupted } = JSON.parse(await this.#files.readText(path)) as CheckpointCursor;
-      if (Number.isSafeInteger(events.bytes) && Number.isSafeInteger(events.lines))
-        return { events, interrupted: interrupted === true };
-    } catch {
-      // reported below, together with cursors that lack the numbers
+    const text = await this.#files.readText(path).catch((error: unknown) => {
+      throw new CheckpointError(`${path} cannot be read: ${messageOf(error)}`);
+    });
+    const { data, error } = cursorSchema.safeParse(jsonOf(text));
+    if (data === undefined)
+      throw new CheckpointError(`${path} is not the place of a checkpoint: ${z.prettifyError(error)}`);
+    if (data.step !== step) throw new CheckpointError(`${path} is of step ${data.step}, its directory of step ${step}`);
+    if (data.version >= 2 && !(await this.#files.exists(join(directory, SEAL))))
+      throw new CheckpointError(`${join(directory, SEAL)} is missing`);
+    return data;
+  }
+
+  /** Removes the checkpoints of which `which` is true; none is ever seen half removed. */
+  async remove(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
+    for (const checkpoint of (await this.list()).filter(which)) {
+      const aside = join(this.root, temporaryName(stepName(checkpoint.step)));
+      await this.#files.rename(checkpoint.directory, aside);
+      await this.#files.remove(aside);
     }
-    throw new CheckpointError(`${path}: expected { "events": { "bytes", "lines" } }`);
   }
 }

@@ -1,6 +1,10 @@
+import { createHash } from 'node:crypto';
 import { type Episode, type Failure, type LogEntry, type Score, type Turn, turnReward } from '../core/episode.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
+import { isObject } from '../core/validation/objects.js';
+import { linesOf } from './files/chained-file.js';
+import { type FileDigest, jsonOf } from './files/digests.js';
 
 /** A turn on disk, complete enough to grade it again or to train on it again. */
 interface StoredTurn extends Omit<Turn, 'value'> {
@@ -36,9 +40,24 @@ export function storedEpisode(episode: Episode, advantages?: Advantages): Stored
   return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };
 }
 
-/** Writes one JSON line an episode. */
-export async function writeEpisodes(files: Files, path: string, episodes: readonly StoredEpisode[]): Promise<void> {
-  await files.write(path, episodes.map((episode) => `${lineOf(episode)}\n`).join(''));
+/** Writes one JSON line an episode, one after another: a file may be larger than the longest text. */
+export async function writeEpisodes(
+  files: Files,
+  path: string,
+  episodes: readonly StoredEpisode[],
+): Promise<FileDigest> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  function* lines(): Generator<Uint8Array> {
+    for (const episode of episodes) {
+      const line = Buffer.from(`${lineOf(episode)}\n`);
+      hash.update(line);
+      bytes += line.length;
+      yield line;
+    }
+  }
+  await files.write(path, lines());
+  return { bytes, sha256: hash.digest('hex') };
 }
 
 function lineOf(episode: StoredEpisode): string | undefined {
@@ -47,13 +66,19 @@ function lineOf(episode: StoredEpisode): string | undefined {
   } catch {
     // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
     const { task, outcome, turns, log } = episode;
-    return stringify({
-      ...episode,
-      task: { ...task, data: readable(task.data) },
-      outcome: readable(outcome),
-      log: log?.map(({ name, value }) => ({ name, value: readable(value) })),
-      turns: turns.map((turn) => ({ ...turn, value: readable(turn.value) })),
-    });
+    const kept = (value: (value: unknown) => unknown) =>
+      stringify({
+        ...episode,
+        task: { ...task, data: value(task.data) },
+        outcome: value(outcome),
+        log: log?.map((entry) => ({ name: entry.name, value: value(entry.value) })),
+        turns: turns.map((turn) => ({ ...turn, value: value(turn.value) })),
+      });
+    try {
+      return kept(readable);
+    } catch {
+      return kept(() => '[left out: the episode is longer than the longest text]');
+    }
   }
 }
 
@@ -86,13 +111,12 @@ function stringify(value: unknown): string | undefined {
 
 /** Reads a file of `writeEpisodes`; a torn last line is left out. @throws RunError naming file and line */
 export async function readEpisodes(files: Files, path: string): Promise<StoredEpisode[]> {
-  const lines = (await files.readText(path)).split('\n');
-  lines.pop();
-  return lines.map((line, index) => {
-    try {
-      return JSON.parse(line) as StoredEpisode;
-    } catch {
-      throw new RunError(`${path}:${index + 1}: expected an episode as one JSON object`);
-    }
-  });
+  const episodes: StoredEpisode[] = [];
+  for await (const line of linesOf(files, path)) {
+    const episode = jsonOf(line);
+    if (!isObject(episode))
+      throw new RunError(`${path}:${episodes.length + 1}: expected an episode as one JSON object`);
+    episodes.push(episode as unknown as StoredEpisode);
+  }
+  return episodes;
 }

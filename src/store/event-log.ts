@@ -2,39 +2,22 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { RunError } from '../core/errors.js';
 import { EVENT_VERSION, type EventBody, type MetricSink, type RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
-
-/** A position in the log: the events before it belong to a checkpoint, those after it do not. */
-export interface LogCursor {
-  readonly bytes: number;
-  readonly lines: number;
-}
-
-const utf8 = new TextEncoder();
+import { type ChainedFile, type LogCursor, linesOf } from './files/chained-file.js';
 
 /** The append-only log of a run. Each event is stamped, written, and then passed to the sinks in order. */
 export class EventLog implements MetricSink {
-  readonly path: string;
-  readonly #files: Files;
+  readonly #file: ChainedFile;
   readonly #clock: Clock;
   readonly #sinks: readonly MetricSink[];
-  #bytes: number;
-  #lines: number;
 
-  constructor(
-    files: Files,
-    path: string,
-    options: { cursor?: LogCursor; sinks?: readonly MetricSink[]; clock?: Clock },
-  ) {
-    this.path = path;
-    this.#files = files;
+  constructor(file: ChainedFile, options: { sinks?: readonly MetricSink[]; clock?: Clock }) {
+    this.#file = file;
     this.#clock = options.clock ?? systemClock;
     this.#sinks = options.sinks ?? [];
-    this.#bytes = options.cursor?.bytes ?? 0;
-    this.#lines = options.cursor?.lines ?? 0;
   }
 
-  get cursor(): LogCursor {
-    return { bytes: this.#bytes, lines: this.#lines };
+  get cursor(): Required<LogCursor> {
+    return this.#file.cursor;
   }
 
   /** Stamps an event with the time and the version, writes it, and returns it. */
@@ -46,10 +29,7 @@ export class EventLog implements MetricSink {
 
   /** Writes an event that is stamped already. */
   write(event: RunEvent): void {
-    const line = `${JSON.stringify(event)}\n`;
-    this.#files.append(this.path, line, this.#bytes);
-    this.#bytes += utf8.encode(line).length;
-    this.#lines++;
+    this.#file.append(JSON.stringify(event));
     for (const sink of this.#sinks) sink.write(event);
   }
 }
@@ -60,9 +40,9 @@ export class EventLog implements MetricSink {
  * @throws RunError when a line before the last is not an event
  */
 export async function readEvents(files: Files, path: string): Promise<RunEvent[]> {
-  const lines = (await files.readText(path)).split('\n');
-  lines.pop(); // the text after the last newline: empty, or a torn line
-  return lines.map((line, index) => parseEvent(line, `${path}:${index + 1}`));
+  const events: RunEvent[] = [];
+  for await (const line of linesOf(files, path)) events.push(parseEvent(line, `${path}:${events.length + 1}`));
+  return events;
 }
 
 function parseEvent(line: string, where: string): RunEvent {

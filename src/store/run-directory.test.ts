@@ -10,7 +10,8 @@ import type { RunEvent, Spike, Step } from '../core/events.js';
 import type { Files } from '../core/files.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { readEpisodes } from './episode-files.js';
-import { defaultRunPath, RunDirectory } from './run-directory.js';
+import { RunDirectory } from './run-directory.js';
+import { defaultRunPath } from './run-path.js';
 import type { RunRecord } from './run-record.js';
 
 let root: string;

@@ -6,15 +6,16 @@ import type { EventBody, MetricSink, RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
 import { nodeFiles, TEMPORARY, temporaryName } from '../platform/node-files.js';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
-import { type Advantages, storedEpisode, writeEpisodes } from './episode-files.js';
+import { damagedEpisodes } from './episode-digests.js';
+import { type Advantages, type StoredEpisode, storedEpisode, writeEpisodes } from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
+import { ChainedFile } from './files/chained-file.js';
+import { requireWhole } from './files/digests.js';
+import { removeTemporary } from './files/write-directory.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE } from './run-files.js';
 import { LOCK, lockRun, type RunLock } from './run-lock.js';
+import { freePath, timeStamp } from './run-path.js';
 import { formatRecord, parseRecord, type RunRecord } from './run-record.js';
-import { removeTemporary } from './write-directory.js';
-
-const RECIPE = 'recipe.json';
-const EPISODES = 'episodes';
-const CHECKPOINTS = 'checkpoints';
 
 /** The surroundings of a run directory: receivers of its events, the file system and the clock. */
 export interface RunDirectoryOptions {
@@ -32,6 +33,8 @@ export class RunDirectory {
   readonly #options: RunDirectoryOptions;
   readonly #checkpoints: Checkpoints;
   #log: EventLog;
+  /** One line an episode file: its digest. */
+  #digests: ChainedFile;
 
   private constructor(path: string, record: RunRecord, options: RunDirectoryOptions) {
     this.path = path;
@@ -39,7 +42,8 @@ export class RunDirectory {
     this.#options = options;
     this.#files = options.files ?? nodeFiles;
     this.#checkpoints = new Checkpoints(this.#files, join(path, CHECKPOINTS));
-    this.#log = new EventLog(this.#files, this.#eventsPath, options);
+    this.#log = new EventLog(new ChainedFile(this.#files, this.#eventsPath), options);
+    this.#digests = new ChainedFile(this.#files, join(path, DIGESTS));
   }
 
   get record(): RunRecord {
@@ -97,9 +101,16 @@ export class RunDirectory {
     return this.#lock.unguarded;
   }
 
-  /** Lets other processes write the run. */
+  /** Ends the writing: the digest of all events is noted, and other processes may write the run. */
   async close(): Promise<void> {
-    await this.#lock?.release();
+    if (this.#lock === undefined) return;
+    const { cursor } = this.#log;
+    try {
+      if (cursor.bytes > 0) this.#digests.append(JSON.stringify({ file: EVENTS, ...cursor }));
+    } catch {
+      // A full disk: the events behind the last checkpoint have no digest then.
+    }
+    await this.#lock.release();
     this.#lock = undefined;
   }
 
@@ -125,12 +136,15 @@ export class RunDirectory {
     advantages?: readonly Advantages[],
   ): Promise<void> {
     const stored = episodes.map((episode, index) => storedEpisode(episode, advantages?.[index]));
-    await writeEpisodes(this.#files, this.stepEpisodesPath(step), stored);
+    await this.#writeDigested(this.stepEpisodesPath(step), stored);
   }
 
   /** Writes `episodes/evaluation-000060.jsonl`. */
   async writeEvaluationEpisodes(step: number, episodes: readonly Episode[]): Promise<void> {
-    await this.#writePlainEpisodes(this.evaluationEpisodesPath(step), episodes);
+    await this.#writeDigested(
+      this.evaluationEpisodesPath(step),
+      episodes.map((episode) => storedEpisode(episode)),
+    );
   }
 
   /**
@@ -143,7 +157,11 @@ export class RunDirectory {
     const directory = join(this.path, EPISODES);
     const temporary = join(directory, temporaryName('evaluate'));
     try {
-      await this.#writePlainEpisodes(temporary, episodes);
+      await writeEpisodes(
+        this.#files,
+        temporary,
+        episodes.map((episode) => storedEpisode(episode)),
+      );
       const path = await freePath(this.#files, join(directory, `evaluate-${timeStamp(now)}`), '.jsonl');
       await this.#files.rename(temporary, path);
       return path;
@@ -153,12 +171,9 @@ export class RunDirectory {
     }
   }
 
-  async #writePlainEpisodes(path: string, episodes: readonly Episode[]): Promise<void> {
-    await writeEpisodes(
-      this.#files,
-      path,
-      episodes.map((episode) => storedEpisode(episode)),
-    );
+  async #writeDigested(path: string, episodes: readonly StoredEpisode[]): Promise<void> {
+    const digest = await writeEpisodes(this.#files, path, episodes);
+    this.#digests.append(JSON.stringify({ file: `${EPISODES}/${basename(path)}`, ...digest }));
   }
 
   stepEpisodesPath(step: number): string {
@@ -169,42 +184,66 @@ export class RunDirectory {
     return join(this.path, EPISODES, `${stepName(step).replace('step', 'evaluation')}.jsonl`);
   }
 
+  /** All checkpoints, oldest first. */
+  checkpoints(): Promise<Checkpoint[]> {
+    return this.#checkpoints.list();
+  }
+
   latestCheckpoint(): Promise<Checkpoint | undefined> {
     return this.#checkpoints.latest();
   }
 
   /**
    * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
+   * @param options.keep How many of the last checkpoints stay; all of them by default
    */
   async writeCheckpoint(
     step: number,
     fill: (directory: string) => Promise<void>,
-    { interrupted = false }: { readonly interrupted?: boolean } = {},
+    options: { readonly interrupted?: boolean; readonly keep?: number | undefined } = {},
   ): Promise<void> {
-    const written = await this.#checkpoints.write(step, { events: this.#log.cursor, interrupted }, fill);
+    const { interrupted = false, keep = Number.POSITIVE_INFINITY } = options;
+    const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
+    const written = await this.#checkpoints.write(step, cursor, fill);
     if (written !== undefined) this.#announce(written);
+    const kept = new Set((await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step));
+    await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
   }
 
   /**
-   * Takes log and episodes back to the state they had when the checkpoint was written, so that the run goes on as if it
-   * had never gone further. Without a checkpoint the run starts from the beginning.
-   * @throws CheckpointError when the checkpoint has no valid cursor; RunError when the log is shorter than it says
+   * Takes log, episodes and checkpoints back to the state they had when the checkpoint was written, so that the run
+   * goes on as if it had never gone further. Without a checkpoint the run starts from the beginning.
+   * @returns What a person should know: files of an older version that cannot be checked, episodes that were changed
+   * @throws CheckpointError when a file of the checkpoint is not as it was written; RunError when the log is not.
+   *   Nothing was changed then
    */
-  async rewind(checkpoint: Checkpoint | undefined): Promise<void> {
+  async rewind(checkpoint: Checkpoint | undefined): Promise<readonly string[]> {
+    const cursor = checkpoint === undefined ? undefined : await this.#checkpoints.cursor(checkpoint);
+    const notices = checkpoint === undefined ? [] : await this.#sealNotices(checkpoint);
+    const events = await ChainedFile.at(this.#files, this.#eventsPath, cursor?.events);
+    const digests = await ChainedFile.at(this.#files, join(this.path, DIGESTS), cursor?.episodes);
+    if (cursor?.episodes !== undefined)
+      for (const { file, why } of await damagedEpisodes(this.#files, this.path, cursor.episodes.lines))
+        notices.push(
+          `${join(this.path, file)} ${why}; the run goes on all the same, since nothing learns from it again`,
+        );
+    await removeTemporary(this.#files, this.path);
     await removeTemporary(this.#files, this.#checkpoints.root);
-    const { events: cursor, interrupted } = checkpoint
-      ? await this.#checkpoints.cursor(checkpoint)
-      : { events: { bytes: 0, lines: 0 }, interrupted: false };
-    if (await this.#files.exists(this.#eventsPath)) {
-      const bytes = await this.#files.size(this.#eventsPath);
-      if (bytes < cursor.bytes) {
-        throw new RunError(`${this.#eventsPath} has ${bytes} bytes, its checkpoint needs ${cursor.bytes}`);
-      }
-      await this.#files.truncate(this.#eventsPath, cursor.bytes);
-    } else if (cursor.bytes > 0) throw new RunError(`${this.#eventsPath} is missing`);
-    this.#log = new EventLog(this.#files, this.#eventsPath, { ...this.#options, cursor });
+    await events.cut();
+    await digests.cut();
+    await this.#checkpoints.remove(({ step }) => step > (checkpoint?.step ?? -1));
     await this.#removeEpisodesAfter(checkpoint?.step ?? -1);
-    if (checkpoint && !interrupted) this.#announce(checkpoint);
+    this.#log = new EventLog(events, this.#options);
+    this.#digests = digests;
+    if (checkpoint && cursor?.interrupted === false) this.#announce(checkpoint);
+    return notices;
+  }
+
+  async #sealNotices({ directory }: Checkpoint): Promise<string[]> {
+    const state = await requireWhole(this.#files, directory);
+    return state === 'whole'
+      ? []
+      : [`${directory} was written by a version without digests: its files are not checked`];
   }
 
   #announce({ step, directory }: Checkpoint): void {
@@ -226,7 +265,7 @@ export class RunDirectory {
   }
 
   get #eventsPath(): string {
-    return join(this.path, 'events.jsonl');
+    return join(this.path, EVENTS);
   }
 
   async #removeEpisodesAfter(step: number): Promise<void> {
@@ -236,28 +275,6 @@ export class RunDirectory {
       if (number !== undefined && Number(number) > step) await this.#files.remove(join(directory, name));
     }
   }
-}
-
-/** The default path of a new run, such as `runs/math-20260131-094501`, with a number behind it where that exists. */
-export async function defaultRunPath(recipe: string, options: RunDirectoryOptions = {}): Promise<string> {
-  const files = options.files ?? nodeFiles;
-  const stamp = timeStamp((options.clock ?? systemClock).now());
-  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`));
-}
-
-/** A path that does not exist yet, with a number behind it where the first does. */
-async function freePath(files: Files, base: string, extension = ''): Promise<string> {
-  for (let number = 1; ; number++) {
-    const path = `${base}${number === 1 ? '' : `-${number}`}${extension}`;
-    if (!(await files.exists(path))) return path;
-  }
-}
-
-/** The local time as `20260131-094501`. */
-export function timeStamp(now: Date): string {
-  const pad = (value: number) => String(value).padStart(2, '0');
-  const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;
-  return `${date}-${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
 }
 
 /** @throws RunError when a directory holds more than the beginning of a run that was killed while it was created */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { systemClock } from '../core/clock.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
+import { jsonOf } from './files/digests.js';
 
 /** The file by which a run's directory is locked. It stays: a process holds a lock, a file that is there does not. */
 export const LOCK = 'lock';
@@ -37,12 +38,4 @@ function holderText(note: string): string {
   const where = host === hostname() ? 'this machine' : `the host ${host}`;
   const who = host === hostname() && pid === process.pid ? 'this process itself' : `process ${pid} on ${where}`;
   return `${who}, since ${since}; wait until it has ended, or end it first (${readers})`;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RunError } from '../core/errors.js';
+import { contentHash } from './files/content-hash.js';
 
 const recordSchema = z.object({
   version: z.literal(1),
@@ -23,8 +24,15 @@ const recordSchema = z.object({
 /** The content of recipe.json: enough to load the recipe again and to see whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
 
+/** The text of recipe.json, with a digest of its content. */
 export function formatRecord(record: RunRecord): string {
-  return `${JSON.stringify(record, null, 2)}\n`;
+  return `${JSON.stringify({ ...record, digest: contentHash(record) }, null, 2)}\n`;
+}
+
+/** Whether recipe.json is as it was written; undefined where a version without digests wrote it. */
+export function isAsWritten(text: string): boolean | undefined {
+  const { digest, ...record } = JSON.parse(text) as { digest?: unknown };
+  return digest === undefined ? undefined : contentHash(record) === digest;
 }
 
 /** Parses recipe.json. @throws RunError naming the file and what is wrong with it */

@@ -65,14 +65,16 @@ export async function saveCheckpoint(
 /** Puts the models of a checkpoint into the backend and returns how far the run had come. @throws CheckpointError */
 export async function loadCheckpoint(
   run: OpenRun,
-  { directory }: Checkpoint,
+  { step, directory }: Checkpoint,
   options: { readonly optimizer: boolean },
 ): Promise<Progress> {
   const { recipe, assignment, host } = run;
+  const state = await readState(host.files, join(directory, STATE));
+  if (state.step !== step)
+    throw new CheckpointError(`${join(directory, STATE)} is of step ${state.step}, its directory of step ${step}`);
   for (const { name } of assignment.trained) await policyNamed(run, name).load(join(directory, name), options);
   for (const { name } of assignment.warmStartedFrozen)
     await policyNamed(run, name).load(join(directory, name), { optimizer: false });
-  const state = await readState(host.files, join(directory, STATE));
   return {
     step: state.step,
     evaluated: state.evaluated,

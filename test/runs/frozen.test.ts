@@ -101,7 +101,12 @@ describe('an agent on a frozen model', () => {
     const { run, events } = await train(given, { run: join(root, 'given'), threads: 1, set: ['training.steps=2'] });
     expect(open.mock.calls.map(([, , name]) => name).sort()).toEqual(['one', 'verifier']);
     expect(events.at(-1)).toMatchObject({ reason: 'completed' });
-    expect(await readdir(join(run, 'checkpoints', 'step-000002'))).toEqual(['cursor.json', 'one', 'state.json']);
+    expect(await readdir(join(run, 'checkpoints', 'step-000002'))).toEqual([
+      'cursor.json',
+      'digests.json',
+      'one',
+      'state.json',
+    ]);
     const event = await evaluate(run, { recipe: given, threads: 1, tasks: 3, samples: 2 });
     const last = events.findLast((known): known is EvaluationEvent & RunEvent => known.type === 'evaluation');
     expect(event.averageAtK).toBe(last?.averageAtK);
@@ -157,7 +162,12 @@ describe('an agent behind an endpoint', () => {
       expect(turn.endpoint).toEqual({ promptTokens: 11, responseTokens: 7 });
       expect(turn).not.toHaveProperty('advantage');
     }
-    expect(await readdir(join(run, 'checkpoints', 'step-000004'))).toEqual(['cursor.json', 'solver', 'state.json']);
+    expect(await readdir(join(run, 'checkpoints', 'step-000004'))).toEqual([
+      'cursor.json',
+      'digests.json',
+      'solver',
+      'state.json',
+    ]);
     const log = await collectLog([(await RunDirectory.open(run)).stepEpisodesPath(1)]);
     expect(Object.keys(inspect(log).agents)).toEqual(['solver']);
   });

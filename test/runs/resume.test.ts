@@ -1,6 +1,6 @@
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { MetricSink, RunEvent } from '../../src/core/events.js';
 import { nodeHost } from '../../src/platform/node-host.js';
@@ -172,5 +172,34 @@ describe('a run that is killed', () => {
     await truncate(join(path, 'events.jsonl'), 700);
     await resume(path);
     await expectWhole(path);
+  });
+});
+
+describe('a run that goes on with other kernels', () => {
+  it('is refused and left as it is, unless that is accepted, which is a warning in its log', async () => {
+    const path = join(await mkdtemp(join(root, 'kernels-')), 'run');
+    await cp(whole.path, path, { recursive: true });
+    const began = (await whole.events()).find((event) => event.type === 'run.started');
+    const was = `${began?.hardware.kernels} (${began?.hardware.isa})`;
+    await rm(join(path, 'checkpoints', 'step-000004'), { recursive: true });
+    const goOn = async (acceptChanges: boolean) => {
+      const run = await RunDirectory.open(path);
+      const checkpoint = await run.latestCheckpoint();
+      await run.rewind(checkpoint);
+      await executeRun(recipe, run, nodeHost({ threads: 1 }), { checkpoint, acceptChanges });
+      return run;
+    };
+    vi.stubEnv('DRMAS_KERNELS', 'wasm');
+    try {
+      await expect(goOn(false)).rejects.toThrow(`was begun with ${was} kernels, here are wasm (`);
+      expect((await (await RunDirectory.open(path)).events()).at(-1)).toMatchObject({ type: 'checkpoint', step: 2 });
+      const events = await (await goOn(true)).events();
+      expect(events.filter(({ type }) => type === 'warning')).toEqual([
+        expect.objectContaining({ code: 'run.kernels', message: expect.stringContaining(was) }),
+      ]);
+      expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 });

@@ -4,7 +4,7 @@ import { EVENT_VERSION } from '../../core/events.js';
 import { evaluateWith } from '../../run/api.js';
 import { INTERRUPTED, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, set, text, threads } from '../flags.js';
+import { integer, json, set, text, threads, toggle } from '../flags.js';
 import { evaluationLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -21,6 +21,7 @@ export const evaluate = defineCommand({
     samples: integer(1, 'episodes a task'),
     tasks: integer(1, 'held-out tasks, of each benchmark'),
     by: text('fields', 'fields of tasks by which the scores are divided too, such as level'),
+    acceptChanges: toggle('play although the code of the recipe has changed'),
     threads,
     json,
   },

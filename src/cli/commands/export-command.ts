@@ -6,8 +6,9 @@ import { isObject } from '../../core/validation/objects.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { shown, suggestion } from '../../recipe/explain.js';
 import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
+import { isNoOptimizer, requireWhole } from '../../store/files/digests.js';
+import { writeDirectory } from '../../store/files/write-directory.js';
 import { RunDirectory } from '../../store/run-directory.js';
-import { writeDirectory } from '../../store/write-directory.js';
 import { argument, defineCommand } from '../define-command.js';
 import { choice, integer, requiredText } from '../flags.js';
 
@@ -37,6 +38,7 @@ export const exportPolicy = defineCommand({
     const policy = policyOf(record.resolved.assign, agent);
     const checkpoint = await checkpointOf(path, step);
     const from = join(checkpoint.directory, policy);
+    await requireWhole(nodeFiles, checkpoint.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
     const prepared = await backendOfRun(record.resolved).prepareExport({
       policy,
       from,

@@ -12,6 +12,7 @@ import { report } from './report-command.js';
 import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
 import { train } from './train-command.js';
+import { verify } from './verify-command.js';
 
 /** Every command, in the order of the help. A new one is a file and a row here. */
 export const commands: readonly Command[] = [
@@ -27,5 +28,6 @@ export const commands: readonly Command[] = [
   inspectLog,
   runs,
   report,
+  verify,
   doctor,
 ];

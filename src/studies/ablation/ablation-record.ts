@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf, RunError } from '../../core/errors.js';
 import { nodeFiles } from '../../platform/node-files.js';
-import { contentHash } from '../../store/file-cache.js';
+import { contentHash } from '../../store/files/content-hash.js';
 
 const FILE = 'ablation.json';
 

@@ -5,13 +5,10 @@ import type { WeightsSpec } from '../../contract/weights-spec.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { writeDirectory } from '../../store/write-directory.js';
+import { requireWhole, writeSealedDirectory } from '../../store/files/digests.js';
 import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { TurnsByPolicy } from '../step/turns-by-policy.js';
 import { scoreTurns } from './training-samples.js';
-
-/** The directory in which a run keeps references that cannot be made again: warm-started weights. */
-export const REFERENCES = 'references';
 
 /** Where warm-started references lie: a run that begins writes them, one that goes on reads them. */
 export interface ReferenceStore {
@@ -90,12 +87,16 @@ async function openReference(
   const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${first}'s reference`);
   if (!copied) return open(weights);
   const policy = policyNamed(run, first);
-  if (store?.mode === 'read') return open({ type: 'like', policy, directory: join(store.directory, first) });
+  if (store?.mode === 'read') {
+    const directory = join(store.directory, first);
+    await requireWhole(host.files, directory);
+    return open({ type: 'like', policy, directory });
+  }
   const reference = await open({ type: 'like', policy });
   if (store === undefined) return reference;
   await host.files.makeDirectory(store.directory);
   await host.files.remove(join(store.directory, first)); // left by an attempt that did not come to a checkpoint
-  await writeDirectory(host.files, store.directory, first, (place) => reference.save(place));
+  await writeSealedDirectory(host.files, store.directory, first, (place) => reference.save(place));
   return reference;
 }
 

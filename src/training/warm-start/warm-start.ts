@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { RunEvent, Warmup } from '../../core/events.js';
 import type { Split } from '../../core/task.js';
 import { readEvents } from '../../store/event-log.js';
-import { contentHash, DirectoryCache } from '../../store/file-cache.js';
+import { contentHash } from '../../store/files/content-hash.js';
+import { DirectoryCache } from '../../store/files/file-cache.js';
 import { type OpenRun, policyNamed } from '../run-state.js';
 import { traceBatch, trainWarmStart, type WarmStartSettings } from './supervised.js';
 
@@ -30,7 +31,7 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
   if (backend.capabilities.weights === 'there') return trainWarmStart(run, settings, (event) => void log.emit(event));
   const cache = new DirectoryCache(files, 'warmstarts');
   const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
-  const cached = await cache.find(hash);
+  const cached = await cache.find(hash, (why) => notify(`A cached warm start is damaged and is made anew: ${why}.`));
   if (cached !== undefined) {
     notify(`Warm start taken from the cache (${cached}); it depends on neither --seed nor the estimator.`);
     for (const event of await readEvents(files, join(cached, EVENTS))) log.write(event);

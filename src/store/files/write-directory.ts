@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Files } from '../core/files.js';
-import { TEMPORARY, temporaryName } from '../platform/node-files.js';
+import type { Files } from '../../core/files.js';
+import { TEMPORARY, temporaryName } from '../../platform/node-files.js';
 
 /**
  * Makes a directory appear complete or not at all: `fill` writes into a temporary one beside it, which is then flushed

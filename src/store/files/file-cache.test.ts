@@ -2,8 +2,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { nodeFiles } from '../platform/node-files.js';
-import { contentHash, DirectoryCache } from './file-cache.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { contentHash } from './content-hash.js';
+import { DirectoryCache } from './file-cache.js';
 
 let root: string;
 beforeEach(async () => {

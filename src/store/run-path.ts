@@ -1,0 +1,29 @@
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../core/clock.js';
+import type { Files } from '../core/files.js';
+import { nodeFiles } from '../platform/node-files.js';
+
+/** The default path of a new run, such as `runs/math-20260131-094501`, with a number behind it where that exists. */
+export async function defaultRunPath(
+  recipe: string,
+  options: { readonly files?: Files; readonly clock?: Clock } = {},
+): Promise<string> {
+  const files = options.files ?? nodeFiles;
+  const stamp = timeStamp((options.clock ?? systemClock).now());
+  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`));
+}
+
+/** A path that does not exist yet, with a number behind it where the first does. */
+export async function freePath(files: Files, base: string, extension = ''): Promise<string> {
+  for (let number = 1; ; number++) {
+    const path = `${base}${number === 1 ? '' : `-${number}`}${extension}`;
+    if (!(await files.exists(path))) return path;
+  }
+}
+
+/** The local time as `20260131-094501`. */
+export function timeStamp(now: Date): string {
+  const pad = (value: number) => String(value).padStart(2, '0');
+  const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;
+  return `${date}-${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
+}
