@@ -8,9 +8,9 @@ export interface Regime {
   readonly recipe: string;
   /** Overrides as on the command line. */
   readonly set: readonly string[];
-  /** The policies whose learning rate is set; those of the recipe where one policy serves each agent. */
+  /** The policies whose learning rate is set; none where the recipe's are kept. */
   readonly policies: readonly string[];
-  readonly learningRate: number;
+  readonly learningRate?: number;
   /** The agent whose inflation, norms and invalid outputs the tables show. */
   readonly agent: string;
   /** The score: the team's avg@k, or the agent's reward in the same evaluation. */

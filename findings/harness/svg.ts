@@ -43,6 +43,8 @@ const RIGHT = 16;
 const TOP = 16;
 const BOTTOM = 46;
 const LEGEND_LINE = 18;
+/** More names than this stand in two rows. */
+const MOST_NAMES_A_ROW = 4;
 
 /** Colours that a colour-blind reader tells apart, on white as on black (Okabe and Ito 2008, darkened a little). */
 const STYLE = `
@@ -73,6 +75,7 @@ export function figureText({ title, series, x, y }: Figure): string {
   const right = (value: number) => fixed(LEFT + xs.place(value) * (WIDTH - LEFT - RIGHT));
   const down = (value: number) => fixed(HEIGHT - BOTTOM - ys.place(value) * (HEIGHT - TOP - BOTTOM));
   const bottom = HEIGHT - BOTTOM;
+  const crowded = (x.names?.length ?? 0) > MOST_NAMES_A_ROW;
   const grid = [
     ...ys.ticks.map(
       ({ at, text }) =>
@@ -80,7 +83,8 @@ export function figureText({ title, series, x, y }: Figure): string {
         `<text x="${LEFT - 6}" y="${down(at)}" dy="4" text-anchor="end">${escaped(text)}</text>`,
     ),
     ...xs.ticks.map(
-      ({ at, text }) => `<text x="${right(at)}" y="${bottom + 16}" text-anchor="middle">${escaped(text)}</text>`,
+      ({ at, text }, i) =>
+        `<text x="${right(at)}" y="${bottom + 16 + (crowded ? 14 * (i % 2) : 0)}" text-anchor="middle">${escaped(text)}</text>`,
     ),
     y.reference === undefined
       ? ''
@@ -88,7 +92,9 @@ export function figureText({ title, series, x, y }: Figure): string {
     x.reference === undefined
       ? ''
       : `<line class="reference" x1="${right(x.reference)}" x2="${right(x.reference)}" y1="${TOP}" y2="${bottom}"/>`,
-    `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 36}" text-anchor="middle">${escaped(x.label)}</text>`,
+    x.label === ''
+      ? ''
+      : `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 36}" text-anchor="middle">${escaped(x.label)}</text>`,
     `<text transform="translate(14 ${(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(y.label)}</text>`,
   ];
   const drawn = series.map(({ name, points, line = false }, index) => {

@@ -159,11 +159,7 @@ const limits: Question = {
       figure: 'scores',
     }),
     part('natural', 'Recipes that ship', {
-      regimes: [
-        shipped('desk', ['triage', 'generalist', 'router', 'phone', 'watch', 'camera'], 'router', 1e-3),
-        shipped('shop', ['planner', 'executor', 'verifier'], 'verifier', 2e-4),
-        shipped('math', ['solver', 'verifier'], 'verifier', 2e-4),
-      ],
+      regimes: [shipped('desk', 'router'), shipped('shop', 'verifier'), shipped('math', 'verifier')],
       variants: [grpo, drmas, grpoTurn],
       figure: 'scores',
     }),

@@ -68,20 +68,18 @@ export const repair = (drift: number): Regime => ({
   id: `repair-${String(drift).slice(2)}`,
   recipe: 'repair',
   set: [`tasks.train.drift=${drift}`, `tasks.test.drift=${drift}`, 'training.keepEpisodes=false'],
-  policies: ['coder', 'fixer'],
-  learningRate: 1e-3,
+  policies: [],
   agent: 'fixer',
   score: 'team',
   dose: { label: `drift ${drift}`, value: drift },
 });
 
-/** A recipe that ships, as it is but for what a comparison needs. */
-export const shipped = (recipe: string, policies: readonly string[], agent: string, learningRate: number): Regime => ({
+/** A recipe that ships, with its learning rates. */
+export const shipped = (recipe: string, agent: string): Regime => ({
   id: recipe,
   recipe,
   set: ['training.keepEpisodes=false'],
-  policies,
-  learningRate,
+  policies: [],
   agent,
   score: 'team',
   dose: { label: recipe, value: 0 },
