@@ -85,6 +85,33 @@ describe('an answer that is too long', () => {
   });
 });
 
+describe('a deadline', () => {
+  it('holds in the middle of a compressed body, one request after the other', async () => {
+    const bomb = gzipSync(Buffer.alloc(80e6, ' '));
+    const server = await webServer(
+      (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    );
+    const late = () => webRequest(server.url, { ...limits, mostBytes: 1e9, timeoutMs: 20 });
+    for (let i = 0; i < 5; i++) await expect(late()).rejects.toThrow('no answer within 20 ms');
+  });
+
+  it("holds for a server that says nothing, however many wait, and so does the caller's signal", async () => {
+    const server = await webServer(() => {});
+    const controller = new AbortController();
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on('warning', warned);
+    const waiting = Array.from({ length: 30 }, () =>
+      webRequest(server.url, { ...limits, signal: controller.signal, timeoutMs: 60_000 }),
+    );
+    await expect(webRequest(server.url, { ...limits, timeoutMs: 20 })).rejects.toThrow('no answer within 20 ms');
+    controller.abort(new Error('the episode is over'));
+    for (const each of waiting) await expect(each).rejects.toThrow('the episode is over');
+    process.off('warning', warned);
+    expect(warnings).toEqual([]);
+  });
+});
+
 it('what the server says has the secret masked, also where a redirect would show it', async () => {
   const secret = new Secret('tml-secret');
   const echo = await webServer(

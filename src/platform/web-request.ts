@@ -2,6 +2,7 @@
 import { AnswerError } from '../core/errors.js';
 import { byteText } from '../core/format.js';
 import type { Secret } from '../core/secret.js';
+import { onAbort, unlessAborted } from './on-abort.js';
 
 export interface WebRequest {
   /** GET by default. */
@@ -10,6 +11,8 @@ export interface WebRequest {
   readonly body?: RequestInit['body'];
   /** Ends the request, and the reading of its answer. */
   readonly signal: AbortSignal;
+  /** Milliseconds until the whole answer must be there. */
+  readonly timeoutMs?: number;
   /** The most bytes that are read of the answer, after its decompression. */
   readonly mostBytes: number;
   /** Where a redirect to another origin may lead: nowhere by default, or there without any of the headers. */
@@ -37,9 +40,27 @@ const MOST_HOPS = 5;
 /**
  * Asks a server. Where it sends the request on, that is followed within its own origin (scheme, host and port) alone,
  * and only where method and body stay: a key and a prompt reach nobody whom the caller did not name.
- * @throws AnswerError for a redirect that is not followed, and for an answer that is too long; what `fetch` throws
+ * @throws AnswerError for a redirect that is not followed, and for an answer that is too long; the signal's reason; a
+ *   DOMException `TimeoutError`; what `fetch` throws
  */
 export async function webRequest(url: string, request: WebRequest): Promise<WebAnswer> {
+  const { signal, timeoutMs } = request;
+  signal.throwIfAborted();
+  const controller = new AbortController();
+  const stopListening = onAbort(signal, () => controller.abort(signal.reason));
+  // Not AbortSignal.timeout: Node 20 may collect it as garbage inside AbortSignal.any, and it never fires.
+  const late = () => controller.abort(new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError'));
+  const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
+  try {
+    // Node's `fetch` may wait for ever where it is aborted in the middle of a compressed body.
+    return await unlessAborted(answerTo(url, { ...request, signal: controller.signal }), controller.signal);
+  } finally {
+    clearTimeout(timer);
+    stopListening();
+  }
+}
+
+async function answerTo(url: string, request: WebRequest): Promise<WebAnswer> {
   const { mostBytes, elsewhere, secret, method = 'GET', body = null, signal } = request;
   let { headers: sent = {} } = request;
 

@@ -2,8 +2,8 @@ import type { Sampling } from '../contract/sampling.js';
 import type { EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Task } from '../core/task.js';
+import { onAbort } from '../platform/on-abort.js';
 import type { Team } from '../teams/team.js';
-import { onAbort } from './on-abort.js';
 import { playEpisode } from './play-episode.js';
 import type { Phase, RolloutContext } from './rollout-context.js';
 

@@ -1,6 +1,7 @@
 import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
+import { onAbort } from '../../platform/on-abort.js';
 import type { NumberedRequest } from './thread/engine-protocol.js';
 import type { EngineThread } from './thread/engine-thread.js';
 
@@ -36,13 +37,12 @@ export class GenerationQueue {
     if (this.#thread.dead !== undefined) return Promise.reject(this.#thread.dead);
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
-      const onAbort = () => {
+      const cancel = () => {
         this.#take(id)?.reject(signal?.reason);
         this.#cancelled.push(id);
         this.#flushSoon();
       };
-      signal?.addEventListener('abort', onAbort, { once: true });
-      const stopListening = () => signal?.removeEventListener('abort', onAbort);
+      const stopListening = signal === undefined ? () => {} : onAbort(signal, cancel);
       this.#waiting.set(id, { resolve, reject, stopListening });
       this.#requests.push({ id, policy, request });
       this.#flushSoon();

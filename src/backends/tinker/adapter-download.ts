@@ -79,7 +79,11 @@ async function archiveOf(url: string, path: string, apiKey: Secret | undefined):
     throw new BackendError(`the server names a snapshot "${path}", expected tinker://MODEL/NAME`);
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey.reveal() };
   const from = `${apiRoot(url)}/training_runs/${run}/checkpoints/${checkpoint}/archive`;
-  const limits = { signal: AbortSignal.timeout(LONGEST_DOWNLOAD_MS), mostBytes: LARGEST_ARCHIVE_BYTES };
+  const limits = {
+    signal: new AbortController().signal,
+    timeoutMs: LONGEST_DOWNLOAD_MS,
+    mostBytes: LARGEST_ARCHIVE_BYTES,
+  };
   const answer = await webRequest(from, { headers, ...limits, elsewhere: 'without-headers' });
   if (!answer.ok) throw new BackendError(`${from} answered ${answer.status}`);
   return answer.bytes;

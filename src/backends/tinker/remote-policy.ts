@@ -7,6 +7,7 @@ import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import { unlessAborted } from '../../platform/on-abort.js';
 import type { RemoteBase } from './remote-base.js';
 import type { RemoteModel, RemoteModelSpec } from './remote-model.js';
 import { RemoteSampler } from './remote-sampler.js';
@@ -108,6 +109,7 @@ export class RemotePolicy implements PolicyHandle {
       signal?.throwIfAborted();
       return this.#sampler.generate(request);
     });
+    // What is under way on the server goes on there.
     return signal === undefined ? generated : unlessAborted(generated, signal);
   }
 
@@ -161,13 +163,4 @@ export class RemotePolicy implements PolicyHandle {
 export function remoteParts(policy: PolicyHandle): RemoteParts {
   if (policy instanceof RemotePolicy) return policy.parts;
   throw new BackendError(`policy '${policy.name}' is one of another backend`);
-}
-
-/** What is under way on the server goes on there; nobody waits for it. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

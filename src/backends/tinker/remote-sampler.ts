@@ -3,7 +3,7 @@ import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { RemoteModel } from './remote-model.js';
 import { sampleAnswer, samplingSessionAnswer, savedAnswer } from './wire/answers.js';
-import { finite, type Limits, requireTokens } from './wire/datum.js';
+import { finiteLogprob, type Limits, requireTokens } from './wire/datum.js';
 import type { TinkerClient } from './wire/tinker-client.js';
 import { isKind } from './wire/tinker-failure.js';
 
@@ -164,7 +164,7 @@ export class RemoteSampler {
     const tokens = stop < 0 ? sampled : sampled.slice(0, stop + 1);
     return {
       tokens,
-      logprobs: tokens.map((_, t) => finite(logprobs?.[t], `the log-prob of sampled token ${t}`)),
+      logprobs: tokens.map((_, t) => finiteLogprob(logprobs?.[t], `the log-prob of sampled token ${t}`)),
       finishReason: stop < 0 ? 'length' : 'stop',
       policyVersion: version,
     };

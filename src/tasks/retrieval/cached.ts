@@ -1,3 +1,4 @@
+import { unlessAborted } from '../../platform/on-abort.js';
 import type { Passage, Retriever } from './retriever.js';
 
 /** A search in progress that several callers may await. */
@@ -46,7 +47,7 @@ export function cached(retriever: Retriever, size: number): Retriever {
       const flight = flights.get(key) ?? takeOff(key, query, topk);
       flight.waiting++;
       try {
-        return await untilAborted(flight.passages, signal);
+        return await unlessAborted(flight.passages, signal);
       } finally {
         flight.waiting--;
         if (flight.waiting === 0 && flights.get(key) === flight) {
@@ -56,14 +57,4 @@ export function cached(retriever: Retriever, size: number): Retriever {
       }
     },
   };
-}
-
-/** Waits for the promise; rejects with the signal's reason if that fires first. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    const settled = () => signal.removeEventListener('abort', abort);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(settled);
-  });
 }

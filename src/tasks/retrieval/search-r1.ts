@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { ArgumentError, messageOf } from '../../core/errors.js';
 import { issuesText } from '../../core/validation/issues.js';
+import { unlessAborted } from '../../platform/on-abort.js';
 import { webRequest } from '../../platform/web-request.js';
 import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
@@ -65,13 +66,13 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
   const limited = pLimit(concurrency);
 
   const attempt = async (query: string, topk: number, signal: AbortSignal): Promise<readonly Passage[]> => {
-    const timeout = AbortSignal.timeout(timeoutMs);
     try {
       const answer = await webRequest(endpoint, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ queries: [query], topk, return_scores: true }),
-        signal: AbortSignal.any([signal, timeout]),
+        signal,
+        timeoutMs,
         mostBytes: LONGEST_ANSWER_BYTES,
       });
       const { status } = answer;
@@ -84,7 +85,7 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
       return passages.slice(0, topk);
     } catch (error) {
       signal.throwIfAborted();
-      if (timeout.aborted) throw new Transient(`no answer within ${timeoutMs} ms`);
+      if (error instanceof DOMException && error.name === 'TimeoutError') throw new Transient(error.message);
       // fetch says "fetch failed" and gives the reason as the cause.
       if (error instanceof TypeError) throw new Transient(messageOf(error.cause ?? error));
       throw error;
@@ -102,7 +103,7 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
         signal.throwIfAborted();
         if (!(error instanceof Transient)) throw new Error(`${endpoint}: ${messageOf(error)}`);
         if (tried > retries) throw new Error(`${endpoint}: ${error.message} (${tried} attempts)`);
-        await sleep(retryDelayMs * 2 ** (tried - 1), undefined, { signal });
+        await unlessAborted(sleep(retryDelayMs * 2 ** (tried - 1)), signal);
       }
     }
   };

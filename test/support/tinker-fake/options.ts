@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { FakeBehaviour, FakeName } from './behaviour.js';
 
 /** What is to go wrong with a request: see `respond`. */
@@ -10,7 +11,9 @@ export type Fault =
   | { readonly type: 'hang' }
   /** Its result is `status`, or has null where numbers should be. */
   | { readonly type: 'result'; readonly status: number; readonly body: unknown }
-  | { readonly type: 'null' };
+  | { readonly type: 'null' }
+  /** Answered by this, which is given what the answer would be. */
+  | { readonly type: 'answer'; readonly answer: (response: ServerResponse, honest: unknown) => void };
 
 export interface FakeOptions {
   /** Directory of the model that is served. */

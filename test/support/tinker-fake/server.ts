@@ -48,6 +48,11 @@ export class TinkerFake {
     for (const fault of faults) this.#faults.push({ path, fault });
   }
 
+  /** Nothing goes wrong any more. */
+  calm(): void {
+    this.#faults.length = 0;
+  }
+
   /** What a restart of the server leaves: saved weights, and none of the models, sessions and futures. */
   restart(): void {
     this.#engine = this.#engine.restarted();
@@ -92,6 +97,7 @@ export class TinkerFake {
       return send(response, 401, { detail: 'Invalid API key' });
     try {
       const answer = path === 'retrieve_future' ? await this.#retrieve(body) : this.#engine.handle(path, body, fault);
+      if (fault?.type === 'answer') return fault.answer(response, answer);
       if (fault?.type === 'drop-after') return void request.socket.destroy();
       send(response, 200, answer);
     } catch (error) {

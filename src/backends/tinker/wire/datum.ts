@@ -67,7 +67,7 @@ export function rowOf(
     );
   const row = new Float32Array(tokens.length);
   logprobs.data.forEach((logprob, t) => {
-    row[t + 1] = finite(logprob, `the log-prob of target ${t}`);
+    row[t + 1] = finiteLogprob(logprob, `the log-prob of target ${t}`);
   });
   return row;
 }
@@ -76,6 +76,16 @@ export function rowOf(
 export function finite(value: number | null | undefined, what: string): number {
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw new TinkerError('malformed', `${what} is not a finite number`);
+}
+
+/** Rounding may take the log-prob of what is certain this far above 0. */
+const MOST_ABOVE_CERTAIN = 0.01;
+
+/** @throws TinkerError `malformed`, as `finite`, and for the log-prob of what would be more than certain */
+export function finiteLogprob(value: number | null | undefined, what: string): number {
+  const logprob = finite(value, what);
+  if (logprob <= MOST_ABOVE_CERTAIN) return logprob;
+  throw new TinkerError('malformed', `${what} is ${logprob}, which is that of no probability`);
 }
 
 /** A sequence, and the gradient of a loss with respect to its tokens' log-probs. */

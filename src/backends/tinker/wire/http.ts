@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { AnswerError, messageOf } from '../../../core/errors.js';
@@ -51,6 +52,7 @@ export class Http {
   constructor({ url, apiKey, timing, signal }: HttpOptions) {
     this.timing = timing;
     this.signal = signal;
+    setMaxListeners(0, signal); // every request that waits listens to it
     this.#root = apiRoot(url);
     this.#secret = apiKey;
     this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
@@ -58,7 +60,6 @@ export class Http {
 
   /** One request, once. `body` undefined asks with GET. */
   async once(path: string, body: unknown): Promise<unknown> {
-    const signal = AbortSignal.any([this.signal, AbortSignal.timeout(this.timing.request * 1000)]);
     let response: WebAnswer;
     try {
       const init =
@@ -69,7 +70,8 @@ export class Http {
               headers: { ...this.#headers, 'content-type': 'application/json' },
               body: JSON.stringify(body),
             };
-      const limits = { mostBytes: LONGEST_ANSWER_BYTES, secret: this.#secret, signal };
+      const timeoutMs = this.timing.request * 1000;
+      const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs, secret: this.#secret, signal: this.signal };
       response = await webRequest(`${this.#root}/${path}`, { ...init, ...limits });
     } catch (error) {
       this.#throwIfClosed();

@@ -20,3 +20,15 @@ function listen(signal: AbortSignal): Set<() => void> {
   signal.addEventListener('abort', callAll, { once: true });
   return waiting;
 }
+
+/**
+ * What the promise gives; where the signal fires first, that is its reason, and the promise goes on without anybody
+ * who waits for it.
+ */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    const stopListening = onAbort(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(stopListening);
+  });
+}
