@@ -49,6 +49,19 @@ function errorOf(act: () => unknown): RecipeError {
 }
 
 describe('resolveRecipe', () => {
+  it('hands the settings of policies on when their assignment is set, where they are all the same', () => {
+    const optimizer = { learningRate: 1e-6 };
+    const alike = { policies: { solver: { optimizer }, verifier: { optimizer } } };
+    const shared = resolve(['assign=shared', 'policies.shared.clipNorm=2'], alike);
+    expect(Object.keys(shared.policies)).toEqual(['shared']);
+    expect(shared.policies.shared).toMatchObject({ optimizer, clipNorm: 2 });
+    const apart = resolve(['assign=separate'], { assign: 'shared', policies: { shared: { optimizer } } } as object);
+    expect([apart.policies.solver, apart.policies.verifier]).toMatchObject([{ optimizer }, { optimizer }]);
+    expect(resolve(['assign=separate'], alike)).toEqual(resolve([], alike));
+    const differing = { policies: { ...alike.policies, verifier: { clipNorm: 3 } } };
+    expect(errorOf(() => resolve(['assign=shared'], differing)).message).toMatch(/no agent is assigned to a policy/);
+  });
+
   it('evaluates as it trains, unless the recipe says otherwise of all agents or of one', () => {
     const trains = { temperature: 1, topP: 1, topK: 0, maxTokens: 48 };
     expect(evaluationSampling(resolve(), 'solver')).toEqual(trains);

@@ -36,7 +36,9 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
-  const tree = applyOverrides({ ...defaults, ...plainPart(written) }, first);
+  const applied = applyOverrides({ ...defaults, ...plainPart(written) }, first);
+  const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
+  const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
   const { model, ...complete } = withInherited(tree, team, agents);
   const changed = applyOverrides(complete, overrides.filter(inherits));
@@ -60,6 +62,20 @@ function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
   } catch (error) {
     throw new RecipeError(`only the team and the tasks may hold functions (${messageOf(error)})`);
   }
+}
+
+/**
+ * The settings of policies after `--set assign=shared` or `separate`: those of the policies that are no more pass to
+ * those that are new, where they are all the same. Settings that differ stay, and are refused by the policy's name.
+ */
+function withMovedPolicies(tree: Plain, agents: readonly string[]): Plain {
+  const { policies } = tree;
+  if (!isObject(policies)) return tree;
+  const names = policiesOf(completeAssignment(tree.assign, agents));
+  const gone = Object.entries(policies).flatMap(([name, settings]) => (names.includes(name) ? [] : [settings]));
+  if (new Set(gone.map((settings) => JSON.stringify(settings))).size !== 1) return tree;
+  const moved = names.map((name) => [name, structuredClone(policies[name] ?? gone[0])]);
+  return { ...tree, policies: Object.fromEntries(moved) };
 }
 
 /** Gives every agent and every policy its complete entry: the team's defaults, overridden by the recipe's settings. */

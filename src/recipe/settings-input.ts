@@ -61,6 +61,20 @@ export interface PolicyInput {
          */
         readonly weightDecay?: number | undefined;
       }
+    | {
+        readonly type: 'nigt';
+        /**
+         * The length of every step after the warm-up, whatever the length of the gradient.
+         * @default `0.05`
+         */
+        readonly learningRate?: number | undefined;
+        /**
+         * The share of the last direction that is kept. Gradients are taken, and the policy plays, m / (1 - m)
+         * steps ahead of where the weights would be.
+         * @default `0.8`
+         */
+        readonly momentum?: number | undefined;
+      }
     | undefined;
   /**
    * Updates over which the learning rate rises to its full value: a fresh AdamW moves every weight by the
@@ -1310,6 +1324,12 @@ export interface TrainingInput {
    * @default `600000`
    */
   readonly episodeTimeoutMs?: number | undefined;
+  /**
+   * The most characters, about, of what `play` returns and of one value that it logs, as JSON. A larger one
+   * fails the episode.
+   * @default `1000000`
+   */
+  readonly maxOutcomeBytes?: number | undefined;
   /**
    * Steps between checkpoints. The last step always has one.
    * @default `20`

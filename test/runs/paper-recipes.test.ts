@@ -1,0 +1,173 @@
+/** The recipes with the Dr. MAS paper's settings: their numbers, and three steps of them on mini checkpoints. */
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { EvaluationEvent } from '../../src/core/events.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { loadRecipe } from '../../src/recipe/load-recipe.js';
+import { evaluationSampling, type Recipe } from '../../src/recipe/recipe.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import { readEpisodes } from '../../src/store/episode-files.js';
+import { planRun } from '../../src/studies/plan/dry-run.js';
+import type { Team } from '../../src/teams/team.js';
+import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
+
+const root = temporaryRoot();
+const data = join(root, 'data');
+const mini = (name: string) => join(import.meta.dirname, '../goldens/models', name);
+const math = ['aime24', 'aime25', 'amc23', 'math500', 'minerva', 'olympiadbench'];
+const questions = ['nq', 'triviaqa', 'popqa', 'hotpotqa', '2wikimultihopqa', 'musique', 'bamboogle'];
+
+/** A retriever's server with Search-R1's protocol. */
+let server: Server;
+beforeAll(async () => {
+  await mkdir(data);
+  const rows = [1, 2, 3, 4].map((n) =>
+    JSON.stringify({ id: n, problem: `${n}+1?`, question: `${n}+1?`, answer: n + 1 }),
+  );
+  await writeFile(join(data, 'rows.jsonl'), rows.join('\n'));
+  server = createServer((_, response) =>
+    response.end(JSON.stringify({ result: [[{ document: { contents: 'a\nb' } }]] })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  vi.stubEnv('SEARCH_R1_URL', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+  server.close();
+});
+
+/** Whether a text of a random model stands for the first of two words: its length decides. */
+const even = (text: string) => text.length % 2 === 0;
+
+/** The parsers that let random models take every way through a team. */
+const recipes = {
+  'paper-math': {
+    sets: math,
+    model: 'qwen3-mini-bf16',
+    others: ['policies.verifier.model.path=llama-mini'],
+    parsers: { verifier: (text: string) => (even(text) ? '<verify>approve</verify>' : '<verify>reject</verify>') },
+  },
+  'paper-search': {
+    sets: questions,
+    model: 'qwen2-mini',
+    others: ['policies.searcher.model.path=llama-mini', 'policies.answerer.model.path=llama-mini'],
+    parsers: { verifier: (text: string) => (even(text) ? 'yes' : 'no'), searcher: (text: string) => `query ${text}` },
+  },
+} as const;
+type Name = keyof typeof recipes;
+
+async function recipeOf(name: Name, overrides: readonly string[] = [], change = (team: Team): Team => team) {
+  const { definition } = await loadRecipe(name);
+  const input = { ...definition.input, team: change(definition.input.team) };
+  return resolveRecipe({ ...definition, input }, { name, overrides });
+}
+
+/** The recipe with mini checkpoints, a file of four tasks and steps of two tasks by three episodes. */
+async function small(name: Name, assignment: readonly string[]): Promise<Recipe> {
+  const { sets, model } = recipes[name];
+  const resolved = await recipeOf(name);
+  const file = join(data, 'rows.jsonl');
+  const overrides = [
+    `model.path=${mini(model)}`,
+    ...assignment.map((override) => override.replace(/path=(.*)/, (_, other) => `path=${mini(other)}`)),
+    ...['train', ...sets.map((set) => `test.${set}`)].map((source) => `tasks.${source}.file=${file}`),
+    ...Object.keys(resolved.agents).map((agent) => `agents.${agent}.sampling.maxTokens=6`),
+    ...['steps=3', 'tasksPerStep=2', 'groupSize=3'].map((each) => `training.${each}`),
+    ...['every=1', 'tasks=1', 'samples=2'].map((each) => `evaluation.${each}`),
+  ];
+  const parsers: Readonly<Record<string, (text: string) => unknown>> = recipes[name].parsers;
+  return recipeOf(name, overrides, (team) => ({
+    ...team,
+    agents: Object.fromEntries(
+      Object.entries(team.agents).map(([agent, role]) => [agent, { ...role, parse: parsers[agent] ?? role.parse }]),
+    ),
+    // Random models solve nothing: letters are what there is to learn.
+    reward: ({ episode: { turns } }) => {
+      const text = turns.map((turn) => turn.text).join('');
+      return (text.match(/[a-z]/g)?.length ?? 0) / (text.length + 1);
+    },
+  }));
+}
+
+describe('the settings of the paper', () => {
+  it('are those of its math experiment', async () => {
+    const recipe = await recipeOf('paper-math');
+    expect(recipe.training).toMatchObject({ tasksPerStep: 32, groupSize: 8 });
+    expect(recipe.evaluation).toMatchObject({ every: 10, samples: 16 });
+    expect(evaluationSampling(recipe, 'verifier')).toMatchObject({ temperature: 0.6, topP: 0.95, maxTokens: 4096 });
+    for (const { sampling, invalidPenalty } of Object.values(recipe.agents)) {
+      expect(sampling).toEqual({ temperature: 1, topP: 1, topK: 0, maxTokens: 4096 });
+      expect(invalidPenalty).toBe(0.1);
+    }
+    for (const policy of Object.values(recipe.policies))
+      expect(policy).toMatchObject({
+        model: { type: 'checkpoint', path: 'Qwen/Qwen3-4B' },
+        optimizer: { type: 'adamw', learningRate: 1e-6, beta1: 0.9, beta2: 0.999, weightDecay: 0.01 },
+        ...{ warmupSteps: 0, clipNorm: 1, epochs: 1, miniBatches: 1, entropyCoefficient: 0 },
+      });
+    expect(recipe.advantage).toMatchObject({ type: 'drmas', singleton: 'raw', minimumSpread: 0, epsilon: 1e-6 });
+    expect(recipe.loss).toMatchObject({ type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'token-mean' });
+  });
+
+  it('are those of its search experiment', async () => {
+    const recipe = await recipeOf('paper-search');
+    expect(recipe.training).toMatchObject({ tasksPerStep: 128, groupSize: 5 });
+    expect(recipe.evaluation).toMatchObject({ every: 5, samples: 16 });
+    for (const agent of Object.keys(recipe.agents)) {
+      expect(recipe.agents[agent]).toMatchObject({
+        invalidPenalty: 0.01,
+        sampling: { temperature: 1, maxTokens: 800 },
+      });
+      expect(evaluationSampling(recipe, agent)).toMatchObject({ temperature: 0.6, topP: 0.95 });
+    }
+    for (const policy of Object.values(recipe.policies))
+      expect(policy).toMatchObject({
+        model: { path: 'Qwen/Qwen2.5-3B' },
+        optimizer: { learningRate: 1e-6 },
+        ...{ epochs: 1, miniBatches: 5, entropyCoefficient: 0.001 },
+      });
+    expect(recipe.loss).toMatchObject({ clip: 0.2, dualClip: 3 });
+  });
+
+  it('are the same for one shared policy', async () => {
+    for (const name of Object.keys(recipes) as Name[]) {
+      const [apart, shared] = [await recipeOf(name), await recipeOf(name, ['assign=shared'])];
+      expect(Object.keys(shared.policies)).toEqual(['shared']);
+      expect(shared.policies.shared).toEqual(Object.values(apart.policies)[0]);
+    }
+  });
+});
+
+describe.each(Object.keys(recipes) as Name[])('%s', (name) => {
+  it.each([
+    ['separate', []],
+    ['shared', ['assign=shared']],
+    ['heterogeneous', recipes[name].others],
+  ] as const)('is planned and plays three steps on mini checkpoints: %s', async (_, assignment) => {
+    const recipe = await small(name, assignment);
+    const plan = await planRun(recipe, await prepareTasks(recipe));
+    expect(plan.tokens.episodes.step).toBe(6);
+    const run = await trainTiny(root, recipe);
+    const steps = await stepsOf(run);
+    expect(steps.map(({ step }) => step)).toEqual([1, 2, 3]);
+    for (const { policies } of steps)
+      for (const policy of Object.keys(recipe.policies))
+        expect(policies[policy]?.gradientNorm, policy).toBeGreaterThan(0);
+    const evaluations = (await eventsOf(run)).filter((event): event is EvaluationEvent => event.type === 'evaluation');
+    expect(evaluations.map(({ samples }) => samples)).toEqual([2, 1, 1, 2]);
+    for (const { slices, benchmarkMean } of evaluations) {
+      expect(Object.keys(slices?.benchmark ?? {})).toEqual(recipes[name].sets);
+      expect(benchmarkMean?.averageAtK).toBeGreaterThanOrEqual(0);
+    }
+    const played = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(3));
+    expect(played.flatMap(({ failure }) => failure ?? [])).toEqual([]);
+    for (const { temperature } of played.flatMap(({ turns }) => turns)) expect(temperature).toBe(0.6);
+    const called = new Set(played.flatMap(({ turns }) => turns.map(({ agent }) => agent)));
+    expect([...called].sort()).toEqual(Object.keys(recipe.agents).sort());
+  });
+});
