@@ -55,7 +55,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     finish: (result, directory) =>
       reporter.finish(result, [
         'next',
-        `  npx drmas ablate ${directory} --seeds 5    # more pairs, with intervals`,
+        `  npx drmas ablate ${directory} --seeds 5`,
         `  npx drmas report ${directory}/*/`,
       ]),
     interrupted: (next) => reporter.interrupted(next),

@@ -22,8 +22,9 @@ export class StatusLines {
     const progress = this.#progress;
     this.#progress = '';
     if (progress !== '' && this.#last === 'stays') write(live ? '\n' : `${progress}\n`);
-    if (progress !== '' && this.#last === 'goes' && live) write(`\r${' '.repeat(progress.length)}\r`);
-    for (const line of lines) write(`${line}\n`);
+    const over = progress !== '' && this.#last === 'goes' && live;
+    for (const [i, line] of lines.entries())
+      write(over && i === 0 ? `\r${line.padEnd(progress.length)}\n` : `${line}\n`);
   }
 
   /** Writes a line that the next one replaces; where lines cannot be replaced, one now and then. */

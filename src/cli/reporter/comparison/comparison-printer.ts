@@ -56,13 +56,16 @@ const change = (key: keyof AgentStage, show: (value: number) => string) => (agen
   `${show(agent.first[key])} -> ${show(agent.last[key])}`;
 const decimals = (value: number) => value.toFixed(2);
 
+/** A norm; one of an agent that has nothing to learn is nothing but rounding. */
+const normText = (norm: number) => (norm < 1e-4 ? '0' : significant(norm));
+
 const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) => string])[] = [
   ['called', change('share', decimals)],
   ['reward', change('reward', decimals)],
   ['invalid %', change('invalid', (share) => (100 * share).toFixed(1))],
   ['entropy', change('entropy', decimals)],
-  ['norm', change('norm', significant)],
-  ['largest norm', ({ maxNorm }) => significant(maxNorm)],
+  ['norm', change('norm', normText)],
+  ['largest norm', ({ maxNorm }) => normText(maxNorm)],
   ['infl.', change('inflation', decimals)],
 ];
 

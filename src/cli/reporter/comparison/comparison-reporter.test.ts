@@ -12,6 +12,7 @@ import {
   type AblationResult,
   ablateWith,
 } from '../../../studies/ablation/ablate.js';
+import { guardedStream } from '../screen.js';
 import { comparisonLines } from './comparison-printer.js';
 import { ComparisonReporter } from './comparison-reporter.js';
 
@@ -42,7 +43,8 @@ async function onTerminal(width: number, play: (reporter: ComparisonReporter) =>
   const write = (text: string) => {
     written += text;
   };
-  await play(new ComparisonReporter({ write, width, live: true, colour: false }));
+  const { write: guarded } = guardedStream({ write }, []);
+  await play(new ComparisonReporter({ write: (text) => void guarded(text), width, live: true, colour: false }));
   const lines = written
     .split('\n')
     .map((line) => line.split('\r').reduce((shown, text) => text + shown.slice(text.length)));
@@ -72,7 +74,7 @@ describe('ComparisonReporter', () => {
       });
       reporter.finish(result, []);
     });
-    expect(written).not.toContain('\u001b');
+    for (const sign of ['\u001b', '·']) expect(written).not.toContain(sign);
     expect(Math.max(...lines.filter((line) => !line.includes(root)).map((line) => line.length))).toBeLessThanOrEqual(
       49,
     );

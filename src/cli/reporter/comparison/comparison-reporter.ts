@@ -60,7 +60,7 @@ export class ComparisonReporter {
     this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory, event));
     const { width } = this.#screen;
     if (event.type === 'warning') this.#warn(variant, event);
-    if (event.type === 'warmup') {
+    if (event.type === 'warmup' && this.#warming) {
       const before = this.#going.get(name)?.warmups.filter(({ policy }) => policy === event.policy);
       this.#lines.progress(warmupLine(event, before?.at(-2)?.step ?? 0, width));
     }
@@ -85,6 +85,11 @@ export class ComparisonReporter {
 
   interrupted(next: string): void {
     this.#lines.say('', next);
+  }
+
+  /** Whether no run has got beyond its warm start: one from the cache is told again by every run after the first. */
+  get #warming(): boolean {
+    return this.#shown.size === 0 && [...this.#going.values()].every(({ steps }) => steps.length === 0);
   }
 
   get #variants(): string[] {
