@@ -5,6 +5,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { testVectorsText } from '../../src/advantage/analysis/test-vectors.js';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
@@ -19,6 +20,7 @@ async function* generated(): AsyncGenerator<GeneratedFile> {
   yield* inputTypes();
   yield settingsPage();
   yield await apiPage();
+  yield { path: 'docs/test-vectors.json', text: testVectorsText() };
   yield* await withRegions(regions);
 }
 
