@@ -103,7 +103,12 @@ export function trainResult(job: Job, events: readonly RunEvent[], seconds: numb
       return { step, team: averageAtK, ...(reward === undefined ? {} : { agent: reward }) };
     }),
     reward,
-    agents: { ...agents },
+    agents: Object.fromEntries(
+      Object.entries(agents).map(([name, { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage }]) => [
+        name,
+        { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage },
+      ]),
+    ),
     origin: originOf(started?.versions.drmas ?? '', seconds),
   };
 }
