@@ -64,7 +64,8 @@ const optionsSchema = z.strictObject({
 /**
  * Creates a team of agents that speak one after another. Each is called with its probability, the last one always; the
  * last one's value is the answer. It serves to study teams whose agents act unevenly often: the frequency of each
- * agent's calls is a setting, and its reward can be one.
+ * agent's calls is a setting, and its reward can be one. Who is called does not depend on how the episode goes, so that
+ * uneven calls alone give no agent other statistics than the team's (a predicted inflation of 1).
  *
  * @throws ArgumentError naming the option that is wrong.
  *

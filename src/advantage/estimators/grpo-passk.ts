@@ -6,9 +6,10 @@ import { oneStepChoices, scoreChoices, spreadChoices } from '../named-choices.js
 import { measure, poolOf, statisticsOfPool } from '../normalise.js';
 
 /**
- * Pass@k as the objective: only the best episode of a task counts, by as much as it leads the second best; all of its
- * turns get that lead, divided by the spread of the task's episode scores. A task with fewer than two episodes is
- * refused by name.
+ * Pass@k as the objective (Tang et al. 2025, arXiv 2503.19595): only the best episode of a task counts, by as much as
+ * it leads the second best; all of its turns get that lead, divided by the spread of the task's episode scores. In the
+ * Dr. MAS paper's code, which has it from verl, the first row of the best episode alone gets it. A task with fewer than
+ * two episodes is refused by name.
  */
 export const grpoPassK = defineEstimator({
   type: 'grpo-passk',
@@ -21,7 +22,7 @@ export const grpoPassK = defineEstimator({
     ...oneStepChoices,
     ...scoreChoices,
   },
-  source: "the Dr. MAS paper's code",
+  source: 'Tang et al. 2025, arXiv 2503.19595; as verl has it',
   formula:
     "for the task's best episode its lead over the second best / (std episodes + eps), 0 for the others; " +
     "`spread: 'none'` does not divide",

@@ -4,7 +4,7 @@ import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices
 export const drmasMean = defineEstimator({
   type: 'drmas-mean',
   schema: { ...spreadChoices, ...scoreChoices, ...sharingChoices },
-  source: 'Dr. MAS, ablation',
+  source: 'Dr. MAS, ablation; from its table, the code was never published',
   formula: '(r - mean agent) / (std episodes + eps)',
   use: 'comparisons',
   traits: { compared: 'usually' },

@@ -4,9 +4,9 @@ import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices
 export const drmasStd = defineEstimator({
   type: 'drmas-std',
   schema: { ...spreadChoices, ...scoreChoices, ...sharingChoices },
-  source: 'Dr. MAS, ablation',
+  source: 'Dr. MAS, ablation; from its table, the code was never published',
   formula: '(r - mean episodes) / (std agent + eps)',
-  use: 'comparisons only: mean and spread from different scores can give huge advantages',
+  use: 'comparisons only: mean and spread from different scores can give huge advantages; second best in the paper, never ahead here',
   traits: { compared: 'usually' },
   rule: () => ({ score: 'turn', mean: 'episodes', spread: 'agent' }),
 });

@@ -15,7 +15,7 @@ export const drmas = defineEstimator({
   },
   source: 'Dr. MAS, arXiv 2602.08847',
   formula: "(r - mean agent) / (std agent + eps); `spread: 'none'`: r - mean agent",
-  use: 'the default: agents called unevenly, or with rewards or penalties of their own',
+  use: 'the default: agents that are called when things go badly (or well), or have rewards or penalties of their own',
   traits: { compared: 'usually', rival: 'grpo' },
   rule: ({ spread }) => ({ score: 'turn', mean: 'agent', spread }),
 });
