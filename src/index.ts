@@ -16,6 +16,7 @@ export {
   EndpointError,
   EpisodeOverError,
   HubError,
+  NonFiniteError,
   RecipeError,
   RunError,
   TaskError,

@@ -127,6 +127,12 @@ export class TrainingError extends DrmasError {
   readonly exitCode = 1;
 }
 
+/**
+ * Raised when an update has left a weight, or a number that the optimiser remembers, that is not finite, or when such a
+ * number would be saved. The message names policy and tensor. The last checkpoint is intact.
+ */
+export class NonFiniteError extends TrainingError {}
+
 /** Raised when a function is called with wrong arguments: sizes that do not match, a number outside its range. */
 export class ArgumentError extends DrmasError {
   readonly exitCode = 2;

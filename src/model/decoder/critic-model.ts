@@ -3,7 +3,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
 import { FlatOptimizer } from './flat-optimizer.js';
 import type { Sequence } from './packed-batch.js';
-import { clippedStep, TrainedModelWeights, type TrainedPart } from './trained-part.js';
+import { clippedStep, requireFinite, TrainedModelWeights, type TrainedPart } from './trained-part.js';
 import { type ModelSource, type ModelWeights, modelWeights, trainedWeights } from './weights/model-weights.js';
 
 /**
@@ -24,10 +24,12 @@ export class CriticModel {
     this.#trunk = new TrainedModelWeights(kernels, weights);
     this.#decoder = new Decoder(kernels, this.weights, options);
     const size = this.#decoder.config.width + 1;
+    const values = kernels.allocate(size);
     this.#head = {
-      values: kernels.allocate(size),
+      values,
       gradient: kernels.allocate(size),
       optimizer: new FlatOptimizer(kernels, size),
+      tensors: { head: values },
     };
   }
 
@@ -105,6 +107,11 @@ export class CriticModel {
     const result = clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
     if (result.applied) this.trunkChanged();
     return result;
+  }
+
+  /** @throws NonFiniteError when a weight, or a number that an optimiser remembers, is not finite */
+  requireFinite(): void {
+    for (const part of [this.#trunk, this.#head]) requireFinite(this.#kernels, part);
   }
 
   /** Writes the values of a batch into `rows`. Sums run in order, in double precision. */

@@ -7,7 +7,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
 import type { FlatOptimizer } from './flat-optimizer.js';
 import type { Sequence } from './packed-batch.js';
-import { clippedStep, gradientNorm, TrainedModelWeights } from './trained-part.js';
+import { clippedStep, gradientNorm, requireFinite, TrainedModelWeights } from './trained-part.js';
 import { initialiseAdapter } from './weights/adapter-tensors.js';
 import { type DecoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
 import {
@@ -119,6 +119,11 @@ export class PolicyModel {
     if (result.applied) this.weightsChanged();
     this.#accumulated = false;
     return result;
+  }
+
+  /** @throws NonFiniteError when a trained weight, or a number that the optimiser remembers, is not finite */
+  requireFinite(): void {
+    if (this.weights.trained !== undefined) requireFinite(this.#kernels, this.#trained);
   }
 
   /** Clears the gradient; weights and optimiser stay as they are. */

@@ -1,5 +1,6 @@
 /** Weights with their gradient and their optimiser, and the step that several of them make together. */
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import { NonFiniteError } from '../../core/errors.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { FlatOptimizer } from './flat-optimizer.js';
 import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
@@ -9,6 +10,8 @@ export interface TrainedPart {
   readonly values: Float32Array; // [parameters]
   readonly gradient: Float32Array; // [parameters]
   readonly optimizer: FlatOptimizer;
+  /** The tensors that lie in `values`, for messages. */
+  readonly tensors: object;
 }
 
 /**
@@ -30,6 +33,10 @@ export class TrainedModelWeights implements TrainedPart {
 
   get values(): Float32Array {
     return trainedWeights(this.weights).tensors.flat;
+  }
+
+  get tensors(): object {
+    return trainedWeights(this.weights).tensors;
   }
 
   get gradientTensors(): Gradient {
@@ -55,6 +62,7 @@ export function gradientNorm(kernels: Kernels, gradients: readonly Float32Array[
 /**
  * Clips the gradients of the parts by their common norm, as torch.nn.utils.clip_grad_norm_ does, updates the parts, and
  * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
+ * @throws NonFiniteError when the update has left numbers that are not finite
  */
 export function clippedStep(
   kernels: Kernels,
@@ -69,6 +77,7 @@ export function clippedStep(
   if (result.applied) {
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
+    for (const part of parts) requireFinite(kernels, part);
   }
   for (const { gradient } of parts) gradient.fill(0);
   return result;
@@ -78,4 +87,29 @@ export function clippedStep(
 function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
   if (!Number.isFinite(norm)) return { applied: false, why: 'not-finite' };
   return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
+}
+
+/** @throws NonFiniteError naming the tensor, when a weight or a number that the optimiser remembers is not finite */
+export function requireFinite(kernels: Kernels, { values, optimizer, tensors }: TrainedPart): void {
+  for (const [name, buffer] of Object.entries({ weights: values, ...optimizer.state.buffers })) {
+    if (Number.isFinite(kernels.sumOfSquares(buffer, buffer.length))) continue; // sums in double precision
+    const at = buffer.findIndex((value) => !Number.isFinite(value));
+    if (at < 0) continue;
+    const what = name === 'weights' ? 'a weight' : `the optimiser's ${name.replace('_', ' ')}`;
+    throw new NonFiniteError(`${what} of ${tensorAt(tensors, values.byteOffset + 4 * at)} is ${buffer[at]}`);
+  }
+}
+
+/** The name of the tensor that holds a byte of the flat buffer, such as `layers.3.qkv`. */
+function tensorAt(tensors: object, byte: number): string | undefined {
+  for (const [name, tensor] of Object.entries(tensors) as [string, unknown][]) {
+    if (name === 'flat' || typeof tensor !== 'object' || tensor === null) continue;
+    if (ArrayBuffer.isView(tensor)) {
+      if (byte >= tensor.byteOffset && byte < tensor.byteOffset + tensor.byteLength) return name;
+      continue;
+    }
+    const inner = tensorAt(tensor, byte);
+    if (inner !== undefined) return `${name}.${inner}`;
+  }
+  return undefined;
 }

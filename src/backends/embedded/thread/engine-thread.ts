@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads';
-import { ArgumentError, BackendError } from '../../../core/errors.js';
+import { ArgumentError, BackendError, NonFiniteError } from '../../../core/errors.js';
 import { startWorker } from '../../../tensor/start-worker.js';
 import type {
   EngineArguments,
@@ -25,8 +25,10 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-const errorOf = ({ name, message }: PlainError): Error =>
-  name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
+const errorOf = ({ name, message }: PlainError): Error => {
+  if (name === 'NonFiniteError') return new NonFiniteError(message);
+  return name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
+};
 
 /** The engine's worker seen from the main thread: calls become promises, the thread's death rejects them all. */
 export class EngineThread {

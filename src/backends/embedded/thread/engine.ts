@@ -94,9 +94,7 @@ export class Engine {
   }
 
   optimStep(id: number, settings: OptimStepSettings): OptimStepResult {
-    const policy = this.#policy(id);
-    policy.beforeChange();
-    return policy.model.optimStep(settings);
+    return this.#policy(id).optimStep(settings);
   }
 
   publish(id: number): number {
@@ -163,8 +161,7 @@ export class Engine {
 
   /** A critic of a policy's shape and present weights. */
   createCritic(id: number, policy: number): void {
-    const { source, model } = this.#policy(policy);
-    this.#critics.set(id, new ResidentCritic(this.#kernels, source, model.trained, this.#options));
+    this.#critics.set(id, new ResidentCritic(this.#kernels, this.#policy(policy), this.#options));
   }
 
   criticValues(id: number, batch: SampleBatch): Float32Array[] {
@@ -176,7 +173,7 @@ export class Engine {
   }
 
   criticOptimStep(id: number, settings: OptimStepSettings): OptimStepResult {
-    return this.#critic(id).model.optimStep(settings);
+    return this.#critic(id).optimStep(settings);
   }
 
   exportCritic(id: number): HandedOver<CriticState> {

@@ -1,20 +1,24 @@
 import type { ValueLossResult, ValueLossSettings } from '../../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer-settings.js';
 import type { ValueSample } from '../../../core/sample.js';
 import { valueLoss } from '../../../loss/value-loss.js';
 import { CriticModel } from '../../../model/decoder/critic-model.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import type { ModelSource } from '../../../model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { CriticState } from '../policy-state.js';
+import { naming, type ResidentPolicy } from './resident-policy.js';
 
 /** A critic as the worker thread holds it. */
 export class ResidentCritic {
   readonly model: CriticModel;
+  /** What messages call it. */
+  readonly #name: string;
 
-  /** @param trunk The first weights beside the head. */
-  constructor(kernels: Kernels, source: ModelSource, trunk: Float32Array, options: DecoderOptions) {
+  /** A critic of a policy's shape, whose trunk begins with the policy's weights. */
+  constructor(kernels: Kernels, { name, source, model }: ResidentPolicy, options: DecoderOptions) {
+    this.#name = `the critic of policy '${name}'`;
     this.model = new CriticModel(kernels, source, options);
-    this.model.trunk.set(trunk);
+    this.model.trunk.set(model.trained);
     this.model.trunkChanged();
   }
 
@@ -34,8 +38,14 @@ export class ResidentCritic {
     return { loss, clipFraction: clipped / Math.max(1, settings.normalizer) };
   }
 
-  /** Copies of weights, head and the states of both optimisers. */
+  /** @throws NonFiniteError naming policy and tensor */
+  optimStep(settings: OptimStepSettings): OptimStepResult {
+    return naming(this.#name, () => this.model.optimStep(settings));
+  }
+
+  /** Copies of weights, head and the states of both optimisers. @throws NonFiniteError naming policy and tensor */
   state(): CriticState {
+    naming(this.#name, () => this.model.requireFinite());
     const { trunk, head, optimizers } = this.model;
     return {
       trunk: { weights: Float32Array.from(trunk), optimizer: { ...optimizers.trunk.copyState(), version: 0 } },

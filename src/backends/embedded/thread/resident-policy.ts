@@ -1,6 +1,7 @@
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import type { ForwardBackwardResult } from '../../../contract/handles.js';
-import { BackendError } from '../../../core/errors.js';
+import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer-settings.js';
+import { BackendError, NonFiniteError } from '../../../core/errors.js';
 import type { TrainingSample } from '../../../core/sample.js';
 import { objectiveOf } from '../../../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
@@ -111,6 +112,12 @@ export class ResidentPolicy {
     return { sampler: this.#sampler, policy: this.#key };
   }
 
+  /** @throws NonFiniteError naming policy and tensor */
+  optimStep(settings: OptimStepSettings): OptimStepResult {
+    this.beforeChange();
+    return naming(`policy '${this.name}'`, () => this.model.optimStep(settings));
+  }
+
   copyFrom(from: ResidentPolicy): void {
     if (JSON.stringify(from.shape) !== JSON.stringify(this.shape))
       throw new BackendError(`the weights of policy '${from.name}' do not fit '${this.name}': their models differ`);
@@ -120,9 +127,13 @@ export class ResidentPolicy {
     this.model.optimizer.reset();
   }
 
-  /** Copies of the weights, and of the optimiser's state when asked. */
+  /**
+   * Copies of the weights, and of the optimiser's state when asked.
+   * @throws NonFiniteError naming policy and tensor, rather than that such numbers are saved
+   */
   state({ optimizer }: { readonly optimizer: boolean }): PolicyState {
     const { model } = this;
+    naming(`policy '${this.name}'`, () => model.requireFinite());
     if (model.weights.trained === undefined) return { weights: flatCopy(model.tensors) };
     const weights = Float32Array.from(model.trained);
     if (!optimizer) return { weights };
@@ -138,5 +149,15 @@ export class ResidentPolicy {
     const adapter = adapterTensors(config, source.adapter, model.trained);
     mergeAdapter(config, source.adapter, decoderTensors(config, weights), adapter);
     return weights;
+  }
+}
+
+/** Does work whose errors about numbers are to name the model. */
+export function naming<Result>(model: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof NonFiniteError) throw new NonFiniteError(`${model}: ${error.message}`);
+    throw error;
   }
 }
