@@ -154,13 +154,24 @@ const trainingSchema = z.strictObject({
         'the episode.',
     ),
   checkpointEvery: count.default(20).describe('Steps between checkpoints. The last step always has one.'),
+  keepCheckpoints: count
+    .optional()
+    .describe(
+      'How many of the last checkpoints stay on disk; all of them where it is not given. With 1 there is none to fall ' +
+        'back to when the last one is damaged.',
+    ),
   logprobGap: positive
     .default(0.05)
     .describe(
       'A warning is written when the log-probs of sampler and trainer differ by more than this on average over a ' +
         "step's sampled tokens.",
     ),
-  keepEpisodes: z.boolean().default(true).describe('Whether the episodes of training steps are written to disk.'),
+  keepEpisodes: z
+    .union([z.boolean(), count])
+    .default(true)
+    .describe(
+      'Whether the episodes of training steps are written to disk; a number keeps those of every so many steps.',
+    ),
   measureInflation: z
     .int()
     .min(0)

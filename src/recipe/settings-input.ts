@@ -1336,16 +1336,18 @@ export interface TrainingInput {
    */
   readonly checkpointEvery?: number | undefined;
   /**
+   * How many of the last checkpoints stay on disk; all of them where it is not given. With 1 there is none to
+   * fall back to when the last one is damaged.
+   */
+  readonly keepCheckpoints?: number | undefined;
+  /**
    * A warning is written when the log-probs of sampler and trainer differ by more than this on average over a
    * step's sampled tokens.
    * @default `0.05`
    */
   readonly logprobGap?: number | undefined;
-  /**
-   * Whether the episodes of training steps are written to disk.
-   * @default `true`
-   */
-  readonly keepEpisodes?: boolean | undefined;
+  /** Whether the episodes of training steps are written to disk; a number keeps those of every so many steps. */
+  readonly keepEpisodes?: boolean | number | undefined;
   /**
    * Steps from one measurement of each agent's inflation to the next; 0 measures none. A measurement costs a
    * pass for each of up to 32 turns of an agent.

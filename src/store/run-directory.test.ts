@@ -260,6 +260,18 @@ describe('checkpoints', () => {
     expect((await run.events()).map((event) => event.type)).toEqual(['checkpoint', 'checkpoint']);
   });
 
+  it('are kept as many as asked for, the last always', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    const names = () => readdir(join(run.path, 'checkpoints'));
+    for (const step of [1, 2, 3]) await run.writeCheckpoint(step, fill(String(step)), { keep: 2 });
+    expect(await names()).toEqual(['step-000002', 'step-000003']);
+    await run.writeCheckpoint(4, fill('4'), { keep: 1, interrupted: true });
+    expect(await names()).toEqual(['step-000004']);
+    const failing = run.writeCheckpoint(5, () => Promise.reject(new Error('disk full')), { keep: 1 });
+    await expect(failing).rejects.toThrow('disk full');
+    expect(await names()).toEqual(['step-000004']);
+  });
+
   it('leave nothing behind when writing fails', async () => {
     const run = await RunDirectory.create(join(root, 'run'), record);
     const failing = run.writeCheckpoint(20, async (directory) => {

@@ -44,7 +44,7 @@ export async function saveCheckpoint(
   log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
-  const { assignment, commits } = run;
+  const { assignment, commits, recipe } = run;
   const { files, protect } = run.host;
   const fill = async (directory: string) => {
     const write = async (name: string, options: { optimizer: boolean }) => {
@@ -59,7 +59,7 @@ export async function saveCheckpoint(
     const state = { step, evaluated, watch: watch.state, kl: kl.state, commits, ...kept };
     await files.write(join(directory, STATE), JSON.stringify(state));
   };
-  await protect(() => log.writeCheckpoint(step, fill, options));
+  await protect(() => log.writeCheckpoint(step, fill, { ...options, keep: recipe.training.keepCheckpoints }));
 }
 
 /** Puts the models of a checkpoint into the backend and returns how far the run had come. @throws CheckpointError */

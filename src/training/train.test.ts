@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../test/support/fake-run.js';
@@ -298,4 +299,12 @@ describe('failed episodes', () => {
 it('the heart stays short', () => {
   const lines = readFileSync(join(import.meta.dirname, 'train.ts'), 'utf8').split('\n').length;
   expect(lines).toBeLessThanOrEqual(100);
+});
+
+it('keeps the episodes of every so many steps', async () => {
+  const recipe = exampleRecipe({}, ['training.steps=5', 'training.keepEpisodes=2']);
+  const { run, progress, log } = await fakeRun(root, recipe, script);
+  await trainTeam(run, progress, log);
+  const names = await readdir(join(log.path, 'episodes'));
+  expect(names.filter((name) => name.startsWith('step-'))).toEqual(['step-000002.jsonl', 'step-000004.jsonl']);
 });

@@ -70,7 +70,10 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
   }
 }
 
-/** Writes the episodes of a step, where the recipe keeps them; those left out of the update have no advantages. */
+/**
+ * Writes the episodes of a step, where the recipe keeps those of this step; those left out of the update have no
+ * advantages.
+ */
 async function keep(
   { training }: Recipe,
   log: RunDirectory,
@@ -78,7 +81,8 @@ async function keep(
   { all }: StepRollout,
   advantages?: StepAdvantages,
 ): Promise<void> {
-  if (!training.keepEpisodes) return;
+  const { keepEpisodes } = training;
+  if (typeof keepEpisodes === 'number' ? step % keepEpisodes !== 0 : !keepEpisodes) return;
   const episodes = all.flatMap((group) => group.episodes);
   const ofEpisode = episodes.map((episode) => advantages?.byEpisode.get(episode) ?? []);
   await log.writeStepEpisodes(step, episodes, ofEpisode);

@@ -5,6 +5,7 @@ import { type Work, work } from '../../src/cli/wiring.js';
 export interface Typed {
   readonly work?: Partial<Work>;
   readonly signal?: AbortSignal;
+  readonly environment?: NodeJS.ProcessEnv;
 }
 
 export async function drmas(words: readonly string[], typed: Typed = {}) {
@@ -13,7 +14,7 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
     {
       stdout: { write: (text: string) => (out += text) },
       stderr: { write: (text: string) => (err += text) },
-      environment: process.env,
+      environment: typed.environment ?? process.env,
       signal: typed.signal ?? new AbortController().signal,
       protect: (work) => work(),
       work: { ...work, ...typed.work },

@@ -12,7 +12,8 @@ import { report } from './report-command.js';
 import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
 import { train } from './train-command.js';
-import { verify } from './verify-command.js';
+import { cache } from './upkeep/cache-command.js';
+import { verify } from './upkeep/verify-command.js';
 
 /** Every command, in the order of the help. A new one is a file and a row here. */
 export const commands: readonly Command[] = [
@@ -29,5 +30,6 @@ export const commands: readonly Command[] = [
   runs,
   report,
   verify,
+  cache,
   doctor,
 ];

@@ -77,7 +77,8 @@ export function clippedStep(
   if (result.applied) {
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
-    for (const part of parts) requireFinite(kernels, part);
+    // Moments that are no numbers reach the weights with the next update; all of them are looked at before a save.
+    for (const part of parts) requireFiniteIn(kernels, part, { weights: part.values });
   }
   for (const { gradient } of parts) gradient.fill(0);
   return result;
@@ -90,8 +91,16 @@ function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
 }
 
 /** @throws NonFiniteError naming the tensor, when a weight or a number that the optimiser remembers is not finite */
-export function requireFinite(kernels: Kernels, { values, optimizer, tensors }: TrainedPart): void {
-  for (const [name, buffer] of Object.entries({ weights: values, ...optimizer.state.buffers })) {
+export function requireFinite(kernels: Kernels, part: TrainedPart): void {
+  requireFiniteIn(kernels, part, { weights: part.values, ...part.optimizer.state.buffers });
+}
+
+function requireFiniteIn(
+  kernels: Kernels,
+  { values, tensors }: TrainedPart,
+  buffers: Readonly<Record<string, Float32Array>>,
+): void {
+  for (const [name, buffer] of Object.entries(buffers)) {
     if (Number.isFinite(kernels.sumOfSquares(buffer, buffer.length))) continue; // sums in double precision
     const at = buffer.findIndex((value) => !Number.isFinite(value));
     if (at < 0) continue;

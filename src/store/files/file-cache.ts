@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Files } from '../../core/files.js';
-import { codeOf, temporaryName } from '../../platform/node-files.js';
+import { codeOf, TEMPORARY, temporaryName } from '../../platform/node-files.js';
+import { removeStale } from '../../platform/stale.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { sealState, writeSealedDirectory } from './digests.js';
 
@@ -40,6 +41,7 @@ export class DirectoryCache {
    */
   async store(hash: string, fill: (directory: string) => Promise<void>): Promise<string> {
     await this.#files.makeDirectory(this.#root);
+    await removeStale(this.#root, TEMPORARY);
     try {
       return await writeSealedDirectory(this.#files, this.#root, hash, fill);
     } catch (error) {

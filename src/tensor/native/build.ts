@@ -8,6 +8,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { removeStale } from '../../platform/stale.js';
 import type { Environment } from './build-cache.js';
 import { type Compiler, run } from './compiler.js';
 
@@ -82,6 +83,8 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
   return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
 }
 
+/** The beginning of the names of builds under way. */
+const STAGING = '.build-';
 const ADDON = 'drmas.node';
 const CHECKSUM = 'drmas.node.sha256';
 
@@ -120,7 +123,8 @@ export async function build(
   environment: Environment,
   replace: boolean,
 ): Promise<string | undefined> {
-  const staging = join(builds, `.build-${randomBytes(8).toString('hex')}`);
+  await removeStale(builds, STAGING);
+  const staging = join(builds, `${STAGING}${randomBytes(8).toString('hex')}`);
   await mkdir(staging, { recursive: true });
   try {
     const { compiler, sourceDirectory, units, link } = plan;

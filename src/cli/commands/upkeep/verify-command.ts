@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { RunError } from '../../core/errors.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import { RECIPE } from '../../store/run-files.js';
-import { verifyRun } from '../../store/verify-run.js';
-import { argument, defineCommand } from '../define-command.js';
-import { toggle } from '../flags.js';
+import { RunError } from '../../../core/errors.js';
+import { nodeFiles } from '../../../platform/node-files.js';
+import { RECIPE } from '../../../store/run-files.js';
+import { verifyRun } from '../../../store/verify-run.js';
+import { argument, defineCommand } from '../../define-command.js';
+import { toggle } from '../../flags.js';
 
 export const verify = defineCommand({
   name: 'verify',
