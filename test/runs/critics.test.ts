@@ -21,21 +21,25 @@ const recipeOf = (changes: Partial<RecipeInput> = {}, overrides: readonly string
   tinyRecipe({ advantage, ...changes }, overrides);
 
 describe('a run with critics', () => {
-  it('earns more as it goes, and its critics come to expect that', async () => {
-    const quick = { optimizer: { learningRate: 3e-2 }, critic: { optimizer: { learningRate: 3e-2 } } };
-    const recipe = recipeOf({ policies: { solver: quick, verifier: quick } }, [
-      'training.steps=30',
-      'training.tasksPerStep=4',
-      'evaluation.every=100',
-      'training.checkpointEvery=100',
-    ]);
-    const steps = await stepsOf(await trainTiny(root, recipe));
-    const reward = (part: readonly Step[]) => mean(part.map((step) => step.reward.mean));
-    expect(reward(steps.slice(-5))).toBeGreaterThan(reward(steps.slice(0, 5)) + 0.3);
-    const last = steps.at(-1)?.policies.solver?.critic;
-    expect(last?.loss).toBeLessThan(0.02); // the squared error of returns near 0.8
-    expect(steps[0]?.policies.solver?.critic?.explainedVariance).toBeCloseTo(0, 12); // all values are 0 at first
-  });
+  it.each(['turn', 'episode'] as const)(
+    'earns more as it goes, and its critics come to expect that: a %s',
+    async (across) => {
+      const quick = { optimizer: { learningRate: 3e-2 }, critic: { optimizer: { learningRate: 3e-2 } } };
+      const recipe = recipeOf({ policies: { solver: quick, verifier: quick } }, [
+        'training.steps=30',
+        'training.tasksPerStep=4',
+        'evaluation.every=100',
+        'training.checkpointEvery=100',
+        `advantage.across=${across}`,
+      ]);
+      const steps = await stepsOf(await trainTiny(root, recipe));
+      const reward = (part: readonly Step[]) => mean(part.map((step) => step.reward.mean));
+      expect(reward(steps.slice(-5))).toBeGreaterThan(reward(steps.slice(0, 5)) + 0.3);
+      const last = steps.at(-1)?.policies.solver?.critic;
+      expect(last?.loss).toBeLessThan(0.02); // the squared error of returns near 0.8
+      expect(steps[0]?.policies.solver?.critic?.explainedVariance).toBeCloseTo(0, 12); // all values are 0 at first
+    },
+  );
 
   it.each([
     ['of whole models', whole, { optimizer: { type: 'adamw' } }],

@@ -156,7 +156,18 @@ export function evaluationTable(runs: readonly RunData[]): Html {
       const slices = Object.entries(event.slices ?? {}).flatMap(([field, parts]) =>
         Object.entries(parts).map(([value, scores]) => row(`${field}: ${value}`, scores)),
       );
-      return [row(event.split, event), ...slices];
+      const { benchmarkMean } = event;
+      const means =
+        benchmarkMean === undefined
+          ? []
+          : [
+              [run.name, String(event.step), 'mean of benchmarks', ''].concat(
+                [benchmarkMean.averageAtK, benchmarkMean.passAtK, benchmarkMean.majorityAtK].map((mean) =>
+                  percent(mean),
+                ),
+              ),
+            ];
+      return [row(event.split, event), ...slices, ...means];
     }),
   );
   return titledTable('Evaluations', header, rows);
