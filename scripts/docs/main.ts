@@ -9,6 +9,7 @@ import { testVectorsText } from '../../src/advantage/analysis/test-vectors.js';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
+import { dependenciesPage } from './dependencies-page.js';
 import { inputTypes } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
@@ -19,6 +20,7 @@ import { settingsPage, undescribed } from './settings-page.js';
 async function* generated(): AsyncGenerator<GeneratedFile> {
   yield* inputTypes();
   yield settingsPage();
+  yield dependenciesPage();
   yield await apiPage();
   yield { path: 'docs/test-vectors.json', text: testVectorsText() };
   yield* await withRegions(regions);

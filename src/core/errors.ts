@@ -1,3 +1,6 @@
+/** A message quotes what was wrong, which may be as long as a file. */
+const LONGEST_MESSAGE = 5000;
+
 /**
  * The base class of every error that drmas raises on purpose. The subclass names the boundary that was crossed;
  * `exitCode` is the exit code of the command line (2: the request was wrong and nothing was started; 1: the run
@@ -5,6 +8,9 @@
  */
 export abstract class DrmasError extends Error {
   abstract readonly exitCode: 1 | 2;
+  constructor(message: string) {
+    super(message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE)}…`);
+  }
   override get name(): string {
     return this.constructor.name;
   }

@@ -1,6 +1,6 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
 import { backendKeyVariables } from '../backends/registry.js';
-import { RecipeError } from '../core/errors.js';
+import { messageOf, RecipeError } from '../core/errors.js';
 import { DEEPEST, nestsTooDeep } from '../core/validation/nesting.js';
 import { isObject } from '../core/validation/objects.js';
 import { shown } from './explain.js';
@@ -9,6 +9,9 @@ export interface Override {
   readonly path: readonly [string, ...string[]];
   readonly value: unknown;
 }
+
+/** The longest path in characters. */
+const LONGEST_PATH = 300;
 
 /** Settings as a tree of plain data. */
 export type Plain = Record<string, unknown>;
@@ -20,7 +23,7 @@ export function parseOverride(text: string): Override {
   const at = text.indexOf('=');
   const path = text.slice(0, Math.max(at, 0)).trim().split('.');
   const [first, ...rest] = path;
-  if (first === undefined || path.some((key) => key === '' || key === '__proto__')) {
+  if (first === undefined || at > LONGEST_PATH || path.some((key) => key === '' || key === '__proto__')) {
     throw new RecipeError(`expected --set path.to.key=value, got ${shown(text)}`);
   }
   const value = parseValue(text.slice(at + 1));
@@ -59,10 +62,19 @@ function parseValue(text: string): unknown {
  * @throws RecipeError when a path leads through something that has no keys
  */
 export function applyOverrides(tree: Plain, overrides: readonly Override[]): Plain {
-  const result = structuredClone(tree);
+  const result = copyOf(tree);
   const setsType = (override: Override) => (override.path.at(-1) === 'type' ? 0 : 1);
   for (const override of [...overrides].sort((a, b) => setsType(a) - setsType(b))) setLeaf(result, override);
   return result;
+}
+
+/** @throws RecipeError where there is no copy: nested without end, or something that is no plain data */
+function copyOf(tree: Plain): Plain {
+  try {
+    return structuredClone(tree);
+  } catch (error) {
+    throw new RecipeError(`the settings are no plain data: ${messageOf(error)}`);
+  }
 }
 
 function setLeaf(tree: Plain, { path, value }: Override): void {

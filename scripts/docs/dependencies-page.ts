@@ -1,0 +1,53 @@
+/** docs/reference/dependencies.md: the software that an installed drmas consists of, from package-lock.json. */
+import { type GeneratedFile, readPage, table } from './pages.js';
+
+interface Locked {
+  readonly version: string;
+  readonly license?: string;
+  readonly integrity?: string;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+  readonly optional?: boolean;
+  readonly hasInstallScript?: boolean;
+}
+
+/** Licences that ask of a distributor nothing but their own text. */
+const LICENCES = ['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD'];
+/** Packages that run a script when they are installed: esbuild checks that it runs on this machine. */
+const SCRIPTS = ['esbuild'];
+
+const INTRODUCTION = `# Dependencies
+
+The packages that \`npm install drmas\` installs, from the lock file: generated, and checked by \`npm run check\`. Each
+has a hash in the lock file, which npm compares. Each licence is one of ${LICENCES.join(', ')}.
+None but ${SCRIPTS.join(', ')} runs a script when it is installed. \`npm sbom --sbom-format cyclonedx\` (or \`spdx\`) writes the same
+as a bill of materials in those formats; \`npm audit\` asks the registry about known faults, where the registry answers.
+
+What is needed to work on drmas itself (\`devDependencies\`) is not part of the package and not listed.`;
+
+/** @throws Error naming a package that has no hash, another licence, or a script */
+export function dependenciesPage(): GeneratedFile {
+  const lock: { packages: Record<string, Locked> } = JSON.parse(readPage('package-lock.json'));
+  const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readPage('package.json'));
+  const installed = Object.entries(lock.packages)
+    .filter(([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true)
+    .map(([path, locked]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 13), ...locked }));
+  for (const { name, integrity, license = 'none', hasInstallScript } of installed) {
+    if (integrity === undefined) throw new Error(`${name}: package-lock.json has no hash of it`);
+    if (!LICENCES.includes(license)) throw new Error(`${name}: its licence is ${license}`);
+    if (hasInstallScript === true && !SCRIPTS.includes(name)) throw new Error(`${name} runs a script when installed`);
+  }
+  const named = installed.filter(({ name }) => name in dependencies);
+  const others = installed.filter(({ name }) => !(name in dependencies));
+  const rows = (some: typeof installed) =>
+    table(
+      ['package', 'version', 'licence', ''],
+      some.map(({ name, version, license = '', optional }) => [name, version, license, optional ? 'optional' : '']),
+    );
+  const text = [
+    INTRODUCTION,
+    `## Named in package.json (${named.length})\n\n${rows(named)}`,
+    `## Which those need (${others.length})\n\n${rows(others)}`,
+  ].join('\n\n');
+  return { path: 'docs/reference/dependencies.md', text: `${text}\n` };
+}

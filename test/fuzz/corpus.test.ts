@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { inputOf } from './mutate.js';
+import { complaintAbout } from './target.js';
+import { targets } from './targets/index.js';
+
+const corpus = new URL('corpus/', import.meta.url);
+
+describe('what the fuzzer found once', () => {
+  it.each(readdirSync(corpus).filter((name) => name !== 'README.md'))(
+    '%s is taken or refused by name',
+    async (name) => {
+      const target = targets.find((each) => name.startsWith(`${each.name}--`));
+      if (target === undefined) throw new Error(`no target for ${name}`);
+      expect(await complaintAbout(target, readFileSync(new URL(name, corpus)))).toBeUndefined();
+    },
+  );
+});
+
+describe('the fuzzer', () => {
+  it.each(targets.map((target) => [target.name, target] as const))(
+    '%s: an input follows from its number',
+    (_, target) => {
+      const inputs = Array.from({ length: 20 }, (_, number) => inputOf(target, 1, number));
+      expect(inputs).toEqual(inputs.map((_, number) => inputOf(target, 1, number)));
+      expect(new Set(inputs.map(String)).size).toBeGreaterThan(10);
+    },
+  );
+
+  it.each(targets.map((target) => [target.name, target] as const))(
+    '%s takes its seeds without an error',
+    async (_, target) => {
+      for (const seed of target.seeds) expect(await complaintAbout(target, Buffer.from(seed))).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,119 @@
+/**
+ * `npm run fuzz`: changes right inputs at random and gives them to every reader of what comes from outside. Each must
+ * take it or refuse it by one of drmas's errors, within bounds of time and memory. An input that does not is stored in
+ * test/fuzz/corpus, which `npm test` replays.
+ *
+ *   npm run fuzz                                    all inputs
+ *   npm run fuzz -- --share 0.02                    a part of them
+ *   npm run fuzz -- --target grader --seed 7        one target, other inputs
+ *   npm run fuzz -- --replay test/fuzz/corpus/FILE  one stored input
+ */
+import { fork } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Job, Report } from './child.js';
+import { inputOf } from './mutate.js';
+import { complaintAbout } from './target.js';
+import { targets } from './targets/index.js';
+
+/** Real time after which an input hangs, whatever else the machine does. */
+const HANG_MS = 60_000;
+/** Deaths of the process after which the rest would say nothing new. */
+const MOST_DEATHS = 20;
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    share: { type: 'string', default: '1' },
+    target: { type: 'string' },
+    replay: { type: 'string' },
+  },
+});
+
+/** Takes the inputs of all jobs, in a process of its own. Returns how many failed, and the jobs that are left. */
+function takeInputs(jobs: readonly Job[], marker: string): Promise<{ failed: number; left: readonly Job[] }> {
+  writeFileSync(marker, `${jobs[0]?.name} ${jobs[0]?.from} `.padEnd(60));
+  const child = fork(fileURLToPath(new URL('child.ts', import.meta.url)), [JSON.stringify(jobs), values.seed, marker], {
+    execArgv: ['--import', 'tsx', '--max-old-space-size=1200'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let failed = 0;
+  let output = '';
+  const fail = (name: string, number: number, complaint: string) => {
+    failed++;
+    keep(name, number, complaint);
+  };
+  child.stderr?.on('data', (text) => {
+    output = `${output}${text}`.slice(-2000);
+  });
+  child.on('message', (message: Report) => {
+    if ('complaint' in message) fail(message.name, message.number, message.complaint);
+    else
+      console.log(
+        `${message.name.padEnd(18)} ${countOf(jobs, message.name)} inputs ${message.seconds.toFixed(1).padStart(8)} s`,
+      );
+  });
+  let [seen, since] = ['', performance.now()];
+  const watch = setInterval(() => {
+    const now = readFileSync(marker, 'utf8');
+    if (now !== seen) [seen, since] = [now, performance.now()];
+    else if (performance.now() - since > HANG_MS) {
+      output = `it hung for ${HANG_MS / 1000} s`;
+      child.kill('SIGKILL');
+    }
+  }, 1000);
+  return new Promise((resolve) => {
+    child.on('exit', (code, signal) => {
+      clearInterval(watch);
+      if (code === 0) return resolve({ failed, left: [] });
+      const [name = '', number = ''] = readFileSync(marker, 'utf8').split(' ');
+      fail(name, Number(number), `ended the process (${code ?? signal}): ${output}`);
+      const at = jobs.findIndex((job) => job.name === name);
+      const rest = jobs.slice(at).map((job, i) => (i === 0 ? { ...job, from: Number(number) + 1 } : job));
+      resolve({ failed, left: failed > MOST_DEATHS ? [] : rest });
+    });
+  });
+}
+
+const countOf = (jobs: readonly Job[], name: string) => String(jobs.find((job) => job.name === name)?.to).padStart(8);
+
+/** Stores an input that failed. */
+function keep(name: string, number: number, complaint: string): void {
+  const target = targets.find((each) => each.name === name);
+  if (target === undefined) throw new Error(complaint);
+  const file = `test/fuzz/corpus/${name}--${values.seed}-${number}`;
+  writeFileSync(file, inputOf(target, Number(values.seed), number));
+  console.log(`${file}\n  ${complaint}\n  again: npm run fuzz -- --replay ${file}`);
+}
+
+async function replay(file: string): Promise<boolean> {
+  const [name] = basename(file).split('--');
+  const target = targets.find((each) => each.name === name);
+  if (target === undefined) throw new Error(`${file}: no target is called ${name}`);
+  const complaint = await complaintAbout(target, readFileSync(file));
+  console.log(`${file}: ${complaint ?? 'nothing is wrong with it'}`);
+  return complaint === undefined;
+}
+
+if (values.replay !== undefined) process.exitCode = (await replay(values.replay)) ? 0 : 1;
+else {
+  const chosen = targets.filter(({ name }) => values.target === undefined || name === values.target);
+  if (chosen.length === 0)
+    throw new Error(`expected --target to be one of ${targets.map(({ name }) => name).join(', ')}`);
+  const work = mkdtempSync(join(tmpdir(), 'drmas-fuzz-'));
+  const share = Number(values.share);
+  let left: readonly Job[] = chosen.map(({ name, inputs }) => ({ name, from: 0, to: Math.ceil(inputs * share) }));
+  const inputs = left.reduce((sum, { to }) => sum + to, 0);
+  let failed = 0;
+  while (left.length > 0) {
+    const taken = await takeInputs(left, join(work, 'marker'));
+    failed += taken.failed;
+    left = taken.left;
+  }
+  rmSync(work, { recursive: true });
+  console.log(`${inputs} inputs, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}

@@ -1,0 +1,43 @@
+/** A reader of what comes from outside, as the fuzzer sees it. */
+import { DrmasError } from '../../src/core/errors.js';
+
+export interface Target {
+  readonly name: string;
+  /** Inputs that are right, or nearly so: what is changed. */
+  readonly seeds: readonly (Uint8Array | string)[];
+  /** Words of the format, which changes put in. */
+  readonly words: readonly string[];
+  /** Inputs of the full form; the short one takes a hundredth or so. */
+  readonly inputs: number;
+  /** Reads the input; whatever it throws must be one of drmas's errors, or what `allows` allows. */
+  run(input: Buffer): unknown;
+  readonly allows?: (error: Error) => boolean;
+}
+
+/** Processor time that one input may take, in milliseconds, and memory that the process may have, in bytes. */
+export const LONGEST_MS = 1000;
+export const MOST_MEMORY = 1.5e9;
+
+/** What is wrong with how a target takes an input; undefined where nothing is. */
+export async function complaintAbout(target: Target, input: Buffer): Promise<string | undefined> {
+  const before = process.cpuUsage();
+  let complaint: string | undefined;
+  try {
+    await target.run(input);
+  } catch (error) {
+    if (!(error instanceof Error)) complaint = `threw ${String(error)}, which is no error`;
+    else if (!(error instanceof DrmasError) && target.allows?.(error) !== true)
+      complaint = `threw an error of no type of ours: ${error.stack?.slice(0, 600) ?? error.message}`;
+    else if (error.message.length > LONGEST_MESSAGE)
+      complaint = `threw a message of ${error.message.length} characters`;
+  }
+  const { user, system } = process.cpuUsage(before);
+  const took = (user + system) / 1000;
+  if (took > LONGEST_MS) complaint ??= `took ${took.toFixed(0)} ms of processor time`;
+  const polluted = Object.keys(Object.prototype);
+  if (polluted.length > 0) complaint ??= `left ${polluted.join()} in Object.prototype`;
+  return complaint;
+}
+
+/** A message is for a person. */
+const LONGEST_MESSAGE = 6000;

@@ -1,0 +1,152 @@
+/** What comes with a downloaded model: weights, config.json, tokenizers, chat templates, adapters. */
+import { readFileSync } from 'node:fs';
+import { PROJECTIONS } from '../../../src/contract/architecture.js';
+import { assistant, user } from '../../../src/core/message.js';
+import { readConfig, readStopTokens } from '../../../src/model/formats/model-config.js';
+import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from '../../../src/model/formats/peft.js';
+import { openSafetensors, readTensor } from '../../../src/model/formats/safetensors.js';
+import { parseJson } from '../../../src/model/formats/validated-json.js';
+import { createTokenizer } from '../../../src/model/tokenizers/create-tokenizer.js';
+import { goldenModels, goldenPath } from '../../goldens.js';
+import { memoryFiles, safetensorsBytes } from '../../support/memory-files.js';
+import type { Target } from '../target.js';
+
+const texts = (name: string) =>
+  goldenModels.map((model) => readFileSync(goldenPath(`models/${model}/${name}`), 'utf8'));
+
+/** A file of safetensors, by the header that it begins with. */
+function stored(header: object, bytes: number): Uint8Array {
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  return Buffer.concat([length, json, Buffer.alloc(bytes, 1)]);
+}
+
+const safetensors: Target = {
+  name: 'safetensors',
+  seeds: [
+    stored({ a: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] } }, 24),
+    stored(
+      {
+        __metadata__: { format: 'pt' },
+        a: { dtype: 'BF16', shape: [4], data_offsets: [0, 8] },
+        'b.weight': { dtype: 'F16', shape: [2, 2], data_offsets: [8, 16] },
+        c: { dtype: 'F32', shape: [], data_offsets: [16, 20] },
+      },
+      20,
+    ),
+  ],
+  words: [
+    '"F32"',
+    '"BF16"',
+    '"F16"',
+    '"I64"',
+    'data_offsets',
+    'dtype',
+    'shape',
+    '__metadata__',
+    '"shape":[]',
+    '{',
+    '}',
+  ],
+  inputs: 150_000,
+  async run(input) {
+    const { tensors } = await openSafetensors(memoryFiles(new Map([['x', input]])), 'x');
+    for (const each of tensors.values()) await readTensor(each);
+  },
+};
+
+const config: Target = {
+  name: 'config',
+  seeds: texts('config.json'),
+  words: ['rope_scaling', 'linear', 'llama3', 'yarn', 'factor', 'rope_parameters', 'Qwen3ForCausalLM', 'hidden_size'],
+  inputs: 75_000,
+  run(input) {
+    const json = parseJson(input.toString(), 'config.json');
+    readStopTokens(json, 'config.json');
+    return readConfig(json, 'config.json');
+  },
+};
+
+const vocab = { a: 0, b: 1, ab: 2, '[UNK]': 3, '[END]': 4, Ġ: 5, c: 6, abc: 7 };
+const chatTemplate = '{% for m in messages %}{{ m.content + eos_token }}{% endfor %}';
+const tokenizers = [
+  {
+    tokenizer: {
+      version: '1.0',
+      added_tokens: [{ id: 4, content: '[END]', special: true, normalized: false }],
+      normalizer: null,
+      pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
+      post_processor: null,
+      decoder: { type: 'ByteLevel' },
+      model: { type: 'BPE', vocab, merges: ['a b', 'ab c'], unk_token: '[UNK]', byte_fallback: false },
+    },
+    config: { eos_token: { content: '[END]' }, chat_template: chatTemplate },
+  },
+  {
+    tokenizer: {
+      version: '1.0',
+      added_tokens: [],
+      normalizer: { type: 'Sequence', normalizers: [{ type: 'NFC' }, { type: 'Lowercase' }] },
+      pre_tokenizer: { type: 'Split', pattern: { Regex: '\\s+|\\w+' }, behavior: 'Isolated', invert: false },
+      post_processor: null,
+      decoder: { type: 'Fuse' },
+      model: { type: 'WordPiece', vocab, unk_token: '[UNK]', continuing_subword_prefix: '##' },
+    },
+    config: { chat_template: [{ name: 'default', template: '{{ messages[0].content }}' }] },
+  },
+] as const;
+
+const tokenizer: Target = {
+  name: 'tokenizer',
+  seeds: tokenizers.map((each) => JSON.stringify(each)),
+  words: 'Unigram WordPiece BPE Metaspace Regex Replace Digits ByteFallback Sequence merges'.split(' '),
+  inputs: 30_000,
+  run(input) {
+    const described = parseJson(input.toString(), 'tokenizer.json') as Partial<(typeof tokenizers)[number]> | null;
+    const one = createTokenizer({
+      type: 'huggingface',
+      tokenizer: described?.tokenizer,
+      config: described?.config,
+    });
+    one.decode(one.encode('ab c [END] xyz \u00e9\ud83d\ude00'));
+    one.chat([user('ab'), assistant('c')]);
+  },
+};
+
+const template: Target = {
+  name: 'template',
+  seeds: [
+    ...texts('tokenizer_config.json').map((text) => String(JSON.parse(text).chat_template)),
+    chatTemplate,
+    "{% set ns = namespace(x=0) %}{% for m in messages if m.role != 'system' %}{% set ns.x = ns.x + 1 %}" +
+      '{{ m | tojson }}{% else %}-{% endfor %}{{ ns.x }}',
+    "{% macro f(a, b='c') %}{{ a ~ b }}{% endmacro %}{{ f(messages[0].content[::-1]) | upper | replace('A', 'b') }}",
+    "{%- if messages[0]['role'] == 'system' -%}{{ raise_exception('no') }}{%- endif -%}{{ range(3) | join(',') }}",
+  ],
+  words: [
+    ...['{% for x in range(1000000) %}', '{% endfor %}', '{% set x = x ~ x %}', '|tojson', '|upper', '|list', '|join'],
+    ...['|sort', '|map', '{{', '}}', '{#', '#}', '(', '[', '[::-1]', '**', 'loop.index', 'range(', 'messages'],
+  ],
+  inputs: 12_000,
+  run(input) {
+    const spec = { type: 'huggingface', ...tokenizers[0], chatTemplate: input.toString() };
+    return createTokenizer(spec).chat([user('ab'), assistant('c'), user('b')]);
+  },
+};
+
+const { config: small } = readConfig(JSON.parse(texts('config.json')[0] as string));
+
+const adapters: Target = {
+  name: 'adapter',
+  seeds: [JSON.stringify(writeAdapterConfig({ settings: { rank: 2, alpha: 4, targets: PROJECTIONS }, base: 'base' }))],
+  words: 'use_rslora use_dora rank_pattern modules_to_save target_modules all-linear q_proj LORA'.split(' '),
+  inputs: 75_000,
+  async run(input) {
+    const { settings } = readAdapterConfig(parseJson(input.toString(), 'adapter_config.json'));
+    const files = memoryFiles(new Map([['x/adapter_model.safetensors', safetensorsBytes([])]]));
+    await openAdapterWeights(files, 'x', small, settings);
+  },
+};
+
+export const modelFiles = [safetensors, config, tokenizer, template, adapters];
