@@ -113,4 +113,27 @@ describe('a team on a server', () => {
       expect(await readFile(join(file.parentPath, file.name), 'utf8')).not.toContain('tml-secret');
     expect(notices.join()).not.toContain('tml-secret');
   });
+
+  it('counts in its events what a server did to it, and goes on', async () => {
+    const fake = await serve('skyrl-jax');
+    const recipe = remoteRecipe(directory, { url: fake.url, profile: 'skyrl-jax', saveEvery: 1 }, {}, [
+      'training.steps=3',
+      'evaluation.every=3',
+      'evaluation.tasks=1',
+    ]);
+    const page = { type: 'status', status: 200, body: '<html>busy</html>' } as const;
+    fake.inject('asample', page, page, page);
+    fake.inject('optim_step', { type: 'null' });
+    const run = await trainTiny(root, recipe);
+    const events = await run.events();
+    const warnings = events.flatMap((event) => (event.type === 'warning' ? [event] : []));
+    const inEvaluation = warnings.find(({ code }) => code === 'evaluation.failures');
+    expect(inEvaluation?.message).toMatch(/^2 of 2 evaluation episodes failed/);
+    const failed = events.filter(({ type }) => type === 'episode.failed');
+    expect(failed).toHaveLength(1);
+    for (const event of failed) expect(event).toMatchObject({ message: expect.stringContaining('expected JSON, got') });
+    expect(warnings.filter(({ code }) => code === 'backend.recovered')).toHaveLength(1);
+    expect(events.filter(({ type }) => type === 'step')).toHaveLength(3);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
+  });
 });

@@ -14,8 +14,10 @@ const LONGEST_TEMPLATE = 1e6;
 const [WORK, WORK_A_MESSAGE, WORK_A_ROUND] = [5e5, 5000, 25];
 /** Characters that count as 1 where a text is made; an entry of a new list is 1. What was seen before counts less. */
 const [CHARACTERS_NEW, SEEN_BEFORE] = [64, 1024];
-/** The most characters that a text may have beyond ten times the conversation, and entries that a list may have. */
-const [CHARACTERS, ENTRIES] = [1e6, 1e5];
+/** The most characters that a text may have beyond ten times the conversation: they are tokenised next. */
+const CHARACTERS = 3e5;
+/** The most entries that a list may have, and numbers a range. */
+const [ENTRIES, RANGE] = [1e5, 1e4];
 
 /** A part of a template: what a loop goes over, and the list inside `for x in list if test`. */
 interface Node {
@@ -66,7 +68,7 @@ const globals = {
   range(start: number, stop?: number, step = 1) {
     const [from, to] = stop === undefined ? [0, start] : [start, stop];
     const length = Math.max(0, Math.ceil((to - from) / step));
-    if (!(length <= ENTRIES)) throw new Error(`range(...): expected at most ${ENTRIES} numbers`);
+    if (!(length <= RANGE)) throw new Error(`range(...): expected at most ${RANGE} numbers`);
     return Array.from({ length }, (_, i) => from + i * step);
   },
   strftime_now: (format: string) => strftime.render({ format }),
