@@ -61,6 +61,14 @@ describe('what a backend cannot do', () => {
     expect(() => check(cool, { ...EMBEDDED_CAPABILITIES, distribution: 'sampled' })).not.toThrow();
   });
 
+  it('is let pass in evaluations, which may sample as they like', () => {
+    const recipe = tinyRecipe({}, [
+      'evaluation.sampling.temperature=0.6',
+      'agents.solver.evaluationSampling.topP=0.95',
+    ]);
+    expect(() => check(recipe, { ...EMBEDDED_CAPABILITIES, distribution: 'sampled' })).not.toThrow();
+  });
+
   it('is let pass where it is about learning, and nothing is to be learnt', () => {
     const cool = tinyRecipe({}, ['agents.verifier.sampling.temperature=0.5', 'warmStart=null']);
     const can = { ...EMBEDDED_CAPABILITIES, distribution: 'sampled' } as const;
