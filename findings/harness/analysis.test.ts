@@ -95,6 +95,14 @@ describe('the response to a dose', () => {
     const doses = dosesOf(new PartResults(part, results), drmas);
     expect(doses.map(({ predicted }) => predicted.inflation)).toEqual([1, 2, 4]);
     expect(ruleOf(doses)).toEqual({ above: { gained: 1, doses: 1 }, below: { gained: 1, doses: 2 } });
+    const unprobed = dosesOf(
+      new PartResults(
+        part,
+        fakeResults(part, ({ kind }) => (kind === 'probe' ? undefined : 0.5)),
+      ),
+      drmas,
+    );
+    expect(unprobed.map(({ predicted }) => predicted.inflation)).toEqual([Number.NaN, Number.NaN, Number.NaN]);
     const few = doses.map((dose): Dose => ({ ...dose, gain: compare([0.1, 0.2]) }));
     expect(ruleOf(few)).toEqual({ above: { gained: 0, doses: 0 }, below: { gained: 0, doses: 0 } });
   });

@@ -133,7 +133,8 @@ export function dosesOf(results: PartResults, variant: Variant): Dose[] {
   return regimes.map((regime) => {
     const probes = seeds.flatMap((seed) => results.probe(regime, seed) ?? []);
     const predictions = probes.map((probe) => predictionOf(regime.agent, probe));
-    const over = (key: keyof Prediction) => mean(predictions.map((prediction) => prediction[key]));
+    const over = (key: keyof Prediction) =>
+      predictions.length === 0 ? Number.NaN : mean(predictions.map((prediction) => prediction[key]));
     return {
       regime,
       predicted: { inflation: over('inflation'), mismatch: over('mismatch') },

@@ -18,6 +18,7 @@ describe('the page', () => {
       /^\+7\.\d .* points, 10 pairs for each doubling \(corr/,
     );
     expect(fill('{{rule:made-up/drmas}}')).toBe('above 2 a gain was shown in 1 of 1 regimes, at or below it in 1 of 1');
+    expect(fill('{{versus:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs$/);
     expect(fill('{{progress}}')).toContain('| 60 of 60 |');
   });
 

@@ -12,6 +12,7 @@ import { distinct } from './work-through.js';
  * - `{{progress}}`: how many runs are there, by question;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval;
+ * - `{{versus:PART/REGIME/VARIANT/OTHER}}`: the difference to another variant than the part's baseline;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
  * - `{{response:PART+PART/VARIANT/inflation}}` (or `mismatch`): how the gain responds to what the probe said.
  * - `{{rule:PART+PART/VARIANT}}`: how well the threshold of the probe's hint tells where a gain was shown.
@@ -25,6 +26,10 @@ export function fillPage(template: string, questions: readonly Question[], resul
     part: ([id = '']) => partText(partOf(id), results),
     gain: ([id = '', regime = '', variant = '']) => {
       const of = new PartResults(partOf(id), results);
+      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
+    },
+    versus: ([id = '', regime = '', variant = '', other = '']) => {
+      const of = new PartResults({ ...partOf(id), baseline: other }, results);
       return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
     },
     score: ([id = '', regime = '', variant = '']) => {

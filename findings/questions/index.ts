@@ -2,7 +2,7 @@
 import { highest, PartResults } from '../harness/analysis.js';
 import { PAIRS, type Part, type Question } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
-import { escalation, repair, SWEEP_SEEDS, shipped } from './regimes.js';
+import { escalation, RATES, repair, SWEEP_SEEDS, shipped } from './regimes.js';
 import {
   at,
   drGrpo,
@@ -52,19 +52,6 @@ const rates: Question = {
     }),
   ],
 };
-
-/** What is wrong with the learning rates in use: each has to be the one at which its sweep's baseline ended highest. */
-export function wrongRates(results: Results): string[] {
-  return rates.parts.flatMap((part) => {
-    const ofBaseline = part.variants.filter(({ set }) => set.includes('advantage.type=grpo'));
-    return part.regimes.flatMap((regime) => {
-      const best = highest(new PartResults(part, results), regime, ofBaseline)?.learningRate;
-      return best === undefined || best === regime.learningRate
-        ? []
-        : [`${regime.recipe} has the learning rate ${regime.learningRate}, but grpo ends highest at ${best}`];
-    });
-  });
-}
 
 const percentLabel = (share: number) => `${Number((100 * share).toFixed(1))} %`;
 
@@ -166,20 +153,16 @@ const limits: Question = {
   ],
 };
 
-const optimiser = (type: string, rate: number) => [
-  having(
-    grpo,
-    `${type}-${rate}`,
-    [`policies.worker.optimizer.type=${type}`, `policies.router.optimizer.type=${type}`],
-    { learningRate: rate },
-  ),
-  having(
-    drmas,
-    `${type}-${rate}`,
-    [`policies.worker.optimizer.type=${type}`, `policies.router.optimizer.type=${type}`],
-    { learningRate: rate },
-  ),
-];
+/** GRPO and Dr. MAS with another optimiser for every policy. */
+const optimiser = (type: string, rate: number) =>
+  [grpo, drmas].map((variant) =>
+    having(
+      variant,
+      `${type}-${rate}`,
+      quarter.policies.map((policy) => `policies.${policy}.optimizer.type=${type}`),
+      { learningRate: rate },
+    ),
+  );
 
 const scale: Question = {
   id: 'noise',
@@ -189,15 +172,15 @@ const scale: Question = {
       regimes: [quarter],
       variants: [
         ...[0.1, 0.3, 1].flatMap((rate) => optimiser('sgd', rate)),
-        ...[0.003, 0.01, 0.03].flatMap((rate) => optimiser('n-pg-igt', rate)),
+        ...[0.02, 0.05, 0.1].flatMap((rate) => optimiser('nigt', rate)),
       ],
-      baseline: `${grpo.id}-sgd-0.3`,
+      baseline: `${grpo.id}-sgd-0.1`,
       seeds: SWEEP_SEEDS,
       figure: 'scores',
     }),
     part('optimisers', 'SGD, AdamW and a normalised step, with and without agent-wise statistics', {
       regimes: [quarter],
-      variants: [grpo, drmas, ...optimiser('sgd', 0.3), ...optimiser('n-pg-igt', 0.01)],
+      variants: [grpo, drmas, ...optimiser('sgd', RATES.sgd), ...optimiser('nigt', RATES.nigt)],
       figure: 'scores',
     }),
   ],
@@ -249,5 +232,25 @@ const cliffs: Question = {
     }),
   ],
 };
+
+/** What is wrong with the learning rates in use: each has to be the one at which its sweep's baseline ended highest. */
+export function wrongRates(results: Results): string[] {
+  const sweeps = {
+    escalation: ['sweep', ''],
+    sgd: ['optimiser-sweep', '-sgd-'],
+    nigt: ['optimiser-sweep', '-nigt-'],
+  } as const;
+  const parts = questions.flatMap((question) => question.parts);
+  return Object.entries(sweeps).flatMap(([key, [id, mark]]) => {
+    const swept = parts.find((part) => part.id === id);
+    if (swept === undefined) throw new Error(`there is no part ${id}`);
+    const ofBaseline = swept.variants.filter(({ id, set }) => set.includes('advantage.type=grpo') && id.includes(mark));
+    const [best] = swept.regimes.map((regime) => highest(new PartResults(swept, results), regime, ofBaseline));
+    const rate = RATES[key as keyof typeof sweeps];
+    return best?.learningRate === undefined || best.learningRate === rate
+      ? []
+      : [`RATES.${key} is ${rate}, but grpo ends highest at ${best.learningRate}`];
+  });
+}
 
 export const questions: readonly Question[] = [rates, dose, identity, limits, scale, teams, cliffs];
