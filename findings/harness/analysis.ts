@@ -154,7 +154,8 @@ export interface Rule {
 export const HINT = 2;
 
 export function ruleOf(doses: readonly Dose[]): Rule {
-  const decided = doses.filter(({ gain, predicted }) => gain.verdict !== 'so far' && predicted.inflation > 0);
+  const distinct = [...new Map(doses.map((dose) => [dose.regime.id, dose])).values()]; // two parts may share a regime
+  const decided = distinct.filter(({ gain, predicted }) => gain.verdict !== 'so far' && predicted.inflation > 0);
   const count = (those: readonly Dose[]) => ({
     gained: those.filter(({ gain }) => gain.verdict === 'higher').length,
     doses: those.length,

@@ -3,7 +3,7 @@
 import { mean } from '../../src/core/statistics.js';
 import { dosesOf, HINT, lastScore, PartResults, responseOf, ruleOf } from './analysis.js';
 import { jobsOf, type Part, type Question } from './declaration.js';
-import { figureName, gainText, partFigure, partText } from './part-text.js';
+import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
 import type { Results } from './stored-result.js';
 import { distinct } from './work-through.js';
 
@@ -44,8 +44,8 @@ export function fillPage(template: string, questions: readonly Question[], resul
       if (by !== 'inflation' && by !== 'mismatch') throw new Error(`a response to '${by}' is not known`);
       const of = ids.split('+').map((id) => new PartResults(partOf(id), results));
       const { slope, correlation, points } = responseOf(of, variant, by);
-      if (points === 0) return 'nothing yet';
-      return `${gainText(slope)} for each doubling (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
+      if (slope.pairs === 0) return 'nothing yet';
+      return `${slopeText(slope)} (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
     },
     rule: ([ids = '', variant = '']) => {
       const doses = ids.split('+').flatMap((id) => {

@@ -22,6 +22,9 @@ export function gainText({ pairs, mean: centre, interval, verdict }: Comparison)
       : text;
 }
 
+/** A slope in words: one for each seed, and the interval over seeds. */
+export const slopeText = (slope: Comparison): string => gainText(slope).replace(/ pairs?\b/, ' seeds');
+
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
