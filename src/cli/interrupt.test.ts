@@ -32,7 +32,7 @@ describe('an interruption', () => {
     expect(exit).toHaveBeenCalledWith(130);
   });
 
-  it.each([['SIGINT'], ['SIGTERM']])(
+  it.each([['SIGINT'], ['SIGTERM'], ['SIGHUP']])(
     'ends the process at once when a second one comes, also %s during a checkpoint',
     (name) => {
       const { process, exit, protect } = fakeProcess();

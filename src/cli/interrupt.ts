@@ -8,9 +8,10 @@ const PATIENCE_MS = 4500;
 export type Interruption = Pick<Host, 'signal' | 'protect'>;
 
 /**
- * Ctrl-C and termination. The first one fires the signal, so that the run stops and writes a checkpoint. A second one
- * ends the process; so does running out of patience, which waits for protected work, such as a checkpoint that is being
- * written, and then starts anew. A reader that goes away (`drmas train math | head`) counts as the first.
+ * Ctrl-C, termination and a terminal that is closed. The first one fires the signal, so that the run stops and writes a
+ * checkpoint. A second one ends the process; so does running out of patience, which waits for protected work, such as a
+ * checkpoint that is being written, and then starts anew. A reader that goes away (`drmas train math | head`) counts as
+ * the first.
  */
 export function interruption(process: NodeJS.Process): Interruption {
   const controller = new AbortController();
@@ -30,6 +31,7 @@ export function interruption(process: NodeJS.Process): Interruption {
   };
   process.on('SIGINT', interrupt);
   process.on('SIGTERM', interrupt);
+  process.on('SIGHUP', interrupt);
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error;

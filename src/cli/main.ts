@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { enableWatchdog } from '../rollout/watchdog/watchdog.js';
 import { runCommandLine } from './command-line.js';
 import { interruption } from './interrupt.js';
 import { guardExit, reserveStdout } from './process-guard.js';
@@ -8,5 +9,6 @@ const { stderr, env: environment, argv } = process;
 const words = argv.slice(2);
 const stdout = words.includes('--json') ? reserveStdout(process) : process.stdout;
 const ended = guardExit(process);
+void enableWatchdog();
 process.exitCode = await runCommandLine({ stdout, stderr, environment, work, ...interruption(process) }, words);
 ended();

@@ -5,6 +5,8 @@ import { EpisodeOverError } from '../core/errors.js';
 
 /** A piece of work that answers for the errors of the code that it runs. */
 export interface Scope {
+  /** For messages. */
+  readonly name: string;
   /** Fires when the work is over. Any number of calls may listen. */
   readonly signal: AbortSignal;
   /** Receives an error of this work that nothing awaited: a rejection, or what a timer's callback threw. */

@@ -99,7 +99,7 @@ describe('an episode that is over', () => {
     expect(episode.failure).toBeUndefined();
     await new Promise((resolve) => setTimeout(resolve, 10));
     await rounds(2);
-    expect(warnings).toEqual(['seven/2: an error after the episode was over: too late']);
+    expect(warnings).toEqual(["the team 'team' on seven/2: an error after the episode was over: too late"]);
   });
 });
 

@@ -6,6 +6,8 @@ const LONGEST_MESSAGE = 2_000;
 /** What is kept of a stack, in lines. */
 const MOST_FRAMES = 12;
 const LONGEST_FRAME = 500;
+/** Frames of Node, and of the watchdog's question. */
+const OUTSIDE = /[( ]node:|eval \(eval at|[\\/]watchdog\.[jt]s:/;
 /** The frames by which the engine calls a team. */
 const ENGINE = /[\\/](play-episode|async-scopes)\.[jt]s:/;
 
@@ -35,10 +37,10 @@ export class EpisodeFailure extends Error {
 }
 
 /** The lines of an error's stack that lie outside Node and the engine; undefined for what has none. */
-function placeOf(thrown: unknown): string | undefined {
+export function placeOf(thrown: unknown): string | undefined {
   try {
     if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return undefined;
-    const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line) && !/[( ]node:/.test(line));
+    const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line) && !OUTSIDE.test(line));
     const engine = frames.findIndex((line) => ENGINE.test(line));
     const lines = frames
       .slice(0, engine > 0 ? Math.min(engine, MOST_FRAMES) : MOST_FRAMES)

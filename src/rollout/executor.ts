@@ -43,6 +43,7 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
       const removeListener = run && onAbort(run, () => controller.abort(run.reason));
       const play = (task: Task<(typeof tasks)[number]['data']>, sample: number) =>
         playEpisode(context, { team, task, sample, phase, step, sampling, signal: controller.signal });
+      const endWatch = context.watch?.();
       try {
         return await Promise.all(
           tasks.map(async (task) => ({
@@ -54,6 +55,7 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
         controller.abort(error);
         throw error;
       } finally {
+        endWatch?.();
         removeListener?.();
       }
     },

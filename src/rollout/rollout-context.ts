@@ -40,6 +40,8 @@ export interface RolloutContext {
    * error is the process's, as in every program.
    */
   readonly inScope?: <T>(scope: Scope, run: () => T) => T;
+  /** Begins to watch for code of a team that does not return, and gives the end of the watch. */
+  readonly watch?: () => () => void;
   /** Receives what a person should know about a team. */
   readonly warn?: (message: string) => void;
 }

@@ -30,6 +30,11 @@ export class RunningEpisode implements Scope {
     this.failed.catch(() => {}); // nobody waits for it any more once the episode is over
   }
 
+  get name(): string {
+    const { team, task, sample } = this.request;
+    return `the team '${team.name}' on ${task.id}/${sample}`;
+  }
+
   /** Fires when the episode is over. */
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -51,10 +56,9 @@ export class RunningEpisode implements Scope {
    * end with the signal; any other error is worth a warning.
    */
   stray(error: unknown): void {
-    const { task, sample } = this.request;
     if (!this.signal.aborted) this.fail(EpisodeFailure.of('error', error, 'nothing awaits what failed'));
     else if (!isAbort(error, this.signal))
-      this.#warn(`${task.id}/${sample}: an error after the episode was over: ${messageOf(error)}`);
+      this.#warn(`${this.name}: an error after the episode was over: ${messageOf(error)}`);
   }
 }
 

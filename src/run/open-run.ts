@@ -11,6 +11,7 @@ import { type Assignment, assignmentOf } from '../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
+import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
 import { checkBackend, checkRecipe, type Purpose } from './recipe-checks.js';
@@ -71,6 +72,7 @@ export async function openRun(
       timeoutMs: recipe.training.episodeTimeoutMs,
       maxOutcomeBytes: recipe.training.maxOutcomeBytes,
       inScope: runInScope,
+      watch: () => watchTeams(recipe.training.episodeTimeoutMs),
       warn: once((message) => host.warn('team.stray', message)),
     });
     const warnings = [
