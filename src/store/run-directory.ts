@@ -12,7 +12,7 @@ import { EventLog, readEvents } from './event-log.js';
 import { ChainedFile } from './files/chained-file.js';
 import { requireWhole } from './files/digests.js';
 import { removeTemporary } from './files/write-directory.js';
-import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE } from './run-files.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
 import { LOCK, lockRun, type RunLock } from './run-lock.js';
 import { freePath, timeStamp } from './run-path.js';
 import { formatRecord, parseRecord, type RunRecord } from './run-record.js';
@@ -227,8 +227,8 @@ export class RunDirectory {
         notices.push(
           `${join(this.path, file)} ${why}; the run goes on all the same, since nothing learns from it again`,
         );
-    await removeTemporary(this.#files, this.path);
-    await removeTemporary(this.#files, this.#checkpoints.root);
+    for (const place of [this.path, this.#checkpoints.root, join(this.path, REFERENCES)])
+      await removeTemporary(this.#files, place);
     await events.cut();
     await digests.cut();
     await this.#checkpoints.remove(({ step }) => step > (checkpoint?.step ?? -1));

@@ -2,7 +2,7 @@
 import { basename, join } from 'node:path';
 import { messageOf } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import { nodeFiles } from '../platform/node-files.js';
+import { nodeFiles, TEMPORARY } from '../platform/node-files.js';
 import { Checkpoints } from './checkpoint-files.js';
 import { type DigestLine, readDigests } from './episode-digests.js';
 import { readEvents } from './event-log.js';
@@ -133,13 +133,15 @@ async function checkpointStates(files: Files, run: string): Promise<Verified[]> 
 
 async function referenceStates(files: Files, run: string, older: boolean): Promise<Verified[]> {
   const states: Verified[] = [];
-  for (const name of await files.list(join(run, REFERENCES)))
+  for (const name of await files.list(join(run, REFERENCES))) {
+    if (name.startsWith(TEMPORARY)) continue;
     states.push(
       await part(`${REFERENCES}/${name}`, async () => {
         const state = await directoryState(files, join(run, REFERENCES, name));
         return state.why === OLDER && !older ? damaged(`${SEAL} is missing`) : state;
       }),
     );
+  }
   return states;
 }
 
