@@ -1,4 +1,4 @@
-/** A full disk at every single call that changes it: the run ends by name, and goes on bit for bit once there is room. */
+/** A full disk at any call that changes it: the run ends by name, and goes on bit for bit once there is room. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

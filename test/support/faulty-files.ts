@@ -20,7 +20,7 @@ export interface FaultyFiles {
   readonly calls: Changing[];
 }
 
-/** The files of this machine, of which some calls fail as on a full disk. Without a fault all calls are only counted. */
+/** The files of this machine, of which some calls fail as on a full disk. Without a fault calls are only counted. */
 export function faultyFiles(fault?: Fault): FaultyFiles {
   const calls: Changing[] = [];
   const fails = (call: Changing) => {

@@ -1,0 +1,194 @@
+/**
+ * Runs of the command line under faults, each compared with an undisturbed one bit for bit: signals and kills at random
+ * moments, a kill and a full disk at single calls, a small disk, files that vanish. Prints a table, ends with 1 when a
+ * run was lost or differs. `--short` takes a sample; `--seed` chooses others.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { RandomStream } from '../../src/core/random.js';
+import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
+
+const { values } = parseArgs({ options: { short: { type: 'boolean' }, seed: { type: 'string', default: '1' } } });
+const short = values.short === true;
+const root = mkdtempSync(join(tmpdir(), 'drmas-faults-'));
+const environment: Environment = { DRMAS_CACHE: process.env.DRMAS_CACHE ?? join(root, 'cache') };
+const random = new RandomStream('faults', Number(values.seed));
+
+/** A test: how often it is tried, in full and in short, and one trial, which throws where something was lost. */
+interface Test {
+  readonly name: string;
+  readonly trials: readonly [full: number, short: number];
+  trial(run: string, number: number): Promise<string | undefined>;
+}
+
+let expected = '';
+let seconds = 0;
+let calls = 0;
+
+/** Ends what was begun, undisturbed, and compares. */
+async function expectWhole(run: string): Promise<void> {
+  for (let attempt = 0; !isComplete(run); attempt++) {
+    const end = await ended(start(run, environment));
+    if (attempt > 1 || end.code !== 0) throw new Error(`does not go on: ${end.code ?? end.signal} ${end.err.trim()}`);
+  }
+  if (fingerprint(run) !== expected) throw new Error('differs from an undisturbed run');
+  const verified = await ended(drmas(['verify', run], environment));
+  if (verified.code !== 0) throw new Error('drmas verify finds damage');
+}
+
+/** Up to three times a signal at a random moment, then undisturbed to the end. */
+const signalled = (signal: NodeJS.Signals) => async (run: string) => {
+  const times = 1 + Math.floor(random.uniform() * 3);
+  const codes: string[] = [];
+  for (let i = 0; i < times && !isComplete(run); i++) {
+    const child = start(run, environment);
+    const end = ended(child);
+    await wait(random.uniform() * seconds * 1000);
+    child.kill(signal);
+    const { code, signal: by } = await end;
+    codes.push(String(code ?? by));
+  }
+  await expectWhole(run);
+  return codes.join(' ');
+};
+
+/** A fault at one call that changes the disk, then undisturbed to the end. */
+const injected = (kind: 'kill' | 'full') => async (run: string) => {
+  const at = 1 + Math.floor(random.uniform() * calls);
+  const fault = { DRMAS_FAULT_BELOW: run, DRMAS_FAULT_AT: String(at), DRMAS_FAULT_KIND: kind };
+  const end = await ended(start(run, { ...environment, ...fault }, true));
+  if (kind === 'full' && end.code !== 0) requireMessage(end, /ENOSPC/);
+  await expectWhole(run);
+  return `call ${at}`;
+};
+
+function requireMessage({ code, err }: Ended, message: RegExp): void {
+  if (code !== 1 && code !== 2) throw new Error(`ended with ${code}`);
+  if (!message.test(err)) throw new Error(`says ${JSON.stringify(err.slice(-200))}`);
+}
+
+/** Waits until a run has written its first checkpoint. */
+async function untilCheckpoint(run: string): Promise<void> {
+  for (let i = 0; i < 2000; i++) {
+    try {
+      if (readFileSync(join(run, 'events.jsonl'), 'utf8').includes('"type":"checkpoint"')) return;
+    } catch {
+      // not there yet
+    }
+    await wait(10);
+  }
+  throw new Error('no checkpoint came');
+}
+
+async function smallDisk(run: string, number: number): Promise<string | undefined> {
+  const disk = `${run}-disk`;
+  mkdirSync(disk);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${40 * 2 ** number}k`, 'tmpfs', disk], { stdio: 'pipe' });
+  } catch {
+    return 'SKIPPED: no right to mount';
+  }
+  try {
+    const inside = join(disk, 'run');
+    const end = await ended(start(inside, environment));
+    if (end.code !== 0) requireMessage(end, /ENOSPC/);
+    execFileSync('mount', ['-o', 'remount,size=256m', disk]);
+    await expectWhole(inside);
+    return end.code === 0 ? 'large enough' : 'full';
+  } finally {
+    execFileSync('umount', [disk]);
+  }
+}
+
+const tests: readonly Test[] = [
+  { name: 'SIGKILL at random moments, up to three times', trials: [40, 2], trial: signalled('SIGKILL') },
+  { name: 'SIGTERM at random moments, up to three times', trials: [30, 1], trial: signalled('SIGTERM') },
+  { name: 'SIGINT at random moments, up to three times', trials: [30, 1], trial: signalled('SIGINT') },
+  { name: 'SIGKILL in a call that changes the disk', trials: [60, 2], trial: injected('kill') },
+  { name: 'half a write, then no space, at one call', trials: [60, 2], trial: injected('full') },
+  { name: 'a small disk that is enlarged later', trials: [8, 1], trial: smallDisk },
+  {
+    name: 'a directory that is moved while it is written',
+    trials: [4, 1],
+    async trial(run) {
+      const end = ended(start(run, environment));
+      await untilCheckpoint(run);
+      renameSync(run, `${run}-moved`);
+      const { code } = await end;
+      rmSync(run, { recursive: true, force: true });
+      await expectWhole(`${run}-moved`);
+      return String(code);
+    },
+  },
+  {
+    name: 'an event log that is deleted while it is written',
+    trials: [4, 1],
+    async trial(run) {
+      const end = ended(start(run, environment));
+      await untilCheckpoint(run);
+      rmSync(join(run, 'events.jsonl'));
+      requireMessage(await end, /events\.jsonl/);
+      const refused = await ended(start(run, environment));
+      requireMessage(refused, /events\.jsonl/);
+      return undefined;
+    },
+  },
+  {
+    name: 'a second writer beside the first',
+    trials: [4, 1],
+    async trial(run) {
+      const end = ended(start(run, environment));
+      await untilCheckpoint(run);
+      const second = await ended(drmas(['resume', run], environment));
+      const first = await end;
+      if (first.code !== 0) throw new Error(`the first ended with ${first.code}`);
+      requireMessage(second, /is being written by process \d+|is complete/);
+      await expectWhole(run);
+      return undefined;
+    },
+  },
+];
+
+async function main(): Promise<number> {
+  const whole = join(root, 'whole');
+  const count = join(root, 'calls');
+  for (const run of [join(root, 'cached'), whole]) {
+    // The first fills the caches; the second is what the others are compared with.
+    const end = await ended(start(run, { ...environment, DRMAS_FAULT_BELOW: run, DRMAS_FAULT_COUNT: count }, true));
+    if (end.code !== 0) throw new Error(`an undisturbed run ends with ${end.code}: ${end.err}`);
+    seconds = end.seconds;
+  }
+  calls = Number(readFileSync(count, 'utf8'));
+  expected = fingerprint(whole);
+  console.log(
+    `an undisturbed run: ${seconds.toFixed(1)} s, ${calls} calls that change the disk; seed ${values.seed}\n`,
+  );
+  console.log('| fault | tried | equal to the undisturbed run | lost |\n|---|---|---|---|');
+  let lost = 0;
+  for (const [index, { name, trials, trial }] of tests.entries()) {
+    const problems: string[] = [];
+    const wanted = trials[short ? 1 : 0];
+    let skipped = 0;
+    for (let number = 0; number < wanted; number++) {
+      const run = join(root, `${index}-${number}`);
+      try {
+        if ((await trial(run, number))?.startsWith('SKIPPED') === true) skipped++;
+        rmSync(run, { recursive: true, force: true });
+      } catch (error) {
+        problems.push(`${run}: ${(error as Error).message}`);
+      }
+    }
+    lost += problems.length;
+    const tried = wanted - skipped;
+    console.log(`| ${name} | ${tried === 0 ? 'skipped' : tried} | ${tried - problems.length} | ${problems.length} |`);
+    for (const problem of problems) console.log(`  ${problem}`);
+  }
+  if (lost === 0) rmSync(root, { recursive: true, force: true });
+  return lost === 0 ? 0 : 1;
+}
+
+process.exitCode = await main();
