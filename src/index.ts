@@ -105,10 +105,16 @@ export {
   plannerExecutorVerifier,
 } from './teams/planner-executor-verifier.js';
 export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
-export { type SolverVerifierOptions, type SolverVerifierOutcome, solverVerifier } from './teams/solver-verifier.js';
+export {
+  type DraftVerdict,
+  type SolverVerifierOptions,
+  type SolverVerifierOutcome,
+  solverVerifier,
+} from './teams/solver-verifier.js';
 export { type SupportDeskOptions, type SupportDeskOutcome, supportDesk } from './teams/support-desk.js';
 export {
   defineTeam,
+  type Metrics,
   type Reply,
   type Reward,
   type RewardContext,

@@ -36,7 +36,7 @@ export interface TicketTask {
   readonly rare: number;
 }
 
-export type Batch = 'common' | 'rare';
+type Batch = 'common' | 'rare';
 
 const allLines = ['router', 'phone', 'watch', 'camera', 'printer', 'speaker', 'tablet', 'drone'] as const;
 const symptoms = ['silent', 'slow', 'hot', 'frozen', 'blank', 'loud', 'lost', 'full'] as const;
