@@ -16,7 +16,7 @@ import { questions, wrongRates } from './questions/index.js';
 const RESULTS = join(root, 'docs/findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
-const TEMPLATE = join(root, 'findings/page.md');
+const TEMPLATE = join(root, 'findings/page.template');
 
 const usage = `npm run findings -- [question or part]... [options]
 

@@ -115,7 +115,7 @@ export interface Prediction {
   readonly mismatch: number;
 }
 
-export function predictionOf(agent: string, { success, agents }: ProbeResult): Prediction {
+function predictionOf(agent: string, { success, agents }: ProbeResult): Prediction {
   const { inflation = null, reward = Number.NaN, rewardStd = Number.NaN } = agents[agent] ?? {};
   return { inflation: inflation ?? Number.NaN, mismatch: 1 + (reward - success) ** 2 / rewardStd ** 2 };
 }

@@ -86,7 +86,7 @@ export function jobsOf({ regimes, variants, baseline, seeds, probe }: Part): Job
 }
 
 /** All overrides of a job but the seed of its run. */
-export function overridesOf({ regime, variant, seed }: Job): string[] {
+function overridesOf({ regime, variant, seed }: Job): string[] {
   const learningRate = variant.learningRate ?? regime.learningRate;
   const policies = variant.policies ?? regime.policies;
   return [

@@ -89,7 +89,7 @@ async function readEvents(run: string): Promise<RunEvent[]> {
 }
 
 /** The result of a run, from its events. */
-export function trainResult(job: Job, events: readonly RunEvent[], seconds: number): TrainResult {
+function trainResult(job: Job, events: readonly RunEvent[], seconds: number): TrainResult {
   const started = events.find((event): event is RunStarted & RunEvent => event.type === 'run.started');
   const evaluations = events.filter((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');
   const { reward, agents } = summariseRun({ name: jobName(job), variant: job.variant.id, seed: job.seed }, events);
@@ -114,7 +114,7 @@ export function trainResult(job: Job, events: readonly RunEvent[], seconds: numb
 }
 
 /** The part of what `drmas probe --json` prints that is kept. */
-export interface ProbeLine {
+interface ProbeLine {
   readonly success: { readonly mean: number };
   readonly agents: Readonly<
     Record<string, { readonly callsPerEpisode: number; readonly rewardMean: number; readonly rewardStd: number }>
@@ -123,7 +123,7 @@ export interface ProbeLine {
 }
 
 /** The result of a probe; the recipe's estimator comes first in what it prints. */
-export function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
+function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
   const [predicted = {}] = Object.values(line.estimators);
   return {
     kind: 'probe',
