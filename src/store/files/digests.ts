@@ -35,7 +35,7 @@ export async function* piecesOf(files: Files, path: string, end: number): AsyncG
   }
 }
 
-export async function digestOf(files: Files, path: string): Promise<FileDigest> {
+async function digestOf(files: Files, path: string): Promise<FileDigest> {
   const bytes = await files.size(path);
   const hash = createHash('sha256');
   for await (const piece of piecesOf(files, path, bytes)) hash.update(piece);
