@@ -15,7 +15,7 @@ export interface Target {
 }
 
 /** Processor time that one input may take, in milliseconds, and memory that the process may have, in bytes. */
-export const LONGEST_MS = 1000;
+const LONGEST_MS = 1000;
 export const MOST_MEMORY = 1.5e9;
 
 /** What is wrong with how a target takes an input; undefined where nothing is. */
