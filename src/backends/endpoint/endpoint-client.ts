@@ -4,6 +4,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../../contract/text-backend.js';
 import { AnswerError, EndpointError, messageOf } from '../../core/errors.js';
+import { excerpt } from '../../core/format.js';
 import { Secret } from '../../core/secret.js';
 import { issuesText } from '../../core/validation/issues.js';
 import { webRequest } from '../../platform/web-request.js';
@@ -39,7 +40,7 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   });
   const limited = pLimit(concurrency);
   let failures = 0;
-  const shown = (error: unknown) => `${url}: ${secret.mask(reasonOf(error))}`;
+  const shown = (error: unknown) => `${url}: ${excerpt(secret.mask(reasonOf(error)), 1000)}`;
 
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, temperature, topP, maxTokens, seed } = request;

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { ArgumentError, messageOf } from '../../core/errors.js';
+import { excerpt } from '../../core/format.js';
 import { issuesText } from '../../core/validation/issues.js';
 import { unlessAborted } from '../../platform/on-abort.js';
 import { webRequest } from '../../platform/web-request.js';
@@ -101,7 +102,7 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
         });
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof Transient)) throw new Error(`${endpoint}: ${messageOf(error)}`);
+        if (!(error instanceof Transient)) throw new Error(`${endpoint}: ${excerpt(messageOf(error), 1000)}`);
         if (tried > retries) throw new Error(`${endpoint}: ${error.message} (${tried} attempts)`);
         await unlessAborted(sleep(retryDelayMs * 2 ** (tried - 1)), signal);
       }

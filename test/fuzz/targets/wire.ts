@@ -55,18 +55,21 @@ const tinker: Target = {
   inputs: 37_000,
   async run(input) {
     const failures: unknown[] = [];
-    const outcomes = [
-      answerOf(input, futureAnswer),
-      answerOf(input, savedAnswer),
-      answerOf(input, passAnswer).then(({ loss_fn_outputs }) => {
-        for (const output of loss_fn_outputs)
-          if (!rowOf(output, new Int32Array(4)).every(Number.isFinite)) throw new TypeError('a row has no numbers');
-      }),
-      answerOf(input, sampleAnswer).then(({ sequences }) => {
-        for (const { logprobs } of sequences) for (const one of logprobs ?? []) finiteLogprob(one, 'a log-prob');
-      }),
+    const asks = [
+      () => answerOf(input, futureAnswer),
+      () => answerOf(input, savedAnswer),
+      () =>
+        answerOf(input, passAnswer).then(({ loss_fn_outputs }) => {
+          for (const output of loss_fn_outputs)
+            if (!rowOf(output, new Int32Array(4)).every(Number.isFinite)) throw new TypeError('a row has no numbers');
+        }),
+      () =>
+        answerOf(input, sampleAnswer).then(({ sequences }) => {
+          for (const { logprobs } of sequences) for (const one of logprobs ?? []) finiteLogprob(one, 'a log-prob');
+        }),
     ];
-    for (const outcome of outcomes) await outcome.catch((error: unknown) => failures.push(error));
+    // One after the other: each puts `fetch` back.
+    for (const ask of asks) await ask().catch((error: unknown) => failures.push(error));
     const [failure] = failures
       .sort((a, b) => Number(a instanceof TypeError) - Number(b instanceof TypeError))
       .reverse();
