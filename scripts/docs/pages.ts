@@ -21,19 +21,12 @@ export interface Region {
 
 export const readPage = (path: string) => readFileSync(join(root, path), 'utf8');
 
-/**
- * The paths of all Markdown pages that git knows or would take, from the root; not the template of the findings, whose
- * links are those of the page that is made of it.
- */
+/** The paths of all Markdown pages that git knows or would take, from the root. */
 export function markdownPages(): string[] {
-  const listed = execFileSync(
-    'git',
-    ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md', ':!findings/page.md'],
-    {
-      cwd: root,
-      encoding: 'utf8',
-    },
-  );
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
   return listed.split('\n').filter((path) => path !== '' && existsSync(join(root, path)));
 }
 
