@@ -56,7 +56,9 @@ export function shippedSources(): string {
 
 export async function planBuild(compiler: Compiler, sourceDirectory: string): Promise<BuildPlan> {
   const x64 = process.arch === 'x64';
-  const sets: Isa[] = x64 ? ['avx512', 'avx2', 'portable'] : ['portable'];
+  // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
+  // must run on every processor.
+  const sets: Isa[] = x64 ? ['portable', 'avx2', 'avx512'] : ['portable'];
   const headers = require('node-api-headers') as { readonly include_dir: string };
   const units: Unit[] = sets.map((isa) => ({
     source: 'kernels.cpp',

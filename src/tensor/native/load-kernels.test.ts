@@ -2,6 +2,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { planBuild, shippedSources } from './build.js';
 import type { Environment } from './build-cache.js';
 import { findCompiler } from './compiler.js';
 import { inspectNative, loadNativeKernels } from './load-kernels.js';
@@ -66,6 +67,13 @@ async function script(content: string): Promise<string> {
   await chmod(path, 0o755);
   return path;
 }
+
+describe.runIf(process.arch === 'x64')('the plan of a build', () => {
+  it('links what runs on every processor first, whose copies of shared templates the linker keeps', async () => {
+    const { units } = await planBuild({ command: ['c++'], version: 'any' }, shippedSources());
+    expect(units.map(({ object }) => object)).toEqual(['portable.o', 'avx2.o', 'avx512.o', 'addon.o']);
+  });
+});
 
 describe('without a working compiler', () => {
   it('gives the reason when CXX does not exist', async () => {
