@@ -1,7 +1,7 @@
 /** `npm run bench`: how fast the engine is here, against the machine's own limits and, with --peers, against others. */
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { messageOf } from '../src/core/errors.js';
+import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import type { Context, Options } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
@@ -36,8 +36,6 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
   --json             results as JSON on stdout, progress on stderr
 `;
-
-class UsageError extends Error {}
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -91,14 +89,4 @@ function shapeOf(name: string) {
   return shape;
 }
 
-try {
-  await main();
-} catch (error) {
-  const wrongRequest =
-    error instanceof UsageError ||
-    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
-  process.stderr.write(
-    `${wrongRequest ? `${messageOf(error)}\n\n${usage}` : error instanceof Error ? error.stack : error}\n`,
-  );
-  process.exitCode = wrongRequest ? 2 : 1;
-}
+await runProgram(usage, main);

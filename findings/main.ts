@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { messageOf } from '../src/core/errors.js';
+import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import { duration } from '../src/core/format.js';
 import { type Job, jobName, jobsOf, type Part, type Question } from './harness/declaration.js';
 import { figuresOf, fillPage } from './harness/page.js';
@@ -33,8 +33,6 @@ const usage = `npm run findings -- [question or part]... [options]
   --page             write page and figures from the results that are there; runs nothing
   --repeat NAME      run the results whose name contains this again, and compare them bit for bit with what is stored
 `;
-
-class UsageError extends Error {}
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -191,14 +189,4 @@ async function repeat(
   return differing === 0 ? 0 : 1;
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  const wrongRequest =
-    error instanceof UsageError ||
-    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
-  process.stderr.write(
-    `${wrongRequest ? `${messageOf(error)}\n\n${usage}` : error instanceof Error ? error.stack : error}\n`,
-  );
-  process.exitCode = wrongRequest ? 2 : 1;
-}
+await runProgram(usage, main);

@@ -1,0 +1,24 @@
+/** What the project's own programs (`npm run bench`, `npm run findings`) do with what goes wrong. */
+import { messageOf } from '../../src/core/errors.js';
+
+/** Raised when a program is called with wrong arguments. */
+export class UsageError extends Error {}
+
+/**
+ * Runs a program to its exit code, which `main` may return. Wrong arguments, `parseArgs`'s complaints
+ * among them, show the usage and end with 2; anything else that is thrown shows its stack and ends with 1.
+ */
+export async function runProgram(usage: string, main: () => Promise<number> | Promise<void>): Promise<void> {
+  try {
+    const code = await main();
+    if (typeof code === 'number') process.exitCode = code;
+  } catch (error) {
+    const wrongRequest =
+      error instanceof UsageError ||
+      (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
+    process.stderr.write(
+      `${wrongRequest ? `${messageOf(error)}\n\n${usage}` : error instanceof Error ? error.stack : error}\n`,
+    );
+    process.exitCode = wrongRequest ? 2 : 1;
+  }
+}
