@@ -28,6 +28,9 @@ export interface Generation {
   readonly policyVersion: number;
 }
 
+/** Receives the tokens of a response while it is sampled: each once, in order, one or several at a time. */
+export type OnTokens = (tokens: readonly number[]) => void;
+
 /** A model that can be played. */
 export interface PlayableHandle {
   readonly tokenizer: Tokenizer;
@@ -36,7 +39,7 @@ export interface PlayableHandle {
   /**
    * Samples a response from the weights that were last published.
    * @throws BackendError when nothing was published, or the prompt does not fit the context. Rejects with the signal's
-   *   reason.
+   *   reason, and with what `onTokens` throws.
    */
-  generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation>;
+  generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation>;
 }

@@ -40,7 +40,11 @@ export function scriptedSampler(script: Script, tokenizer: Tokenizer = bytesToke
     policy: (name, context = 4096) => ({
       tokenizer,
       context,
-      generate: (request, signal) => generate(name, request, signal),
+      async generate(request, signal, onTokens) {
+        const generation = await generate(name, request, signal);
+        for (const token of generation.tokens) onTokens?.([token]);
+        return generation;
+      },
     }),
   };
 }

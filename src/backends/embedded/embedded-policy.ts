@@ -1,7 +1,7 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { ForwardBackwardResult, ModelHandle, PolicyHandle, StateOptions } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
@@ -60,8 +60,8 @@ export class EmbeddedFrozen implements ModelHandle {
     return this.room.thread.call('publish', this.model.id);
   }
 
-  generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
-    return this.room.queue.generate(this.model.id, request, signal);
+  generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
+    return this.room.queue.generate(this.model.id, request, signal, onTokens);
   }
 
   async save(directory: string, options: StateOptions = { optimizer: false }): Promise<void> {

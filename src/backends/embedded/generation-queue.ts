@@ -1,4 +1,4 @@
-import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
 import { onAbort } from '../../platform/on-abort.js';
@@ -9,6 +9,9 @@ interface Waiting {
   readonly resolve: (generation: Generation) => void;
   readonly reject: (error: unknown) => void;
   readonly stopListening: () => void;
+  readonly onTokens: OnTokens | undefined;
+  /** Ends the request with a reason. */
+  readonly cancel: (reason: unknown) => void;
 }
 
 /** Requests for samples on their way to the engine's thread, and those that wait for its answers. */
@@ -24,6 +27,7 @@ export class GenerationQueue {
     this.#thread = thread;
     thread.onMessage = (message) => {
       if (message.type === 'generated') for (const result of message.results) this.#deliver(result);
+      else if (message.type === 'streamed') for (const { id, token } of message.tokens) this.#stream(id, token);
       else this.#take(message.id)?.reject(new BackendError(message.error.message));
     };
     thread.onDeath = (error) => {
@@ -32,19 +36,19 @@ export class GenerationQueue {
   }
 
   /** @param policy Its number in the engine. */
-  generate(policy: number, request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
+  generate(policy: number, request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
     signal?.throwIfAborted();
     if (this.#thread.dead !== undefined) return Promise.reject(this.#thread.dead);
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
-      const cancel = () => {
-        this.#take(id)?.reject(signal?.reason);
+      const cancel = (reason: unknown) => {
+        this.#take(id)?.reject(reason);
         this.#cancelled.push(id);
         this.#flushSoon();
       };
-      const stopListening = signal === undefined ? () => {} : onAbort(signal, cancel);
-      this.#waiting.set(id, { resolve, reject, stopListening });
-      this.#requests.push({ id, policy, request });
+      const stopListening = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason));
+      this.#waiting.set(id, { resolve, reject, stopListening, onTokens, cancel });
+      this.#requests.push({ id, policy, request, streamed: onTokens !== undefined });
       this.#flushSoon();
     });
   }
@@ -54,6 +58,16 @@ export class GenerationQueue {
     this.#waiting.delete(id);
     waiting?.stopListening();
     return waiting;
+  }
+
+  /** Tokens of a request that was cancelled meanwhile go nowhere. */
+  #stream(id: number, token: number): void {
+    const waiting = this.#waiting.get(id);
+    try {
+      waiting?.onTokens?.([token]);
+    } catch (error) {
+      waiting?.cancel(error);
+    }
   }
 
   #deliver({ id, tokens, logprobs, finishReason, policyVersion }: SamplerResult): void {

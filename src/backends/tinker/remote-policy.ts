@@ -1,7 +1,7 @@
 import type { LimitFunction } from 'p-limit';
 import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../contract/sampling.js';
+import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampling.js';
 import { BackendError, CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -103,14 +103,17 @@ export class RemotePolicy implements PolicyHandle {
     return version;
   }
 
-  async generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
+  /** Servers give whole responses, so that all tokens come at once. */
+  async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
     signal?.throwIfAborted();
     const generated = this.#connection.limit(async () => {
       signal?.throwIfAborted();
       return this.#sampler.generate(request);
     });
     // What is under way on the server goes on there.
-    return signal === undefined ? generated : unlessAborted(generated, signal);
+    const generation = await (signal === undefined ? generated : unlessAborted(generated, signal));
+    onTokens?.(generation.tokens);
+    return generation;
   }
 
   async resetOptimizer(): Promise<void> {

@@ -47,6 +47,24 @@ export function samplingContract(subject: Subject): void {
       expect(full.tokens.length + request(policy, 1).prompt.length).toBe(policy.context);
     });
 
+    it('gives the tokens as they come, and ends what cannot take them', async () => {
+      const policy = await subject.playing();
+      const expected = await Promise.all([1, 2, 3].map((n) => policy.generate(request(policy, n))));
+      const streams: number[][] = [[], [], []];
+      const streamed = await Promise.all(
+        streams.map((stream, i) =>
+          policy.generate(request(policy, i + 1), undefined, (tokens) => void stream.push(...tokens)),
+        ),
+      );
+      expect(streamed.map(({ tokens }) => tokens)).toEqual(expected.map(({ tokens }) => tokens));
+      expect(streams).toEqual(expected.map(({ tokens }) => tokens));
+      const full = new Error('no more room');
+      const refused = policy.generate(request(policy, 1), undefined, () => {
+        throw full;
+      });
+      await expect(refused).rejects.toBe(full);
+    });
+
     it('plays what was published, each publication under the next version', async () => {
       const policy = await subject.policy();
       await expect(policy.generate(request(policy, 1))).rejects.toThrow(/has not been published/);

@@ -24,6 +24,14 @@ export interface NumberedRequest {
   readonly id: number;
   readonly policy: number;
   readonly request: GenerateRequest;
+  /** Its tokens are sent as they come, besides the result. */
+  readonly streamed: boolean;
+}
+
+/** A token that a streamed request has just got. */
+export interface StreamedToken {
+  readonly id: number;
+  readonly token: number;
 }
 
 export type ToWorker =
@@ -48,5 +56,6 @@ export type FromWorker =
   | { readonly type: 'progress'; readonly message: string }
   | { readonly type: 'failed'; readonly error: PlainError }
   | { readonly type: 'answer'; readonly id: number; readonly value?: unknown; readonly error?: PlainError }
+  | { readonly type: 'streamed'; readonly tokens: readonly StreamedToken[] }
   | { readonly type: 'generated'; readonly results: readonly SamplerResult[] }
   | { readonly type: 'refused'; readonly id: number; readonly error: PlainError };

@@ -37,7 +37,7 @@ export class EngineThread {
   readonly #pending = new Map<number, Pending>();
   #nextId = 0;
   #dead: Error | undefined;
-  onMessage: (message: Extract<FromWorker, { type: 'generated' | 'refused' }>) => void = () => {};
+  onMessage: (message: Extract<FromWorker, { type: 'streamed' | 'generated' | 'refused' }>) => void = () => {};
   onDeath: (error: Error) => void = () => {};
 
   private constructor(worker: Worker, hardware: EngineHardware) {
@@ -108,8 +108,9 @@ export class EngineThread {
   }
 
   #receive(message: FromWorker): void {
-    if (message.type === 'generated' || message.type === 'refused') this.onMessage(message);
-    if (message.type !== 'answer') return;
+    const { type } = message;
+    if (type === 'streamed' || type === 'generated' || type === 'refused') this.onMessage(message);
+    if (type !== 'answer') return;
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
     if (message.error !== undefined) pending?.reject(errorOf(message.error));

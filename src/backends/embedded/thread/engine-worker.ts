@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { selectKernels } from '../../../tensor/select.js';
 import { Engine } from './engine.js';
-import type { FromWorker, PlainError, ToWorker, WorkerSettings } from './engine-protocol.js';
+import type { FromWorker, PlainError, StreamedToken, ToWorker, WorkerSettings } from './engine-protocol.js';
 import { buffersOf, HandedOver } from './handed-over.js';
 
 const plain = (error: unknown): PlainError =>
@@ -16,11 +16,15 @@ async function main(port: MessagePort, { threads, ...options }: WorkerSettings):
   });
   const engine = new Engine(kernels, options);
   let ticking = false;
+  /** The tokens of streamed requests in this tick. */
+  let streamed: StreamedToken[] = [];
 
   const tick = () => {
     ticking = false;
     if (!engine.busy) return;
     const results = engine.tick();
+    if (streamed.length > 0) send({ type: 'streamed', tokens: streamed });
+    streamed = [];
     if (results.length > 0) send({ type: 'generated', results });
     schedule();
   };
@@ -47,9 +51,10 @@ async function main(port: MessagePort, { threads, ...options }: WorkerSettings):
         }
         break;
       case 'generate':
-        for (const { id, policy, request } of message.requests) {
+        for (const { id, policy, request, streamed: isStreamed } of message.requests) {
           try {
-            engine.submit(id, policy, request);
+            const onToken = (token: number) => void streamed.push({ id, token });
+            engine.submit(id, policy, request, isStreamed ? onToken : undefined);
           } catch (error) {
             send({ type: 'refused', id, error: plain(error) });
           }

@@ -185,9 +185,10 @@ export class Engine {
     this.#critic(id).setHead(head);
   }
 
-  submit(id: number, policy: number, request: GenerateRequest): void {
+  /** @param onToken Receives each token in the tick that draws it */
+  submit(id: number, policy: number, request: GenerateRequest, onToken?: (token: number) => void): void {
     const { sampler, policy: key } = this.#policy(policy).playing;
-    sampler.submit({ ...request, policy: key, id });
+    sampler.submit({ ...request, policy: key, id, onToken });
   }
 
   cancel(id: number): void {

@@ -100,6 +100,23 @@ describe('admission', () => {
     expect(results).toHaveLength(4); // the later ones run in ticks 2, 3 and 4
   });
 
+  it('lets a request join while others run, and take the slot of one that is cancelled, from the next tick on', () => {
+    const sampler = samplerOf();
+    const drawn: number[] = [];
+    const streamed = (id: number) => request(id, { maxTokens: 50, onToken: () => void drawn.push(id) });
+    for (let id = 0; id < 127; id++) sampler.submit(request(id, { maxTokens: 50 }));
+    sampler.step();
+    sampler.submit(streamed(200));
+    sampler.submit(streamed(201)); // there are 128 slots
+    sampler.step();
+    expect(drawn).toEqual([200]);
+    sampler.cancel(3);
+    sampler.step();
+    expect(drawn).toEqual([200, 200, 201]);
+    ticks(sampler);
+    expect(drawn.filter((id) => id === 201)).toHaveLength(50);
+  });
+
   it('makes a request that is longer than the slots wait for larger ones, and nobody overtakes it', () => {
     const sampler = samplerOf();
     sampler.submit(request(0, { maxTokens: 5 }));

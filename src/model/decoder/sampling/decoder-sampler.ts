@@ -20,6 +20,8 @@ export interface SamplerRequest extends Sampling {
   readonly prompt: readonly number[];
   readonly stopTokens: readonly number[];
   readonly key: RandomKey;
+  /** Receives each token when it is drawn. */
+  readonly onToken?: ((token: number) => void) | undefined;
 }
 
 export interface SamplerResult {
@@ -197,6 +199,7 @@ export class Sampler {
       one.next = tokens[i] as number;
       one.tokens.push(one.next);
       one.logprobs.push(logprobs[i] as number);
+      one.request.onToken?.(one.next);
     });
   }
 }
