@@ -24,7 +24,17 @@ export {
   TrainingError,
 } from './core/errors.js';
 export type { MetricSink, RunEvent } from './core/events.js';
-export { assistant, type Message, system, user } from './core/message.js';
+export {
+  assistant,
+  type JsonSchema,
+  type Message,
+  system,
+  type Tool,
+  type ToolCall,
+  type ToolChoice,
+  toolResult,
+  user,
+} from './core/message.js';
 export { RandomStream } from './core/random.js';
 export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
 export type { Tokenizer } from './core/tokenizer.js';

@@ -1,4 +1,4 @@
-import type { Message } from './message.js';
+import type { Message, Tool, ToolCall } from './message.js';
 import type { Task } from './task.js';
 
 export type FinishReason = 'stop' | 'length';
@@ -30,9 +30,19 @@ export interface Turn {
   readonly logprobs: readonly number[]; // [R]
   readonly temperature: number;
   readonly finishReason: FinishReason;
-  /** The decoded response without its stop token. */
+  /** The decoded response without its stop token, from the beginning that was written for it, where one was. */
   readonly text: string;
-  /** The result of the agent's parser; `undefined` when the text was invalid. */
+  /** The tools that the agent was offered; absent where none were. */
+  readonly tools?: readonly Tool[];
+  /** The length of the response's beginning that was written for it, tokens at the prompt's end; absent without one. */
+  readonly prefilled?: number;
+  /** The text without calls of tools and thinking; absent where it is the whole text. */
+  readonly content?: string;
+  /** What the model thought before it answered. */
+  readonly reasoning?: string;
+  /** The calls of tools in a turn that makes some. */
+  readonly toolCalls?: readonly ToolCall[];
+  /** The result of the agent's parser; `undefined` when the text was invalid, or calls tools. */
   readonly value: unknown;
   readonly valid: boolean;
   /** The penalty for an invalid output (>= 0), subtracted from the turn's reward. */

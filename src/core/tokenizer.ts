@@ -1,4 +1,4 @@
-import type { Message } from './message.js';
+import type { Message, Tool } from './message.js';
 
 /** A tokenizer: text to token ids and back. Implementations need no Node, so that they run in a browser too. */
 export interface Tokenizer {
@@ -10,9 +10,13 @@ export interface Tokenizer {
   decode(tokens: readonly number[]): string;
   /**
    * Encodes a conversation, ending where the model is to write. `exact` returns the ids of a message that was sampled
-   * before, so that it is never tokenised again.
+   * before, so that it is never tokenised again; `tools` are those that the model may call.
    */
-  chat(messages: readonly Message[], exact?: (message: Message) => readonly number[] | undefined): number[];
+  chat(
+    messages: readonly Message[],
+    exact?: (message: Message) => readonly number[] | undefined,
+    tools?: readonly Tool[],
+  ): number[];
   /** A plain description that `createTokenizer` understands, for recipe.json and checkpoints. */
   toJSON(): unknown;
 }

@@ -1,16 +1,17 @@
-import type { Generation, PlayableHandle, Sampling } from '../contract/sampling.js';
+import type { Generation, Sampling } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
-import type { Message } from '../core/message.js';
+import type { Message, Tool, ToolChoice } from '../core/message.js';
 import { digestOfIds, type RandomKey, randomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
-import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
+import { type CallCounter, checkedOptions, openingOf, requireStep } from './ask-options.js';
 import { EpisodeFailure } from './episode-failure.js';
-import { exactIds, withoutStop } from './exact-ids.js';
+import { exactIds } from './exact-ids.js';
 import { promptMessages } from './prompt-messages.js';
-import type { AgentSettings, EndpointSettings, RolloutContext } from './rollout-context.js';
+import { readAnswer, type Speaker } from './read-answer.js';
+import type { RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /**
@@ -20,12 +21,8 @@ import type { RunningEpisode } from './running-episode.js';
 const LONGEST_TOKEN = 128;
 
 /** An agent with its settings in this run. */
-interface Role {
-  readonly name: string;
-  readonly agent: Agent;
-  readonly settings: AgentSettings;
+interface Role extends Speaker {
   readonly sampling: Sampling;
-  readonly policy: PlayableHandle | EndpointSettings;
 }
 
 /**
@@ -38,7 +35,13 @@ interface Call {
   readonly messages: readonly Message[];
   readonly observation?: string;
   readonly envStep?: number;
+  readonly tools?: readonly Tool[];
+  readonly toolChoice?: ToolChoice;
+  readonly maxTokens: number;
+  /** It ends with `opening`. */
   readonly prompt: readonly number[];
+  /** The beginning of the response, where a call of a tool is required; else empty. */
+  readonly opening: readonly number[];
   /** Names the random stream of the response. */
   readonly key: RandomKey;
 }
@@ -61,12 +64,6 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Reco
   return Object.fromEntries(asks);
 }
 
-/** The calls of an episode so far, and whether they name the steps that they belong to. */
-interface CallCounter {
-  turns: number;
-  namesSteps?: boolean;
-}
-
 /** The function by which `play` calls one agent. */
 function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, counter: CallCounter): Ask {
   let calls = 0;
@@ -85,7 +82,7 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, cou
         }
       };
       attempt(() => {
-        requireStep(role, options, counter);
+        requireStep(role.name, options, counter);
         const read = promptOf(context, episode, role, { turn: counter.turns++, call: calls++ }, input, options);
         const call = { ...read, key: nextKey(read) };
         episode.replies.add(generate(episode, role, call), (result) =>
@@ -106,16 +103,6 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, cou
   };
 }
 
-/** Checks the step that a call names. @throws EpisodeFailure when it is none, or the other calls name none */
-function requireStep({ name }: Role, { envStep }: AskOptions = {}, counter: CallCounter): void {
-  if (envStep !== undefined && !(Number.isInteger(envStep) && envStep >= 0))
-    throw new EpisodeFailure('error', `${name}: envStep is ${String(envStep)}, expected an integer >= 0`);
-  const names = envStep !== undefined;
-  counter.namesSteps ??= names;
-  if (counter.namesSteps !== names)
-    throw new EpisodeFailure('error', `${name}: expected the envStep of every call of the episode, or of none`);
-}
-
 /**
  * The keys of an agent's calls in an episode. A key follows from what the agent reads and from how often it has read
  * the same before, and not from the call's place among the others: a team whose order of calls depends on a network
@@ -127,114 +114,114 @@ function keysOf(
   agent: string,
 ): (read: Omit<Call, 'key'>) => RandomKey {
   const earlier = new Map<string, number>();
-  return ({ prompt, messages }) => {
-    const texts = messages.flatMap(({ role, content }) => [role, content]);
-    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...texts);
+  return ({ prompt, ...read }) => {
+    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
     const count = earlier.get(`${digest}`) ?? 0;
     earlier.set(`${digest}`, count + 1);
     return randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
   };
 }
 
+/** What an endpoint is sent, but for the ids of calls. */
+function textsOf({ messages, tools = [], toolChoice }: Pick<Call, 'messages' | 'tools' | 'toolChoice'>): string[] {
+  const texts = messages.flatMap(({ role, content, toolCalls = [] }) => [
+    ...[role, content],
+    ...toolCalls.flatMap((call) => ['call', call.name, call.arguments]),
+  ]);
+  const offered = tools.map((tool) => JSON.stringify(tool));
+  return [...texts, ...offered, ...(toolChoice === undefined ? [] : [JSON.stringify(toolChoice)])];
+}
+
 /**
  * Turns the team's input into what the agent reads.
  *
- * @throws EpisodeFailure when there are too many calls or the prompt is too long.
+ * @throws EpisodeFailure when there are too many calls, an option is wrong or the prompt is too long.
  */
 function promptOf(
   { maxTurns, policies, agents }: RolloutContext,
   { turns }: RunningEpisode,
-  { name, agent, sampling, policy }: Role,
+  role: Role,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
-  { observation, envStep }: AskOptions = {},
+  options: AskOptions = {},
 ): Omit<Call, 'key'> {
-  if (observation !== undefined && typeof observation !== 'string')
-    throw new EpisodeFailure('error', `${name}: the observation is ${String(observation)}, expected a text`);
+  const { name, agent, sampling, policy } = role;
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
+  const { maxTokens = sampling.maxTokens, ...given } = checkedOptions(role, options);
   const messages = promptMessages(agent.system, input);
-  const call = {
-    ...{ ...ordinals, messages },
-    ...(observation === undefined ? {} : { observation }),
-    ...(envStep === undefined ? {} : { envStep }),
-  };
-  if ('endpoint' in policy) return { ...call, prompt: [] };
+  const call = { ...ordinals, messages, ...given, maxTokens: Math.min(maxTokens, sampling.maxTokens) };
+  if ('endpoint' in policy) return { ...call, prompt: [], opening: [] };
   const tokenizerOf = (turn: Turn) => {
     const speaker = policies[agents[turn.agent]?.policy ?? ''];
     return speaker && 'tokenizer' in speaker ? speaker.tokenizer : undefined;
   };
-  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+  const characters = [...(given.tools ?? []), ...messages].reduce((sum, part) => sum + charactersOf(part), 0);
   if (characters > policy.context * LONGEST_TOKEN)
     throw new EpisodeFailure(
       'overlong',
       `${name}: a prompt of ${characters} characters exceeds the context of ${policy.context}`,
     );
-  const prompt = policy.tokenizer.chat(messages, exactIds(turns, tokenizerOf, policy.tokenizer));
-  const { maxTokens } = sampling;
-  if (prompt.length + maxTokens > policy.context)
+  const { tokenizer } = policy;
+  const opening = tokenizer.encode(openingOf(agent, given));
+  const prompt = [...tokenizer.chat(messages, exactIds(turns, tokenizerOf, tokenizer), given.tools), ...opening];
+  if (prompt.length + call.maxTokens > policy.context)
     throw new EpisodeFailure(
       'overlong',
-      `${name}: a prompt of ${prompt.length} tokens and up to ${maxTokens} more exceed the context of ${policy.context}`,
+      `${name}: a prompt of ${prompt.length} tokens and up to ${call.maxTokens} more exceed the context of ${policy.context}`,
     );
-  return { ...call, prompt };
+  return { ...call, prompt, opening };
+}
+
+function charactersOf(part: Tool | Message): number {
+  if ('parameters' in part) return JSON.stringify(part).length;
+  const { content, toolCalls = [] } = part;
+  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, content.length);
 }
 
 function generate(
   { signal }: RunningEpisode,
   { sampling, policy }: Role,
-  { messages, prompt, key }: Call,
+  { messages, prompt, key, tools, toolChoice, maxTokens }: Call,
 ): Promise<Generation | Utterance> {
-  if ('endpoint' in policy) return policy.endpoint.complete({ ...sampling, messages, seed: key[0] >>> 1 }, signal);
-  return policy.generate({ ...sampling, prompt, stopTokens: policy.tokenizer.stopTokens, key }, signal);
+  const settings = { ...sampling, maxTokens };
+  if (!('endpoint' in policy))
+    return policy.generate({ ...settings, prompt, stopTokens: policy.tokenizer.stopTokens, key }, signal);
+  const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
+  return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
 }
 
-function turnOf(role: Role, { key, ...call }: Call, answer: Generation | Utterance): Turn {
+function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
   const { name, settings, sampling } = role;
-  const response = responseOf(role, answer);
-  const value = parsed(role, response.text);
-  const valid = value !== undefined;
+  const { key, opening, maxTokens: _, toolChoice, ...read } = call;
+  const id = nameOf(key);
+  const question = { id, opening, ...read, ...(toolChoice === undefined ? {} : { toolChoice }) };
   return Object.freeze({
-    id: nameOf(key),
-    ...call,
+    id,
+    ...read,
+    ...(opening.length === 0 ? {} : { prefilled: opening.length }),
     agent: name,
     policy: settings.policy,
-    ...response,
     temperature: sampling.temperature,
-    finishReason: answer.finishReason,
-    value,
-    valid,
-    penalty: valid ? 0 : settings.invalidPenalty,
+    ...readAnswer(role, question, answer),
     ...(settings.frozen === true ? { frozen: true } : {}),
   });
-}
-
-function parsed({ name, agent }: Role, text: string): unknown {
-  try {
-    return agent.parse(text);
-  } catch (error) {
-    throw EpisodeFailure.of('error', error, name);
-  }
-}
-
-/** The fields of a turn that the answer determines: ids, log-probs and text, or an endpoint's text and counts. */
-function responseOf(
-  { policy }: Role,
-  answer: Generation | Utterance,
-): Pick<Turn, 'policyVersion' | 'response' | 'logprobs' | 'text' | 'endpoint'> {
-  if ('text' in answer) {
-    const { text, finishReason, ...endpoint } = answer;
-    return { policyVersion: 0, response: [], logprobs: [], text, endpoint };
-  }
-  if (!('tokenizer' in policy)) throw new ArgumentError('token ids came from where none are sampled');
-  const { tokens, logprobs, finishReason, policyVersion } = answer;
-  const text = policy.tokenizer.decode(withoutStop(tokens, finishReason, policy.tokenizer));
-  return { policyVersion, response: tokens, logprobs, text };
 }
 
 /** A key as 16 hexadecimal digits. */
 const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
 
-function replyOf({ text, finishReason, turn, value }: Turn): Reply {
-  const reply = { text, finishReason, turn };
-  return value === undefined ? { ...reply, valid: false, value } : { ...reply, valid: true, value };
+function replyOf({
+  id = '',
+  text,
+  content = text,
+  reasoning,
+  toolCalls = [],
+  finishReason,
+  turn,
+  value,
+  valid,
+}: Turn): Reply {
+  const thought = reasoning === undefined ? {} : { reasoning };
+  const reply = { id, text, content, ...thought, toolCalls, finishReason, turn };
+  return valid ? { ...reply, valid, value } : { ...reply, valid: false, value: undefined };
 }

@@ -23,8 +23,8 @@ export function exactIds(
   tokenizerOf: (turn: Turn) => Tokenizer | undefined,
   tokenizer: Tokenizer,
 ): (message: Message) => readonly number[] | undefined {
-  return ({ role, content }) => {
-    if (role !== 'assistant') return undefined;
+  return ({ role, content, toolCalls = [] }) => {
+    if (role !== 'assistant' || toolCalls.length > 0) return undefined;
     const turn = turns.findLast((turn) => turn.text === content && same(tokenizerOf(turn), tokenizer));
     return turn && withoutStop(turn.response, turn.finishReason, tokenizer);
   };

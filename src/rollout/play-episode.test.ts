@@ -90,9 +90,10 @@ describe('a played episode', () => {
         penalty: 0,
       }),
     ]);
+    const [first, second] = episode.turns.map(({ id, text }) => ({ id, text, content: text, toolCalls: [] }));
     expect(episode.outcome).toEqual({
-      first: { text: 'seven', finishReason: 'stop', turn: 0, valid: false, value: undefined },
-      second: { text: 'yes', finishReason: 'stop', turn: 1, valid: true, value: 'yes' },
+      first: { ...first, finishReason: 'stop', turn: 0, valid: false, value: undefined },
+      second: { ...second, finishReason: 'stop', turn: 1, valid: true, value: 'yes' },
     });
     expect(episode).toMatchObject({ task, sample: 2, score: { team: 1, agents: {}, parts: {} } });
     expect(episode).not.toHaveProperty('failure');

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Sampling } from '../contract/sampling.js';
 import { ArgumentError } from '../core/errors.js';
 import { issuesText } from '../core/validation/issues.js';
+import { type ToolFormatName, toolFormatNames } from '../model/tool-formats/index.js';
 import type { Parser } from './parsers.js';
 
 /** A role in a team: its system prompt, its parser and its sampling. It is not a model; a recipe assigns one. */
@@ -14,6 +15,8 @@ export interface Agent<Value = unknown> {
   readonly sampling: Partial<Sampling>;
   /** The penalty for an invalid output (>= 0), unless the recipe sets another. */
   readonly invalidPenalty: number;
+  /** The format in which the agent's models write calls of tools; absent where a policy of it can call none. */
+  readonly tools?: ToolFormatName;
 }
 
 /** The settings of `agent`. */
@@ -24,6 +27,8 @@ export interface AgentSpec<Value> {
   readonly sampling?: Partial<Sampling>;
   /** Default 0. */
   readonly invalidPenalty?: number;
+  /** The format in which the agent's models write calls of tools; a policy is offered tools in no other way. */
+  readonly tools?: ToolFormatName | undefined;
 }
 
 const specSchema = z.strictObject({
@@ -39,7 +44,13 @@ const specSchema = z.strictObject({
     .partial()
     .optional(),
   invalidPenalty: z.number().min(0).optional(),
+  tools: z.enum(toolFormatNames).optional(),
 });
+
+/** An agent that calls no tools has a value in every valid turn. */
+interface NoTools {
+  readonly tools?: undefined;
+}
 
 const wholeText: Parser<string> = (text) => text;
 
@@ -53,8 +64,10 @@ const wholeText: Parser<string> = (text) => text;
  * const solver = agent({ system: 'Solve step by step.', parse: boxed, invalidPenalty: 0.1 });
  * ```
  */
-export function agent(spec?: AgentSpec<string> & { readonly parse?: never }): Agent<string>;
-export function agent<Value>(spec: AgentSpec<Value>): Agent<Value>;
+export function agent(spec?: AgentSpec<string> & NoTools & { readonly parse?: never }): Agent<string>;
+export function agent(spec: AgentSpec<string> & { readonly parse?: never }): Agent<string | undefined>;
+export function agent<Value>(spec: AgentSpec<Value> & NoTools): Agent<Value>;
+export function agent<Value>(spec: AgentSpec<Value>): Agent<Value | undefined>;
 export function agent(spec: AgentSpec<unknown> = {}): Agent {
   const checked = specSchema.safeParse(spec);
   if (!checked.success) throw new ArgumentError(`agent(...): ${issuesText(checked.error.issues)}`);
@@ -63,5 +76,6 @@ export function agent(spec: AgentSpec<unknown> = {}): Agent {
     parse: spec.parse ?? wholeText,
     sampling: spec.sampling ?? {},
     invalidPenalty: spec.invalidPenalty ?? 0,
+    ...(spec.tools === undefined ? {} : { tools: spec.tools }),
   };
 }

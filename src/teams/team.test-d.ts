@@ -1,6 +1,6 @@
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import { assistant, user } from '../core/message.js';
+import { assistant, toolResult, user } from '../core/message.js';
 import { agent } from './agent.js';
 import { boxed, integer, oneOf } from './parsers.js';
 import { defineTeam, type Reply, type Team } from './team.js';
@@ -46,6 +46,22 @@ describe('the types of a team', () => {
     });
     expectTypeOf<keyof typeof team.agents>().toEqualTypeOf<keyof typeof agents>();
     expectTypeOf(team).toExtend<Team>();
+  });
+
+  it('have a value that may be absent where an agent calls tools', () => {
+    const agents = { reader: agent({ parse: integer, tools: 'plain' }), talker: agent({ tools: 'plain' }) };
+    defineTeam({
+      task,
+      agents,
+      async play({ agents: { reader, talker } }) {
+        const reply = await reader('how many?', { tools: [], toolChoice: { name: 'count' }, maxTokens: 4 });
+        if (reply.valid) expectTypeOf(reply.value).toEqualTypeOf<number | undefined>();
+        if (reply.valid) await talker([assistant(reply), ...reply.toolCalls.map((call) => toolResult(call, '3'))]);
+        // @ts-expect-error there is no such format
+        agent({ tools: 'smoke signals' });
+      },
+      reward: () => 0,
+    });
   });
 
   it('refuse an agent that the team does not have', () => {

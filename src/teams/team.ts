@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Episode, FinishReason } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
-import type { Message } from '../core/message.js';
+import type { Message, Tool, ToolCall, ToolChoice } from '../core/message.js';
 import type { RandomStream } from '../core/random.js';
 import { issuesText } from '../core/validation/issues.js';
 import type { Agent } from './agent.js';
@@ -11,8 +11,16 @@ export type Agents = Readonly<Record<string, Agent>>;
 
 /** An agent's reply. */
 export type Reply<Value = unknown> = {
+  /** The turn's id, which no other turn of the run has. */
+  readonly id: string;
   /** The response without its stop token. */
   readonly text: string;
+  /** The text without calls of tools and without what the model thought. */
+  readonly content: string;
+  /** What the model thought before it answered, where it did: the text between `<think>` and `</think>`. */
+  readonly reasoning?: string;
+  /** The calls of tools; none where the agent was offered no tools or the turn is invalid. */
+  readonly toolCalls: readonly ToolCall[];
   readonly finishReason: FinishReason;
   /** The position of this call among the calls of the episode. */
   readonly turn: number;
@@ -30,6 +38,15 @@ export interface AskOptions {
    * episode names the steps of all its calls or of none; then every call is a step of its own.
    */
   readonly envStep?: number;
+  /**
+   * The tools that the agent may call. A turn that calls them well is valid, and no parser reads it: its value is
+   * `undefined`. A turn whose calls cannot be read, name another tool or do not fit its schema is invalid.
+   */
+  readonly tools?: readonly Tool[];
+  /** Default 'auto'. 'required' and a name begin the response with the beginning of a call. */
+  readonly toolChoice?: ToolChoice;
+  /** The most tokens of the response, where that is less than the agent's own `maxTokens`. */
+  readonly maxTokens?: number;
 }
 
 /**

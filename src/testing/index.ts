@@ -1,4 +1,4 @@
 /** What `import ... from 'drmas/testing'` offers: a team played without a model, and a recipe trained on a tiny one. */
-export { type Lines, type PlayedEpisode, playScripted } from './play-scripted.js';
+export { type Lines, type PlayedEpisode, playScripted, type ScriptedToolCalls } from './play-scripted.js';
 export { type Script, type ScriptedCall, type ScriptedSampler, scriptedSampler } from './scripted-sampler.js';
 export { type TinyOptions, type TinyRun, trainTiny } from './train-tiny.js';

@@ -1,6 +1,7 @@
 import type { Sampling } from '../contract/sampling.js';
 import type { Episode } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
+import { type ToolFormatName, toolFormat } from '../model/tool-formats/index.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { EpisodeFailure } from '../rollout/episode-failure.js';
 import { playEpisode } from '../rollout/play-episode.js';
@@ -38,15 +39,25 @@ export function scriptedContext(
   };
 }
 
-/** For each agent the texts of its calls in order. */
-export type Lines<A extends Agents> = { readonly [Name in keyof A]?: readonly string[] };
+/** A response that calls tools; it is written in the agent's format. */
+export interface ScriptedToolCalls {
+  readonly content?: string;
+  /** The arguments as JSON text, or as the object. */
+  readonly toolCalls: readonly {
+    readonly name: string;
+    readonly arguments: string | Readonly<Record<string, unknown>>;
+  }[];
+}
+
+/** For each agent the texts of its calls in order, or the tools that it calls. */
+export type Lines<A extends Agents> = { readonly [Name in keyof A]?: readonly (string | ScriptedToolCalls)[] };
 
 /** An episode whose outcome has the type that the team's `play` returns. */
 export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { readonly outcome: Outcome };
 
 /**
- * Plays one episode of a team without a model: agents answer what is written for them. The episode holds the turns with
- * what the agents' parsers read, the outcome and the score.
+ * Plays one episode of a team without a model: agents answer what is written for them, and call the tools that are. The
+ * episode holds the turns with what the agents' parsers read, the outcome and the score.
  *
  * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than
  *   there are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it
@@ -88,7 +99,7 @@ export async function playScripted<Data, A extends Agents, Outcome>(
 
 /** A script that reads each agent's texts from first to last. */
 function scriptOf<A extends Agents>(team: Pick<Team<never, A>, 'agents'>, lines: Lines<A>): Script {
-  const texts = new Map(Object.entries<readonly string[] | undefined>(lines));
+  const texts = new Map(Object.entries<readonly (string | ScriptedToolCalls)[] | undefined>(lines));
   for (const name of texts.keys()) {
     if (!Object.hasOwn(team.agents, name))
       throw new ArgumentError(`no agent '${name}'; expected one of ${Object.keys(team.agents).join(', ')}`);
@@ -102,6 +113,14 @@ function scriptOf<A extends Agents>(team: Pick<Team<never, A>, 'agents'>, lines:
       throw new ArgumentError(
         `agent '${policy}' was called ${at + 1} times; expected at most ${at}, as many as its texts`,
       );
-    return text;
+    return typeof text === 'string' ? text : written(text, team.agents[policy]?.tools);
   };
+}
+
+function written({ content = '', toolCalls }: ScriptedToolCalls, format: ToolFormatName = 'plain'): string {
+  const calls = toolCalls.map(({ name, arguments: values }) => ({
+    name,
+    arguments: typeof values === 'string' ? values : JSON.stringify(values),
+  }));
+  return toolFormat(format).write({ content, calls }, []);
 }

@@ -40,6 +40,36 @@ describe('an endpoint', () => {
     });
   });
 
+  it('is offered tools, and sent calls and results, as the protocol says', async () => {
+    const call = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } };
+    const message = { content: null, reasoning_content: 'hm', tool_calls: [call] };
+    const choices = [{ message, finish_reason: 'tool_calls' }];
+    const { requests, url } = await chatServer((_, response) => json(response, { choices }));
+    const toolCalls = [{ id: 'c1', name: 'add', arguments: '{"a":1}' }];
+    const tool = { name: 'add', parameters: { type: 'object' } };
+    const messages = [
+      ...request.messages,
+      { role: 'assistant', content: '', toolCalls } as const,
+      { role: 'tool', content: '1', toolCallId: 'c1', name: 'add' } as const,
+    ];
+    const further = { ...request, messages, tools: [tool], toolChoice: { name: 'add' } };
+    expect(await open(url).complete(further, never)).toEqual({
+      text: '',
+      finishReason: 'stop',
+      reasoning: 'hm',
+      toolCalls,
+    });
+    expect(requests[0]?.body).toMatchObject({
+      messages: [
+        ...request.messages,
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', content: '1', tool_call_id: 'c1' },
+      ],
+      tools: [{ type: 'function', function: tool }],
+      tool_choice: { type: 'function', function: { name: 'add' } },
+    });
+  });
+
   it('is sent further fields, and none that are null', async () => {
     const { requests, url } = await chatServer((_, response) => say(response, ''));
     const body = { max_tokens: null, top_p: null, max_completion_tokens: 3, reasoning_effort: 'low' };

@@ -9,6 +9,7 @@ import { Secret } from '../../core/secret.js';
 import { issuesText } from '../../core/validation/issues.js';
 import { webRequest } from '../../platform/web-request.js';
 import type { EndpointSpec } from './endpoint-spec.js';
+import { toolFields, wireMessage } from './wire-messages.js';
 
 /** So many requests in a row that fail, each after its repetitions, mean that the server is gone. */
 const MOST_FAILURES = 32;
@@ -18,10 +19,17 @@ const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 /** Far more than a model says in one turn. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
+const toolCall = z.object({
+  id: z.string().nullish(),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+const message = z.object({
+  content: z.string().nullish(),
+  reasoning_content: z.string().nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+});
 const completion = z.object({
-  choices: z
-    .array(z.object({ message: z.object({ content: z.string().nullish() }), finish_reason: z.string().nullish() }))
-    .min(1),
+  choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
   usage: z.object({ prompt_tokens: z.int().optional(), completion_tokens: z.int().optional() }).nullish(),
 });
 
@@ -44,10 +52,10 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
 
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, temperature, topP, maxTokens, seed } = request;
-    const fields = { temperature, top_p: topP, max_tokens: maxTokens, seed, ...body };
+    const fields = { temperature, top_p: topP, max_tokens: maxTokens, seed, ...toolFields(request), ...body };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
     const answer: unknown = await client.chat.completions.create(
-      { ...sent, model, messages: messages.map(({ role, content }) => ({ role, content })) },
+      { ...sent, model, messages: messages.map(wireMessage) },
       { signal: AbortSignal.any([signal]) }, // the client leaves a listener behind on what it is given
     );
     return utterance(answer);
@@ -101,9 +109,13 @@ function utterance(answer: unknown): Utterance {
   const parsed = completion.safeParse(answer);
   if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
   const [choice] = parsed.data.choices;
+  const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.message ?? {};
+  const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
   const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = parsed.data.usage ?? {};
   return {
-    text: choice?.message.content ?? '', // a refusal, or a call of a tool that nobody offered
+    text: content ?? '', // a refusal, or nothing but calls of tools
+    ...(reasoning ? { reasoning } : {}),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
     finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
     ...(promptTokens === undefined ? {} : { promptTokens }),
     ...(responseTokens === undefined ? {} : { responseTokens }),

@@ -1,4 +1,5 @@
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { plainMessages } from '../tool-formats/plain-messages.js';
 import { REPLACEMENT } from './symbols.js';
 import { requireWellFormed } from './well-formed.js';
 
@@ -16,8 +17,8 @@ const header = {
 
 /**
  * The tokenizer of UTF-8 bytes and five markers. A message is its role's marker, its bytes and the end marker; a
- * conversation ends with the assistant's marker, after which the model writes. Broken UTF-8 decodes to replacement
- * characters, markers decode to names such as `<|end|>`.
+ * conversation ends with the assistant's marker, after which the model writes. Tools are plain text. Broken UTF-8
+ * decodes to replacement characters, markers decode to names such as `<|end|>`.
  */
 export function bytesTokenizer(): Tokenizer {
   const encode = (text: string): number[] => [...new TextEncoder().encode(requireWellFormed(text))];
@@ -26,8 +27,10 @@ export function bytesTokenizer(): Tokenizer {
     stopTokens: [END],
     encode,
     decode,
-    chat: (messages, exact) => [
-      ...messages.flatMap((message) => [header[message.role], ...(exact?.(message) ?? encode(message.content)), END]),
+    chat: (messages, exact, tools) => [
+      ...plainMessages(messages, tools).flatMap(({ role, content, message }) => [
+        ...[header[role], ...(exact?.(message) ?? encode(content)), END],
+      ]),
       header.assistant,
     ],
     toJSON: () => ({ type: 'bytes' }),

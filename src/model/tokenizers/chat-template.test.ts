@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { user } from '../../core/message.js';
 import { chatTemplate } from './chat-template.js';
 
-const render = (source: string, messages = [user('hi')]) => chatTemplate(source)({}, messages);
+const render = (source: string, messages = [user('hi')]) =>
+  chatTemplate(source)(
+    {},
+    messages.map((message) => ({ ...message })),
+  );
 /** A text that doubles `times` times. */
 const doubled = (times: number, first = 'a') => `{% set x = '${first}' %}${'{% set x = x ~ x %}'.repeat(times)}`;
 const loop = (range: string, body: string) => `{% for i in range(${range}) %}${body}{% endfor %}`;

@@ -3,7 +3,6 @@
  * bounded.
  */
 import { Environment, Interpreter, Template } from '@huggingface/jinja';
-import type { Message } from '../../core/message.js';
 
 /** The longest template in characters; those of models are a few thousand. */
 const LONGEST_TEMPLATE = 1e6;
@@ -37,15 +36,30 @@ const Base = Interpreter as unknown as new (
   environment: Environment,
 ) => { run(program: unknown): Value; evaluate(node: Node | undefined, environment: Environment): Value };
 
+/** A message or a tool as a template reads it. */
+type Conversed = Readonly<Record<string, unknown>>;
+
+/** The characters of all texts, those of calls and schemas with their names. */
+function charactersOf({ content, ...rest }: Conversed): number {
+  const more = Object.keys(rest).length > 1 ? JSON.stringify(rest).length : 0; // than the role
+  return more + (typeof content === 'string' ? content.length : 0);
+}
+
 /** @throws Error when the template cannot be read */
 export function chatTemplate(source: string) {
   if (source.length > LONGEST_TEMPLATE) throw new Error(`it has more than ${LONGEST_TEMPLATE} characters`);
   const { parsed } = new Template(source);
   /** @throws Error when the template raises one, or does more than a conversation takes */
-  return (variables: Readonly<Record<string, unknown>>, messages: readonly Message[]): string => {
+  return (
+    variables: Readonly<Record<string, unknown>>,
+    messages: readonly Conversed[],
+    tools?: Conversed[],
+  ): string => {
     const environment = new Environment();
-    for (const [name, value] of Object.entries({ ...globals, ...variables, messages })) environment.set(name, value);
-    const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+    const conversation = tools === undefined ? { messages } : { messages, tools };
+    for (const [name, value] of Object.entries({ ...globals, ...variables, ...conversation }))
+      environment.set(name, value);
+    const characters = [...messages, ...(tools ?? [])].reduce((sum, part) => sum + charactersOf(part), 0);
     const limits = {
       work: WORK + WORK_A_MESSAGE * messages.length + characters,
       characters: CHARACTERS + 10 * characters,

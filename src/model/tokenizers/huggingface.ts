@@ -1,10 +1,13 @@
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { messageOf, TokenizerError } from '../../core/errors.js';
 import { excerpt } from '../../core/format.js';
+import type { Message, Tool } from '../../core/message.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { isObject } from '../../core/validation/objects.js';
+import { plainMessages } from '../tool-formats/plain-messages.js';
 import { chatTemplate } from './chat-template.js';
-import { type Render, splice } from './splice.js';
+import { splice } from './splice.js';
+import { templateMessage, templateTool } from './template-messages.js';
 import type { HuggingFaceSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
 
@@ -46,8 +49,10 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
         library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
       );
     },
-    chat: (messages, exact) =>
-      splice(render, messages, exact).flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece])),
+    chat: (messages, exact, tools) =>
+      splice((conversation) => render(conversation, tools), messages, exact).flatMap((piece) =>
+        typeof piece === 'string' ? encode(piece) : [...piece],
+      ),
     toJSON: () => spec,
   };
 }
@@ -89,7 +94,10 @@ function defaultTemplate(value: unknown): string | undefined {
     : undefined;
 }
 
-function renderer(spec: HuggingFaceSpec): Render {
+/** A template that looks for tools. */
+const KNOWS_TOOLS = /\btools\b/;
+
+function renderer(spec: HuggingFaceSpec): (messages: readonly Message[], tools?: readonly Tool[]) => string {
   const source = spec.chatTemplate ?? defaultTemplate(spec.config.chat_template);
   if (source === undefined) {
     return () => {
@@ -102,7 +110,14 @@ function renderer(spec: HuggingFaceSpec): Render {
     if (key.endsWith('_token')) variables[key] = specialToken(value);
   }
   Object.assign(variables, spec.variables, { add_generation_prompt: true });
-  return (messages) => attempt('the chat template refused the conversation', () => render(variables, messages));
+  const knowsTools = KNOWS_TOOLS.test(source);
+  return (messages, tools) => {
+    const conversation = knowsTools ? messages : plainMessages(messages, tools);
+    const listed = knowsTools ? tools?.map(templateTool) : undefined;
+    return attempt('the chat template refused the conversation', () =>
+      render(variables, conversation.map(templateMessage), listed),
+    );
+  };
 }
 
 function attempt<T>(complaint: string, action: () => T): T {

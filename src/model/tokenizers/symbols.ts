@@ -1,5 +1,6 @@
 import { TokenizerError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { plainMessages } from '../tool-formats/plain-messages.js';
 import type { SymbolsSpec } from './tokenizer-spec.js';
 
 /** The character for an id without text. */
@@ -8,7 +9,7 @@ export const REPLACEMENT = '\ufffd';
 /**
  * The tokenizer of a fixed vocabulary of strings; it cuts text greedily into the longest symbols. A conversation is the
  * messages' contents one after another, a user's closed by `endOfUser`, an assistant's by `endOfAssistant`, without a
- * header where the model writes.
+ * header where the model writes. Calls of tools and results are plain text; which tools there are is not told.
  * @throws TokenizerError when a symbol comes twice or a named one is not in the vocabulary
  */
 export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
@@ -52,8 +53,11 @@ export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
     stopTokens: [stop],
     encode,
     decode: (tokens) => tokens.map((id) => symbols[id] ?? REPLACEMENT).join(''),
+    // The tools are not listed: a vocabulary has words for its own task alone.
     chat: (messages, exact) =>
-      messages.flatMap((message) => [...(exact?.(message) ?? encode(message.content)), ...closing[message.role]]),
+      plainMessages(messages, []).flatMap(({ role, content, message }) => [
+        ...[...(exact?.(message) ?? encode(content)), ...closing[role]],
+      ]),
     toJSON: () => spec,
   };
 }
