@@ -127,6 +127,21 @@ export class EpisodeOverError extends DrmasError {
 }
 
 /**
+ * Raised for a request over HTTP that is refused. Each dialect spells it in its own way, with the status of HTTP and
+ * with `code`, a word for programs.
+ */
+export class DialectError extends DrmasError {
+  readonly exitCode = 1;
+  readonly status: number;
+  readonly code: string;
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/**
  * Raised when training cannot go on, for instance after three steps in a row with NaN. The last checkpoint is intact.
  */
 export class TrainingError extends DrmasError {

@@ -1,0 +1,45 @@
+/** What the answers of several dialects have in common. */
+import { BackendError, type DialectError } from '../core/errors.js';
+import type { ModelDelta } from './dialect.js';
+
+/**
+ * The deltas with nothing left out: a beginning, then whatever of reasoning and text was not said before the end, then
+ * the whole answer.
+ * @throws BackendError when the deltas end without an answer
+ */
+export async function* wholeDeltas(deltas: AsyncIterable<ModelDelta>): AsyncIterable<ModelDelta> {
+  let begun = false;
+  const said = { text: '', reasoning: '' };
+  for await (const delta of deltas) {
+    if (delta.type === 'begin') begun = true;
+    else if (delta.type !== 'answer') said[delta.type] += delta.text;
+    else {
+      const { id, usage, content, reasoning = '' } = delta.answer;
+      if (!begun) yield { type: 'begin', id, promptTokens: usage.promptTokens };
+      if (rest(reasoning, said.reasoning) !== '') yield { type: 'reasoning', text: rest(reasoning, said.reasoning) };
+      if (rest(content, said.text) !== '') yield { type: 'text', text: rest(content, said.text) };
+      yield delta;
+      return;
+    }
+    yield delta;
+  }
+  throw new BackendError('the stream of an answer ended without the answer');
+}
+
+const rest = (whole: string, said: string) => (whole.startsWith(said) ? whole.slice(said.length) : '');
+
+export const epochSeconds = () => Math.floor(Date.now() / 1000);
+
+/** The `type` of an error in the dialects of OpenAI, by its status. */
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
+
+/** A refusal as the dialects of OpenAI spell it. */
+export function openAiError({ status, code, message }: DialectError): object {
+  const type = ERROR_TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
+  return { error: { message, type, param: null, code } };
+}
