@@ -9,15 +9,15 @@ import type { ModelDelta } from './dialect.js';
  */
 export async function* wholeDeltas(deltas: AsyncIterable<ModelDelta>): AsyncIterable<ModelDelta> {
   let begun = false;
-  const said = { text: '', reasoning: '' };
+  const sent = { text: '', reasoning: '' };
   for await (const delta of deltas) {
     if (delta.type === 'begin') begun = true;
-    else if (delta.type !== 'answer') said[delta.type] += delta.text;
+    else if (delta.type !== 'answer') sent[delta.type] += delta.text;
     else {
       const { id, usage, content, reasoning = '' } = delta.answer;
       if (!begun) yield { type: 'begin', id, promptTokens: usage.promptTokens };
-      if (rest(reasoning, said.reasoning) !== '') yield { type: 'reasoning', text: rest(reasoning, said.reasoning) };
-      if (rest(content, said.text) !== '') yield { type: 'text', text: rest(content, said.text) };
+      if (rest(reasoning, sent.reasoning) !== '') yield { type: 'reasoning', text: rest(reasoning, sent.reasoning) };
+      if (rest(content, sent.text) !== '') yield { type: 'text', text: rest(content, sent.text) };
       yield delta;
       return;
     }
@@ -26,7 +26,7 @@ export async function* wholeDeltas(deltas: AsyncIterable<ModelDelta>): AsyncIter
   throw new BackendError('the stream of an answer ended without the answer');
 }
 
-const rest = (whole: string, said: string) => (whole.startsWith(said) ? whole.slice(said.length) : '');
+const rest = (whole: string, sent: string) => (whole.startsWith(sent) ? whole.slice(sent.length) : '');
 
 export const epochSeconds = () => Math.floor(Date.now() / 1000);
 

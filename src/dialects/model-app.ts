@@ -142,8 +142,8 @@ const whole: Responder = async (dialect, request, deltas, gone) => {
   const early = await soon(body);
   const headers = { 'content-type': 'application/json' };
   if (early !== undefined) return new Response(early.value, { headers });
-  const told = (error: unknown) => JSON.stringify(dialect.error(errorOf(error)));
-  return new Response(lateBody(once(body.catch(told)), ' ', gone), { headers });
+  const refused = (error: unknown) => JSON.stringify(dialect.error(errorOf(error)));
+  return new Response(lateBody(once(body.catch(refused)), ' ', gone), { headers });
 };
 
 async function* once(text: Promise<string>): AsyncIterable<string> {

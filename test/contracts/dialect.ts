@@ -136,18 +136,18 @@ export function dialectContract(name: string, dialect: DialectCase): void {
       ['text and calls', { ...calling, content: 'Wait.' }],
       ['what was cut short', { ...answer, finishReason: 'length' as const }],
       ['nothing', { ...answer, content: '' }],
-    ])('says the same whole and streamed: %s', async (_, said) => {
+    ])('says the same whole and streamed: %s', async (_, given) => {
       const expected: ClientView = {
-        text: said.content,
-        reasoning: said.reasoning ?? '',
-        calls: said.toolCalls,
-        finish: dialect.finish[said.finishReason],
+        text: given.content,
+        reasoning: given.reasoning ?? '',
+        calls: given.toolCalls,
+        finish: dialect.finish[given.finishReason],
         tokens: [11, 7],
       };
-      const response = await whole(said)(dialect.plain);
+      const response = await whole(given)(dialect.plain);
       expect(response.headers.get('content-type')).toMatch(/^application\/json/);
       expect(dialect.readBody(await response.json())).toEqual(expected);
-      const stream = await whole(said)({ ...dialect.plain, stream: true, stream_options: { include_usage: true } });
+      const stream = await whole(given)({ ...dialect.plain, stream: true, stream_options: { include_usage: true } });
       expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/);
       expect(dialect.readStream(eventsOf(await stream.text()))).toEqual(expected);
     });
@@ -278,38 +278,38 @@ export function dialectContract(name: string, dialect: DialectCase): void {
     const failing = () => {
       throw new EpisodeOverError('the episode is over: timeout');
     };
-    const received = async (complete: Complete, body: object): Promise<Response & { readonly said: string }> => {
+    const received = async (complete: Complete, body: object): Promise<Response & { readonly given: string }> => {
       const sent = serving(complete)(body);
       await vi.advanceTimersByTimeAsync(10_000);
       const response = await sent;
       const text = response.text();
       await vi.advanceTimersByTimeAsync(60_000);
-      return Object.assign(response, { said: await text });
+      return Object.assign(response, { given: await text });
     };
 
     it('begins with spaces, which JSON allows, one every ten seconds', async () => {
-      const { status, said } = await received(
+      const { status, given } = await received(
         late(35, () => answer),
         dialect.plain,
       );
       expect(status).toBe(200);
-      expect(/^ */.exec(said)?.[0]).toHaveLength(2); // at 20 and 30 s; at 10 s the headers
-      expect(dialect.readBody(JSON.parse(said))).toMatchObject({ text: 'Fifteen.' });
+      expect(/^ */.exec(given)?.[0]).toHaveLength(2); // at 20 and 30 s; at 10 s the headers
+      expect(dialect.readBody(JSON.parse(given))).toMatchObject({ text: 'Fifteen.' });
     });
 
     it('begins with comments in a stream', async () => {
-      const { said } = await received(
+      const { given } = await received(
         late(35, () => answer),
         { ...dialect.plain, stream: true },
       );
-      expect(said).toMatch(/^(: [^\n]*\n\n){2}(data|event): /);
-      expect(dialect.readStream(eventsOf(said))).toMatchObject({ text: 'Fifteen.' });
+      expect(given).toMatch(/^(: [^\n]*\n\n){2}(data|event): /);
+      expect(dialect.readStream(eventsOf(given))).toMatchObject({ text: 'Fifteen.' });
     });
 
     it('ends with an error in the shape of the dialect, when it is too late for a status', async () => {
-      const { said } = await received(late(35, failing), dialect.plain);
-      expect(dialect.readError(JSON.parse(said))).toContain('the episode is over');
-      const { said: streamed } = await received(late(35, failing), { ...dialect.plain, stream: true });
+      const { given } = await received(late(35, failing), dialect.plain);
+      expect(dialect.readError(JSON.parse(given))).toContain('the episode is over');
+      const { given: streamed } = await received(late(35, failing), { ...dialect.plain, stream: true });
       expect(dialect.readError(eventsOf(streamed).at(-1)?.data)).toContain('the episode is over');
     });
 
