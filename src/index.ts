@@ -2,10 +2,18 @@
 export { estimateAdvantages } from './advantage/estimate.js';
 export type { Estimator } from './advantage/estimators/index.js';
 export { filterGroups } from './advantage/filter.js';
+export type {
+  AnsweredText,
+  AnswerOptions,
+  GeneratedText,
+  GenerateOptions,
+  TokenIds,
+} from './backends/embedded/generate-options.js';
 export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './backends/embedded/load-policy.js';
-export type { GeneratedText, GenerateOptions, LoadedPolicy, TokenIds } from './backends/embedded/loaded-policy.js';
+export type { LoadedPolicy } from './backends/embedded/loaded-policy.js';
 export type { EndpointOptions } from './backends/endpoint/endpoint-spec.js';
 export { type TinkerInput, tinker } from './backends/tinker/tinker-spec.js';
+export type { Conversation } from './backends/voice.js';
 export type { TurnRecord } from './core/advantage.js';
 export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
 export {
@@ -44,6 +52,7 @@ export type { LossSpec } from './loss/loss-spec.js';
 export { policyLoss } from './loss/policy-loss.js';
 export { valueLoss } from './loss/value-loss.js';
 export { whiten } from './loss/whiten.js';
+export type { AgentProfile } from './model/agent-profile.js';
 export {
   type CheckpointSpec,
   checkpoint,

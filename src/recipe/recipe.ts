@@ -1,5 +1,6 @@
 import type { Sampling } from '../contract/sampling.js';
 import type { TaskSource } from '../core/task.js';
+import type { AgentProfile } from '../model/agent-profile.js';
 import type { Team } from '../teams/team.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
@@ -19,6 +20,21 @@ export function evaluationSampling({ agents, evaluation }: Recipe, agent: string
     topK: layered('topK'),
     maxTokens: layered('maxTokens'),
   };
+}
+
+/** The agents of a recipe by name, as runs record them and as exported models take them along. */
+export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProfile>> {
+  return Object.fromEntries(
+    Object.entries(recipe.team.agents).map(([name, { system, tools }]) => [
+      name,
+      {
+        name,
+        ...(system === undefined ? {} : { system }),
+        sampling: evaluationSampling(recipe, name),
+        ...(tools === undefined ? {} : { tools }),
+      },
+    ]),
+  );
 }
 
 /**

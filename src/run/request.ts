@@ -1,10 +1,11 @@
 /** Requests and what they resolve to: a new run, a run that goes on, the evaluation of one. */
 import { basename } from 'node:path';
 import { CheckpointError, RunError } from '../core/errors.js';
+import type { AgentProfile } from '../model/agent-profile.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
-import { type Recipe, recipeJson } from '../recipe/recipe.js';
+import { agentProfiles, type Recipe, recipeJson } from '../recipe/recipe.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { contentHash } from '../store/files/content-hash.js';
@@ -40,8 +41,10 @@ export async function requestRecipe(
 /** The content of a new run's recipe.json. */
 export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunRecord {
   const { source, codeHash } = loaded;
-  return { version: 1, recipe: { source, overrides, codeHash }, resolved: recipeJson(recipe), acceptedChanges: [] };
+  return { version: 1, recipe: { source, overrides, codeHash }, ...described(recipe), acceptedChanges: [] };
 }
+
+const described = (recipe: Recipe) => ({ resolved: recipeJson(recipe), agents: agentProfiles(recipe) });
 
 /**
  * The recipe of a run that is there; `definition` where a program began the run.
@@ -63,6 +66,18 @@ async function recipeOfRun(
   };
   const loaded = await (definition === undefined ? loadRecipe(source, checkCode) : load(definition));
   return resolved(loaded, [...overrides, ...more]);
+}
+
+/**
+ * The agents of a run by name, without their weights. Runs of earlier versions do not record them: of those the recipe
+ * is loaded.
+ * @throws RunError, RecipeError as `recipeOfRun` does, for such a run alone
+ */
+export async function agentsOfRun(
+  run: RunDirectory,
+  acceptChanges?: boolean,
+): Promise<Readonly<Record<string, AgentProfile>>> {
+  return run.record.agents ?? agentProfiles((await recipeOfRun(run, undefined, { acceptChanges })).recipe);
 }
 
 function changedSince({ path }: RunDirectory, what: string): RunError {
@@ -127,11 +142,23 @@ export async function rewindRun(
         : `drmas resume ${run.path} --from ${basename(older.directory)} goes on from an older checkpoint`;
     throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
   }
-  if (changed) await run.acceptChanges(loaded.codeHash, recipeJson(recipe), checkpoint?.step ?? 0);
+  if (changed) await run.acceptChanges(loaded.codeHash, described(recipe), checkpoint?.step ?? 0);
   return checkpoint;
 }
 
-/** A checkpoint by the name of its directory or its step. @throws RunError naming those that there are */
+/**
+ * A checkpoint by the name of its directory or its step, by default the last. Its files are not compared with their
+ * digests.
+ * @param to What it is for
+ * @throws RunError naming those that there are
+ */
+export async function checkpointOf(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
+  if (name !== undefined) return checkpointNamed(run, name);
+  const checkpoint = await run.latestCheckpoint();
+  if (checkpoint === undefined) throw new RunError(`${run.path} has no checkpoint to ${to}`);
+  return checkpoint;
+}
+
 async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpoint> {
   const checkpoints = await run.checkpoints();
   const step = /^(?:step-)?(\d+)$/.exec(name)?.[1];
@@ -174,8 +201,7 @@ export async function requestEvaluation(
  * @throws RunError when there is none; CheckpointError when it is damaged
  */
 export async function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
-  const checkpoint = await run.latestCheckpoint();
-  if (checkpoint === undefined) throw new RunError(`${run.path} has no checkpoint to ${to}`);
+  const checkpoint = await checkpointOf(run, undefined, to);
   await requireWhole(nodeFiles, checkpoint.directory, isNoOptimizer);
   return checkpoint;
 }

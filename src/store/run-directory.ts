@@ -250,14 +250,14 @@ export class RunDirectory {
     this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
-  /** Notes in recipe.json that the run goes on with changed code. */
-  async acceptChanges(codeHash: string, resolved: Record<string, unknown>, step: number): Promise<void> {
+  /** Notes in recipe.json that the run goes on with changed code, and what that makes of recipe and agents. */
+  async acceptChanges(codeHash: string, now: Pick<RunRecord, 'resolved' | 'agents'>, step: number): Promise<void> {
     const time = (this.#options.clock ?? systemClock).now().toISOString();
     const { record } = this;
     const changed: RunRecord = {
       ...record,
       recipe: { ...record.recipe, codeHash },
-      resolved,
+      ...now,
       acceptedChanges: [...record.acceptedChanges, { time, codeHash: record.recipe.codeHash, step }],
     };
     await this.#files.replace(join(this.path, RECIPE), formatRecord(changed));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RunError } from '../core/errors.js';
+import { agentProfileSchema } from '../model/agent-profile.js';
 import { contentHash } from './files/content-hash.js';
 
 const recordSchema = z.object({
@@ -14,6 +15,8 @@ const recordSchema = z.object({
   }),
   /** The plain part of the resolved recipe. */
   resolved: z.record(z.string(), z.unknown()),
+  /** The agents by name, with what their code alone says otherwise. Runs of versions before this field have none. */
+  agents: z.record(z.string(), agentProfileSchema).optional(),
   /** One entry for each time that the run was continued although its code or its recipe had changed. */
   acceptedChanges: z
     .array(z.object({ time: z.string(), codeHash: z.string(), step: z.number() }))

@@ -11,7 +11,7 @@ import { assistant, user } from '../../src/core/message.js';
 import { tinyDecoder } from '../../src/model/model-spec.js';
 import { type HostOptions, nodeHost } from '../../src/platform/node-host.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
-import { type Recipe, recipeJson } from '../../src/recipe/recipe.js';
+import { agentProfiles, type Recipe, recipeJson } from '../../src/recipe/recipe.js';
 import { resolveRecipe } from '../../src/recipe/resolve.js';
 import { executeRun } from '../../src/run/execute-run.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/store/run-directory.js';
@@ -138,6 +138,7 @@ export async function createRun(
     version: 1 as const,
     recipe: { source: recipe.name, overrides: [], codeHash: '' },
     resolved: recipeJson(recipe),
+    agents: agentProfiles(recipe),
     acceptedChanges: [],
   };
   return RunDirectory.create(join(await mkdtemp(join(root, 'run-')), 'run'), record, options);

@@ -1,37 +1,21 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
-import type { FinishReason } from '../../core/episode.js';
 import { ArgumentError, CheckpointError, DrmasError, messageOf } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import { type AgentProfile, readAgentProfile } from '../../model/agent-profile.js';
+import { answer, type Conversation, promptOf, samplingOf } from '../voice.js';
 import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend.js';
 import type { EmbeddedFrozen } from './embedded-policy.js';
+import {
+  type AnsweredText,
+  type AnswerOptions,
+  checkedSampling,
+  type GeneratedText,
+  type GenerateOptions,
+  type TokenIds,
+} from './generate-options.js';
 import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
-
-/** Token ids, in the vocabulary of the policy. */
-export type TokenIds = readonly number[] | Int32Array;
-
-/** A request to `LoadedPolicy.generate`. */
-export interface GenerateOptions {
-  readonly prompt: TokenIds; // [P], at least one
-  readonly maxTokens: number;
-  /** 0 takes the most probable token each time. */
-  readonly temperature: number;
-  /** Equal seeds (and prompts) give equal tokens, whatever else is running. */
-  readonly seed: number;
-  /** Goes on after the tokens that end a text. */
-  readonly ignoreEos?: boolean;
-}
-
-/** What `LoadedPolicy.generate` returns. */
-export interface GeneratedText {
-  readonly tokens: number[]; // [R], the stop token included if one was sampled
-  /**
-   * log softmax(logits / temperature) of each token over the full vocabulary; at temperature 0: log softmax(logits).
-   */
-  readonly logprobs: number[]; // [R]
-  readonly finishReason: FinishReason;
-}
 
 export interface OpenOptions extends EmbeddedOptions {
   /** The directory of the model that an adapter adapts; by default the one that the adapter's file names. */
@@ -48,12 +32,19 @@ export class LoadedPolicy {
   readonly tokenizer: Tokenizer;
   /** The number of parameters; of an adapter, without those of its base. */
   readonly parameters: number;
+  /** What was exported with the weights of an agent: its name, system prompt and sampling. */
+  readonly agent: AgentProfile | undefined;
   readonly #backend: EmbeddedBackend;
   readonly #model: EmbeddedFrozen;
   readonly #files: Files;
   #published: Promise<unknown> | undefined;
 
-  private constructor(backend: EmbeddedBackend, model: EmbeddedFrozen, files: Files) {
+  private constructor(
+    backend: EmbeddedBackend,
+    model: EmbeddedFrozen,
+    { files, agent }: { readonly files: Files; readonly agent: AgentProfile | undefined },
+  ) {
+    this.agent = agent;
     this.#backend = backend;
     this.#model = model;
     this.#files = files;
@@ -71,9 +62,10 @@ export class LoadedPolicy {
     const from = adapted ? (base ?? (await locateBase(files, directory))) : directory;
     const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false })) };
     const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
+    const agent = await readAgentProfile(files, directory);
     const backend = await EmbeddedBackend.start(options);
     try {
-      return new LoadedPolicy(backend, await backend.openStored(directory, model, adapter), files);
+      return new LoadedPolicy(backend, await backend.openStored(directory, model, adapter), { files, agent });
     } catch (error) {
       await backend.dispose();
       throw error;
@@ -113,27 +105,42 @@ export class LoadedPolicy {
   }
 
   /** @throws ArgumentError when an option is wrong or the prompt leaves no room in the context */
-  async generate({ prompt, maxTokens, temperature, seed, ignoreEos = false }: GenerateOptions): Promise<GeneratedText> {
-    this.#require('prompt', prompt, 1);
-    if (prompt.length >= this.config.context)
-      throw new ArgumentError(`prompt: ${prompt.length} tokens leave no room in a context of ${this.config.context}`);
-    if (!Number.isSafeInteger(maxTokens) || maxTokens < 1)
-      throw new ArgumentError(`maxTokens: expected a whole number of at least 1, found ${maxTokens}`);
-    if (!Number.isFinite(temperature) || temperature < 0)
-      throw new ArgumentError(`temperature: expected a number of at least 0, found ${temperature}`);
-    if (!Number.isSafeInteger(seed)) throw new ArgumentError(`seed: expected a whole number, found ${seed}`);
-    this.#published ??= this.#model.publish();
-    await this.#published;
+  async generate({ prompt, seed, ignoreEos = false, ...chosen }: GenerateOptions): Promise<GeneratedText> {
+    this.#requireRoom(prompt);
+    const sampling = checkedSampling({ ...this.agent?.sampling, ...chosen }, seed);
+    await this.#publish();
     const { tokens, logprobs, finishReason } = await this.#model.generate({
+      ...sampling,
       prompt: Array.from(prompt),
-      maxTokens,
-      temperature,
-      topK: 0,
-      topP: 1,
       stopTokens: ignoreEos ? [] : this.tokenizer.stopTokens,
       key: randomKey('generate', seed),
     });
     return { tokens, logprobs, finishReason };
+  }
+
+  /**
+   * Answers a conversation as the agent that was exported: with its system prompt in front, unless the conversation
+   * begins with one, and its sampling. A string is one user message. Of a model that is no agent's, the whole
+   * distribution is sampled up to the end of the context.
+   * @throws ArgumentError when an option is wrong or the conversation leaves no room in the context; TokenizerError
+   *   where the model has no chat template
+   *
+   * @example
+   * ```ts
+   * import { loadPolicy } from 'drmas';
+   *
+   * const policy = await loadPolicy('models/solver');
+   * const { text } = await policy.answer('19a+7', { seed: 1, onText: (piece) => process.stdout.write(piece) });
+   * await policy.dispose();
+   * ```
+   */
+  async answer(conversation: Conversation, { seed, signal, onText, ...chosen }: AnswerOptions): Promise<AnsweredText> {
+    const voice = { model: this.#model, agent: this.agent };
+    const prompt = promptOf(voice, conversation);
+    this.#requireRoom(prompt);
+    const sampling = checkedSampling(samplingOf(voice, chosen), seed);
+    await this.#publish();
+    return answer(voice, { prompt, sampling, key: randomKey('generate', seed) }, signal, onText);
   }
 
   /**
@@ -154,6 +161,18 @@ export class LoadedPolicy {
 
   dispose(): Promise<void> {
     return this.#backend.dispose();
+  }
+
+  #publish(): Promise<unknown> {
+    this.#published ??= this.#model.publish();
+    return this.#published;
+  }
+
+  #requireRoom(prompt: TokenIds): void {
+    const { context } = this.config;
+    this.#require('prompt', prompt, 1);
+    if (prompt.length >= context)
+      throw new ArgumentError(`prompt: ${prompt.length} tokens leave no room in a context of ${context}`);
   }
 
   #require(what: string, tokens: TokenIds, least: number): void {

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { loadPolicy } from '../../backends/embedded/load-policy.js';
-import { user } from '../../core/message.js';
+import { system, user } from '../../core/message.js';
 import { lora } from '../../model/model-spec.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 
@@ -22,7 +22,13 @@ describe('export', () => {
     const to = target();
     const { code, out, err } = await drmas(['export', run.path, '--agent', 'verifier', '--to', to]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(await readdir(to)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    expect(await readdir(to)).toEqual([
+      'config.json',
+      'drmas-agent.json',
+      'drmas_tokenizer.json',
+      'generation_config.json',
+      'model.safetensors',
+    ]);
     const source = join(run.path, 'checkpoints', 'step-000004', 'verifier', 'model.safetensors');
     expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
     expect(out).toContain(`policy 'verifier' of step 4 lies in ${to}`);
@@ -32,6 +38,45 @@ describe('export', () => {
     const policy = await loadPolicy(to, { threads: 1 });
     const prompt = policy.tokenizer.chat([user('1')]);
     expect((await policy.generate({ prompt, maxTokens: 3, temperature: 1, seed: 1 })).tokens.length).toBeGreaterThan(0);
+    await policy.dispose();
+  });
+
+  it('lets the system prompt and the sampling of evaluations travel, which loadPolicy and transformers take up', async () => {
+    const to = target();
+    await drmas(['export', run.path, '--agent', 'solver', '--to', to]);
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 6 };
+    const policy = await loadPolicy(to, { threads: 1 });
+    expect(policy.agent).toEqual({ name: 'solver', system: '<solver>', sampling });
+    expect(JSON.parse(await readFile(join(to, 'generation_config.json'), 'utf8'))).toEqual({
+      ...{ do_sample: true, temperature: 1, top_p: 1, top_k: 0, max_new_tokens: 6 },
+      eos_token_id: policy.tokenizer.stopTokens[0],
+    });
+    const prompt = policy.tokenizer.chat([system('<solver>'), user('1')]);
+    const { tokens } = await policy.generate({ prompt, seed: 2 });
+    expect(tokens.length).toBeLessThanOrEqual(6);
+    const pieces: string[] = [];
+    const answered = await policy.answer('1', { seed: 2, onText: (piece) => pieces.push(piece) });
+    expect(answered.tokens).toEqual(tokens);
+    expect(pieces.join('')).toBe(answered.text);
+    expect(await policy.answer([system('<solver>'), user('1')], { seed: 2 })).toEqual(answered);
+    expect((await policy.answer('1', { seed: 2, maxTokens: 1, temperature: 0 })).tokens).toHaveLength(1);
+    await expect(policy.answer('1', { seed: 2, topP: 2 })).rejects.toThrow('topP: expected a number above 0 and at');
+    await policy.dispose();
+  });
+
+  it('goes on without them, and says why, where an earlier version recorded none and the recipe is not there', async () => {
+    const old = await trainTiny(root, tinyRecipe({}, ['training.steps=1']));
+    const file = join(old.path, 'recipe.json');
+    const { agents: _, digest, ...record } = JSON.parse(await readFile(file, 'utf8'));
+    await writeFile(file, JSON.stringify(record));
+    const to = target();
+    const { code, err } = await drmas(['export', old.path, '--agent', 'solver', '--to', to]);
+    expect(code).toBe(0);
+    expect(err).toMatch(/^the system prompt and sampling of solver are not exported: there is no recipe 'tiny'/);
+    expect(await readdir(to)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    const policy = await loadPolicy(to, { threads: 1 });
+    expect(policy.agent).toBeUndefined();
+    await expect(policy.generate({ prompt: [1], seed: 1 })).rejects.toThrow(/maxTokens: expected .* found undefined/);
     await policy.dispose();
   });
 
@@ -60,12 +105,13 @@ describe('export', () => {
       'adapter_config.json',
       'adapter_model.safetensors',
       'base',
+      'drmas-agent.json',
       'drmas_adapter.json',
     ]);
     expect(out).toContain(`base = AutoModelForCausalLM.from_pretrained("${join(apart, 'base')}")`);
     expect(out).toContain(`--lora-modules solver="${apart}"`);
     expect(await drmas([...words, whole])).toMatchObject({ code: 0, err: '' });
-    expect(await readdir(whole)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    expect(await readdir(whole)).toContain('generation_config.json');
 
     const policies = await Promise.all([apart, whole].map((directory) => loadPolicy(directory, { threads: 1 })));
     const [a, b] = await Promise.all(policies.map((policy) => policy.logits([1, 2, 3])));
@@ -101,7 +147,7 @@ describe('export', () => {
 
   it.each([
     [['--agent', 'verifyer'], /the run has no agent 'verifyer'; did you mean 'verifier'\? \(known: solver, verifier\)/],
-    [['--agent', 'solver', '--step', '3'], /has no checkpoint of step 3; there are those of 2, 4/],
+    [['--agent', 'solver', '--step', '3'], /has no checkpoint '3'; it has step-000002, step-000004/],
     [['--agent', 'solver', '--format', 'gguf'], /Allowed choices are hf, peft/],
     [['--agent', 'solver', '--format', 'peft'], /policy 'solver' is a whole model, no adapter: --format hf/],
     [[], /required option '--agent <name>' not specified/],

@@ -3,9 +3,10 @@ import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
 import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
 import { isObject } from '../../core/validation/objects.js';
+import { type AgentProfile, writeAgentProfile } from '../../model/agent-profile.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { shown, suggestion } from '../../recipe/explain.js';
-import { type Checkpoint, Checkpoints } from '../../store/checkpoint-files.js';
+import { agentsOfRun, checkpointOf } from '../../run/request.js';
 import { isNoOptimizer, requireWhole } from '../../store/files/digests.js';
 import { writeDirectory } from '../../store/files/write-directory.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -34,9 +35,11 @@ export const exportPolicy = defineCommand({
     'drmas export runs/first --agent solver --step 40 --to models/solver-40',
   ],
   async run(context, [path], { agent, to, step, format }) {
-    const { record } = await RunDirectory.open(path);
+    const run = await RunDirectory.open(path);
+    const { record } = run;
     const policy = policyOf(record.resolved.assign, agent);
-    const checkpoint = await checkpointOf(path, step);
+    const checkpoint = await checkpointOf(run, step === undefined ? undefined : String(step), 'export');
+    const profile = await profileOf(run, agent, (why) => context.stderr.write(`${why}\n`));
     const from = join(checkpoint.directory, policy);
     await requireWhole(nodeFiles, checkpoint.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
     const prepared = await backendOfRun(record.resolved).prepareExport({
@@ -46,16 +49,35 @@ export const exportPolicy = defineCommand({
       settings: entryOf(record.resolved.policies, policy),
       environment: context.environment,
     });
-    await create(to, (directory) => prepared.write(directory));
+    await create(to, async (directory) => {
+      await prepared.write(directory);
+      if (profile !== undefined) await writeAgentProfile(nodeFiles, directory, profile);
+    });
     const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
     const names = await nodeFiles.list(to);
     const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
+    const hasTokenizer = names.includes('tokenizer.json');
     if (format === 'peft') lines.push(...howToAdapt(to, await prepared.baseOf(to), agent));
-    else lines.push(...howToLoad(to, names.includes('tokenizer.json')));
-    for (const line of [...lines, ...withDrmas(to)]) context.stdout.write(`${line}\n`);
+    else lines.push(...howToLoad(to, hasTokenizer, profile));
+    lines.push(...withDrmas(to, profile));
+    for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
 });
+
+/** The agent without its weights; where it cannot be known the export goes on without, and `tell` hears why. */
+async function profileOf(
+  run: RunDirectory,
+  agent: string,
+  tell: (why: string) => void,
+): Promise<AgentProfile | undefined> {
+  try {
+    return (await agentsOfRun(run))[agent];
+  } catch (error) {
+    tell(`the system prompt and sampling of ${agent} are not exported: ${messageOf(error)}`);
+    return undefined;
+  }
+}
 
 /** The backend that trained a run, by what the run recorded. @throws RunError */
 function backendOfRun({ backend }: Readonly<Record<string, unknown>>) {
@@ -80,16 +102,6 @@ function policyOf(assign: unknown, agent: string): string {
   throw new RunError(`the run has no agent '${agent}'${suggestion(agent, [...policies.keys()])}`);
 }
 
-/** The checkpoint of a step, or the last one. @throws RunError naming the steps that there are */
-async function checkpointOf(path: string, step: number | undefined): Promise<Checkpoint> {
-  const checkpoints = await new Checkpoints(nodeFiles, join(path, 'checkpoints')).list();
-  const chosen = step === undefined ? checkpoints.at(-1) : checkpoints.find((checkpoint) => checkpoint.step === step);
-  if (chosen !== undefined) return chosen;
-  if (checkpoints.length === 0) throw new RunError(`${path} has no checkpoint to export`);
-  const steps = checkpoints.map((checkpoint) => checkpoint.step).join(', ');
-  throw new RunError(`${path} has no checkpoint of step ${step}; there are those of ${steps}`);
-}
-
 /** Creates a directory that is complete or not there. @throws RunError when the target exists or cannot be written */
 async function create(to: string, fill: (directory: string) => Promise<void>): Promise<void> {
   const target = resolve(to);
@@ -103,20 +115,27 @@ async function create(to: string, fill: (directory: string) => Promise<void>): P
   }
 }
 
-function howToLoad(to: string, hasTokenizer: boolean): string[] {
+function howToLoad(to: string, hasTokenizer: boolean, profile: AgentProfile | undefined): string[] {
   const path = JSON.stringify(to);
-  return [
+  const load = [
     'with transformers, in Python',
     `  from transformers import AutoModelForCausalLM${hasTokenizer ? ', AutoTokenizer' : ''}`,
     `  model = AutoModelForCausalLM.from_pretrained(${path})`,
-    ...(hasTokenizer
-      ? [
-          `  tokenizer = AutoTokenizer.from_pretrained(${path})`,
-          '',
-          'served with the protocol of OpenAI',
-          `  vllm serve ${path}`,
-        ]
-      : ['  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids']),
+  ];
+  if (!hasTokenizer) return [...load, '  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids', ''];
+  const role = (name: string, content: string) => `{"role": "${name}", "content": ${JSON.stringify(content)}}`;
+  const { system } = profile ?? {};
+  const messages = [...(system === undefined ? [] : [role('system', system)]), role('user', '...')];
+  return [
+    ...load,
+    `  tokenizer = AutoTokenizer.from_pretrained(${path})`,
+    `  messages = [${messages.join(', ')}]`,
+    '  prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True, return_tensors="pt")',
+    '  answer = model.generate(**prompt)[0, prompt["input_ids"].shape[1]:]',
+    '  print(tokenizer.decode(answer))',
+    '',
+    `served with the protocol of OpenAI${system === undefined ? '' : '; conversations begin with the same system prompt'}`,
+    `  vllm serve ${path}`,
     '',
   ];
 }
@@ -136,14 +155,14 @@ function howToAdapt(to: string, base: string, agent: string): string[] {
   ];
 }
 
-function withDrmas(to: string): string[] {
+function withDrmas(to: string, profile: AgentProfile | undefined): string[] {
+  const sampling = profile === undefined ? 'maxTokens: 64, temperature: 1, seed: 1' : 'seed: 1';
   return [
     'with drmas',
-    "  import { loadPolicy, user } from 'drmas';",
+    "  import { loadPolicy } from 'drmas';",
     `  const policy = await loadPolicy(${JSON.stringify(to)});`,
-    "  const prompt = policy.tokenizer.chat([user('...')]);",
-    '  const { tokens } = await policy.generate({ prompt, maxTokens: 64, temperature: 1, seed: 1 });',
-    '  console.log(policy.tokenizer.decode(tokens));',
+    `  const { text } = await policy.answer('...', { ${sampling} });`,
+    '  console.log(text);',
     '  await policy.dispose();',
   ];
 }

@@ -93,6 +93,9 @@ export function readStopTokens(json: unknown, file: string): readonly number[] {
   return typeof ids === 'number' ? [ids] : (ids ?? []);
 }
 
+/** The ids that end a text, as `eos_token_id` has them. */
+export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids : (ids[0] ?? null));
+
 /**
  * The contents of a config.json for a decoder in float32, of the family that has its features. It has the form of
  * transformers 4, which transformers 5 reads as well.
@@ -119,7 +122,7 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     tie_word_embeddings: !config.untiedOutput,
     torch_dtype: 'float32',
     bos_token_id: null,
-    eos_token_id: stopTokens.length > 1 ? stopTokens : (stopTokens[0] ?? null),
+    eos_token_id: writeStopTokens(stopTokens),
     pad_token_id: null,
   };
 }
