@@ -43,6 +43,7 @@ export {
   toolResult,
   user,
 } from './core/message.js';
+export type { PlayProgress } from './core/play/play-observer.js';
 export { RandomStream } from './core/random.js';
 export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
 export type { Tokenizer } from './core/tokenizer.js';

@@ -5,7 +5,7 @@ import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js
 import { nearPath } from './reporter/text-layout.js';
 
 /** What a person sees of an ablation: callbacks while it goes on, and lines at its end. */
-export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onEnd'> {
+export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onProgress' | 'onEnd'> {
   /** Says something that is no event. */
   notify(message: string): void;
   /** @param directory As a person would type it */
@@ -65,6 +65,7 @@ export async function reportAblation(
         },
         onBegin: (...args) => view.onBegin?.(...args),
         onEvent: (...args) => view.onEvent?.(...args),
+        onProgress: (...args) => view.onProgress?.(...args),
         onEnd: (run) => view.onEnd?.(run),
       };
   try {

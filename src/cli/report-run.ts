@@ -4,7 +4,7 @@ import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js
 import { screenOf } from './reporter/screen.js';
 import { TerminalReporter } from './reporter/terminal-reporter.js';
 
-type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onStart' | 'signal' | 'protect'>;
+type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
 
 /**
  * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way
@@ -26,6 +26,7 @@ export async function reportRun(
   const forPeople: Reporting = {
     sinks: [{ write: (event) => reporter?.write(event) }],
     onNotice: (message) => reporter?.notify(message),
+    onProgress: (progress) => reporter?.progress(progress),
     onStart: (start) => {
       const screen = screenOf(context.stdout, context.environment);
       reporter = new TerminalReporter(screen, start.recipe, { request: requestOf(start), runPath: start.run });

@@ -165,6 +165,8 @@ export interface Step {
   readonly phaseSeconds: { readonly rollout: number; readonly advantage: number; readonly update: number };
   readonly tokens: { readonly sampled: number; readonly trained: number };
   readonly reward: { readonly mean: number; readonly std: number };
+  /** Episodes that were played, those left out of the update among them, and how many of them failed. */
+  readonly episodes?: { readonly played: number; readonly failed: number };
   /** The mean success of the episodes, 0 to 1. */
   readonly success?: number;
   /** The means of the named parts of the team's reward, where it has any. */

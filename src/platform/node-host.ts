@@ -27,6 +27,7 @@ export function nodeHost({ threads = allCores(), ...options }: HostOptions = {})
     protect: options.protect ?? ((work) => work()),
     notify,
     warn: options.warn ?? ((_, message) => notify(message)),
+    observer: options.observer,
   };
 }
 

@@ -11,6 +11,19 @@ const OUTSIDE = /[( ]node:|eval \(eval at|[\\/]watchdog\.[jt]s:/;
 /** The frames by which the engine calls a team. */
 const ENGINE = /[\\/](play-episode|async-scopes)\.[jt]s:/;
 
+const REMEDIES: Readonly<Record<FailureReason, string>> = {
+  error: 'Mend the team first: the message says where its code threw.',
+  reward: "Mend the team's reward first: the message says where it threw.",
+  overlong: 'A longer context of the model, or less maxTokens.',
+  timeout: 'A longer training.episodeTimeoutMs, or quicker tools.',
+  'too-many-turns': 'A team that ends, or a higher training.maxTurns.',
+  backend: 'See whether the server that answers is well.',
+};
+
+/** What helps where episodes fail for a reason. */
+export const remedyOfFailure = (reason: string | undefined): string =>
+  REMEDIES[reason as FailureReason] ?? 'Read the message first.';
+
 /** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
 export class EpisodeFailure extends Error {
   override readonly name = 'EpisodeFailure';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { EndpointError } from '../core/errors.js';
+import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam, type Team } from '../teams/team.js';
 import { scriptedContext } from '../testing/play-scripted.js';
@@ -38,6 +39,16 @@ const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('the in-process executor', () => {
+  it('tells its observer how many episodes are over, and how many of them failed', async () => {
+    const progress: PlayProgress[] = [];
+    const sampler = scriptedSampler(({ index }) => (index % 6 === 0 ? 'bad' : 'right'));
+    const observer = progressObserver((each) => progress.push(each));
+    const executor = inProcessExecutor({ ...scriptedContext(team, sampler), observer });
+    await executor.playGroups({ team, tasks, groupSize: 4, phase: 'evaluation', step: 7 });
+    expect(progress.map(({ done }) => done)).toEqual(Array.from({ length: 13 }, (_, done) => done));
+    expect(progress.at(-1)).toEqual({ phase: 'evaluation', step: 7, episodes: 12, done: 12, failed: 2 });
+  });
+
   it('plays all episodes at once and gives them in order, whatever the order in which they end', async () => {
     const ended: string[] = [];
     let release = () => {};

@@ -1,11 +1,12 @@
 import type { Sampling } from '../contract/sampling.js';
 import type { EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
+import type { Phase } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Team } from '../teams/team.js';
 import { playEpisode } from './play-episode.js';
-import type { Phase, RolloutContext } from './rollout-context.js';
+import type { RolloutContext } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -41,8 +42,13 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
       // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
       const controller = new AbortController();
       const removeListener = run && onAbort(run, () => controller.abort(run.reason));
-      const play = (task: Task<(typeof tasks)[number]['data']>, sample: number) =>
-        playEpisode(context, { team, task, sample, phase, step, sampling, signal: controller.signal });
+      const watched = context.observer?.round({ phase, step, episodes: tasks.length * groupSize });
+      const play = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
+        const { signal } = controller;
+        const episode = await playEpisode(context, { team, task, sample, phase, step, sampling, signal });
+        watched?.ended(episode);
+        return episode;
+      };
       const endWatch = context.watch?.();
       try {
         return await Promise.all(

@@ -1,5 +1,6 @@
 import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
+import type { Phase, PlayObserver } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import type { Scope } from '../platform/async-scopes.js';
 import type { Team } from '../teams/team.js';
@@ -44,10 +45,9 @@ export interface RolloutContext {
   readonly watch?: () => () => void;
   /** Receives what a person should know about a team. */
   readonly warn?: (message: string) => void;
+  /** Is told what is being played. */
+  readonly observer?: PlayObserver | undefined;
 }
-
-/** The purpose of an episode. Each phase has its random streams; `baseline` is the greedy episode of ReMax. */
-export type Phase = 'training' | 'evaluation' | 'baseline';
 
 /** One episode to play. */
 export interface EpisodeRequest<Data = unknown> {

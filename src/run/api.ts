@@ -1,6 +1,7 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
 import type { Host } from '../core/host.js';
+import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
 import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import type { Recipe } from '../recipe/recipe.js';
@@ -33,6 +34,8 @@ interface Execution {
   readonly signal?: AbortSignal;
   /** Receives what a person should know but the event log need not keep. */
   readonly onNotice?: (message: string) => void;
+  /** Receives how many episodes of a step or an evaluation are over, each time that one ends. */
+  readonly onProgress?: (progress: PlayProgress) => void;
   /** Receives the request once it is known to be good, before anything is played. */
   readonly onStart?: (start: RunStart) => void;
   /**
@@ -176,6 +179,8 @@ export interface EvaluateOptions {
   readonly signal?: AbortSignal;
   /** Receives what a person should know. */
   readonly onNotice?: (message: string) => void;
+  /** Receives how many episodes are over, each time that one ends. */
+  readonly onProgress?: (progress: PlayProgress) => void;
 }
 
 /**
@@ -205,5 +210,11 @@ export async function evaluateWith(
   return { ...(await work.evaluateCheckpoint(recipe, checkpoint, host)), log };
 }
 
-const hostOf = ({ threads, signal, protect, onNotice: notify }: Execution) =>
-  nodeHost({ threads, signal, protect, notify });
+const hostOf = ({ threads, signal, protect, onNotice: notify, onProgress }: Execution) =>
+  nodeHost({
+    threads,
+    signal,
+    protect,
+    notify,
+    observer: onProgress === undefined ? undefined : progressObserver(onProgress),
+  });

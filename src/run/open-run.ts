@@ -74,6 +74,7 @@ export async function openRun(
       inScope: runInScope,
       watch: () => watchTeams(recipe.training.episodeTimeoutMs),
       warn: once((message) => host.warn('team.stray', message)),
+      observer: host.observer,
     });
     const warnings = [
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),

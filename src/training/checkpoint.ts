@@ -23,6 +23,7 @@ const stateSchema = z.object({
     norms: z.record(z.string(), z.array(z.number())),
     dropped: z.record(z.string(), z.number()),
     symptoms: z.record(z.string(), symptomState).default({}),
+    silent: z.record(z.string(), z.number()).default({}),
   }),
   /** Coefficients that a controller has changed, by policy. */
   kl: z.record(z.string(), z.number()).default({}),

@@ -59,6 +59,16 @@ const verifierRequests = [5, 6, 7, 8];
 const normalised = (rewards: readonly number[]) =>
   rewards.map((reward) => (reward - mean(rewards)) / (standardDeviation(rewards) + 1e-6));
 
+describe('a step in which all episodes earn the same', () => {
+  it('says at once that nothing is learnt, and why', async () => {
+    const { run, progress, log } = await fakeRun(root, exampleRecipe(), () => '\\boxed{07}<approve>');
+    await trainTeam(run, progress, log);
+    const warnings = (await log.events()).filter((event) => event.type === 'warning');
+    expect(warnings).toMatchObject([{ code: 'nothing-learnt', step: 1 }]);
+    expect(warnings[0]).toHaveProperty('message', expect.stringMatching(/no policy has learnt anything.*Harder tasks/));
+  });
+});
+
 describe('one step of a scripted team', () => {
   it.each([
     ['drmas', normalised(solverRewards), normalised(verifierRewards)],

@@ -61,8 +61,9 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const recorded = stepEvent(step, rollout, advantages, measured, updates, seconds);
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
-    const warnings = [...gapWarnings(step, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
-    for (const event of [...events, ...warnings]) log.emit(event);
+    const silence = progress.watch.silence.judge(recorded, updates);
+    const hints = [...gapWarnings(step, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
+    for (const event of [...events, ...silence, ...hints]) log.emit(event);
     await keep(recipe, log, step, rollout, advantages);
 
     if (fatal !== undefined) throw new TrainingError(fatal);

@@ -3,8 +3,9 @@ import { argument, defineCommand } from '../define-command.js';
 import { integer, json, repeated, set, text } from '../flags.js';
 import { type AblationView, reportAblation } from '../report-ablation.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
-import { evaluationLine } from '../reporter/progress-printer.js';
+import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { screenOf } from '../reporter/screen.js';
+import { StatusLines } from '../reporter/status-lines.js';
 import { duration, nearPath, wrap } from '../reporter/text-layout.js';
 
 /**
@@ -44,14 +45,16 @@ export const ablate = defineCommand({
 
 /** Writes lines about runs that begin, are evaluated and end. */
 function viewOf({ stdout, environment }: CommandContext): AblationView {
-  const { width, write } = screenOf(stdout, environment);
-  const say = (...lines: string[]) => {
-    for (const line of lines) write(`${line}\n`);
-  };
+  const screen = screenOf(stdout, environment);
+  const { width } = screen;
+  const status = new StatusLines(screen);
+  const say = (...lines: string[]) => status.say(...lines);
+  let steps = 0;
   const started = performance.now();
   return {
     notify: (message) => say(...wrap(message, width)),
     onStart: (plan) => {
+      steps = plan.runs[0]?.recipe.training.steps ?? 0;
       const at = plan.parallel > 1 ? `, ${plan.parallel} at a time` : '';
       say(`${plan.runs.length} runs${at}, in ${nearPath(plan.directory)}`);
     },
@@ -59,6 +62,10 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onEvent: ({ variant, seed }, event) => {
       const who = `${variant}, pair ${seed}: `;
       if (event.type === 'evaluation') say(who + evaluationLine(event, width - who.length));
+    },
+    onProgress: ({ variant, seed }, progress) => {
+      const who = `${variant}, pair ${seed}: `;
+      status.passing(() => who + playLine(progress, steps, width - who.length));
     },
     onEnd: (run) => say(...wrap(`${endedLine(run)}  (${duration((performance.now() - started) / 1000)})`, width)),
     finish: (result, directory) =>

@@ -51,6 +51,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onStart: (plan) => reporter.start(plan),
     onBegin: (run, before) => reporter.begin(run, before),
     onEvent: (run, event) => reporter.event(run, event),
+    onProgress: (run, progress) => reporter.progress(run, progress),
     onEnd: (run) => reporter.end(run),
     finish: (result, directory) =>
       reporter.finish(result, [

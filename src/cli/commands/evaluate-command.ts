@@ -5,9 +5,10 @@ import { evaluateWith } from '../../run/api.js';
 import { INTERRUPTED, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, set, text, threads, toggle } from '../flags.js';
-import { evaluationLine } from '../reporter/progress-printer.js';
+import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
+import { StatusLines } from '../reporter/status-lines.js';
 
 /** Plays held-out tasks with the last checkpoint of a run, and keeps the episodes beside those of the run. */
 export const evaluate = defineCommand({
@@ -31,18 +32,24 @@ export const evaluate = defineCommand({
   ],
   async run(context, [path], { by, json: asJson, ...options }) {
     const { signal } = context;
+    const screen = screenOf(context.stdout, context.environment);
+    const lines = new StatusLines(screen);
     try {
       const { event, episodes, log } = await evaluateWith(context.work, path, {
         ...options,
         ...(by === undefined ? {} : { by: by.split(',').map((field) => field.trim()) }),
         signal,
         onNotice: (message) => void context.stderr.write(`${message}\n`),
+        ...(asJson === true
+          ? {}
+          : { onProgress: (progress) => lines.passing(() => playLine(progress, 0, screen.width)) }),
       });
+      lines.say();
       const now = systemClock.now();
       if (asJson === true) {
         jsonSink(context).write({ ...event, time: now.toISOString(), version: EVENT_VERSION });
       } else {
-        const { width } = screenOf(context.stdout, context.environment);
+        const { width } = screen;
         for (const line of [evaluationLine(event, width), '', ...evaluationLines(event, width)])
           context.stdout.write(`${line}\n`);
       }

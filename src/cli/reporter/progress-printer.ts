@@ -2,9 +2,12 @@
 
 import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
+import type { PlayProgress } from '../../core/play/play-observer.js';
 import { mean } from '../../core/statistics.js';
+import { remedyOfFailure } from '../../rollout/episode-failure.js';
+import { isSilent } from '../../training/stability/silence.js';
 import type { History } from './run-history.js';
-import { duration, type Part, percent, short, shortened, significant, wrap } from './text-layout.js';
+import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
 export function warmupLine(event: Warmup, before: number, width: number): string {
@@ -37,43 +40,69 @@ export function secondsLeft(history: History, steps: number, evaluateEvery: numb
 }
 
 /**
- * `step 12/60 reward 0.68 solver 0.26 verifier 3.10! invalid 1.2 % 0.7 s 1:05 min left`: norms, `!` on a spike; `kept
- * 9/16` groups.
+ * `step 12/60 reward 0.683 solver 0.71 (0.26) verifier 0.55 (3.10!) invalid 1.2 % 0.7 s 1:05 min left`: of each agent
+ * the mean reward of its turns, and its norm with `!` on a spike; `kept 9/16` groups, `failed 3/128` episodes.
+ * Where the agents do not fit, they stand on lines of their own below.
  */
-export function stepLine(
+export function stepLines(
   event: Step,
   steps: number,
   spiking: ReadonlySet<string>,
   left: number,
   width: number,
-): string {
+): string[] {
   const agents = Object.entries(event.agents);
   const turns = agents.reduce((sum, [, agent]) => sum + agent.turns, 0);
   const invalid = agents.reduce((sum, [, agent]) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
   const trained = agents.filter(([, { frozen }]) => frozen !== true);
-  const norms = trained.map(
-    ([name, agent]): Part => ({
-      text: `${name} ${significant(agent.gradientNorm)}${spiking.has(name) ? '!' : ''}`,
-      rank: spiking.has(name) ? 1 : 2,
-    }),
-  );
-  return shortened(
-    [
-      { text: `step ${String(event.step).padStart(String(steps).length)}/${steps}`, rank: 0 },
-      { text: `reward ${event.reward.mean.toFixed(3)}`, rank: 0 },
-      ...norms,
-      { text: event.filter === undefined ? '' : `kept ${event.filter.kept}/${event.filter.played}`, rank: 2 },
-      { text: `invalid ${percent(invalid)}`, rank: 4 },
-      { text: duration(event.seconds), rank: 5 },
-      { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
-    ].filter((part) => part.text !== ''),
-    width,
-  );
+  const ofAgents = agents.map(([name, agent]) => {
+    const [text, spikes] = [`${name} ${agent.rewardMean.toFixed(2)}`, spiking.has(name)];
+    if (agent.frozen === true) return { text, brief: text, rank: 2 };
+    const norm = ` (${significant(agent.gradientNorm)}${spikes ? '!' : ''})`;
+    return { text: text + norm, brief: spikes ? `${text}!` : text, rank: spikes ? 1 : 2 };
+  });
+  const { episodes, filter } = event;
+  const head = [
+    { text: `step ${String(event.step).padStart(String(steps).length)}/${steps}`, rank: 0 },
+    { text: `reward ${event.reward.mean.toFixed(3)}`, rank: 0 },
+    { text: trained.every(([, agent]) => isSilent(agent)) ? 'nothing learnt' : '', rank: 0 },
+  ];
+  const rest = [
+    { text: episodes?.failed ? `failed ${episodes.failed}/${episodes.played}` : '', rank: 1 },
+    { text: filter === undefined ? '' : `kept ${filter.kept}/${filter.played}`, rank: 2 },
+    { text: `invalid ${percent(invalid)}`, rank: 4 },
+    { text: duration(event.seconds), rank: 5 },
+    { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
+  ];
+  const nonEmpty = (parts: readonly Part[]) => parts.filter(({ text }) => text !== '');
+  const brief = [...nonEmpty(head).map(({ text }) => text), ...ofAgents.map((agent) => agent.brief)].join('  ');
+  if (brief.length <= width) return [shortened(nonEmpty([...head, ...ofAgents, ...rest]), width)];
+  return [
+    shortened(nonEmpty([...head, ...rest]), width),
+    ...packed(
+      ofAgents.map(({ text, brief }) => (text.length > width - 2 ? brief : text)),
+      width - 2,
+    ).map((row) => `  ${row}`),
+  ];
 }
 
 /** The explanation of the numbers of a step line. */
 export function stepLegend(agents: readonly string[]): string {
-  return `reward: mean of the step's episodes; ${agents.join(', ')}: gradient norm, ! marks a spike`;
+  return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
+}
+
+/** How far a step or an evaluation has come: `step 12/60  37 of 128 episodes  failed 2`. */
+export function playLine({ phase, step, episodes, done, failed }: PlayProgress, steps: number, width: number): string {
+  const name = phase === 'evaluation' ? `evaluation at step ${step}` : `step ${step}/${steps}`;
+  return shortened(
+    [
+      { text: name, rank: 0 },
+      { text: phase === 'baseline' ? 'greedy baseline' : '', rank: 3 },
+      { text: `${done} of ${episodes} episodes`, rank: 0 },
+      { text: failed > 0 ? `failed ${failed}` : '', rank: 1 },
+    ].filter((part) => part.text !== ''),
+    width,
+  );
 }
 
 export function spikeLine(event: Spike, width: number): string {
@@ -110,8 +139,8 @@ export function measureLines(event: EvaluationEvent, width: number): string[] {
   return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
 }
 
-/** The first failure of a run in full: what a mistake in a team says at once. */
+/** The first failure of a kind in full, with what helps: what a mistake in a team says at once. */
 export function failureLines({ step, task, episode, reason, message, stack }: EpisodeFailed, width: number): string[] {
   const what = `first failed episode: step ${step}, ${task}/${episode} (${reason}): ${message}`;
-  return [...wrap(what, width), ...(stack?.split('\n') ?? [])];
+  return [...wrap(what, width), ...(stack?.split('\n') ?? []), ...wrap(`  ${remedyOfFailure(reason)}`, width)];
 }

@@ -8,6 +8,8 @@ export interface History {
   readonly evaluations: readonly EvaluationEvent[];
   readonly spikes: readonly Spike[];
   readonly failedEpisodes: number;
+  /** The same by reason. */
+  readonly failures: Readonly<Record<string, number>>;
 }
 
 export const emptyHistory: History = {
@@ -17,6 +19,7 @@ export const emptyHistory: History = {
   evaluations: [],
   spikes: [],
   failedEpisodes: 0,
+  failures: {},
 };
 
 /** The history with one more event. */
@@ -34,7 +37,11 @@ export function remember(history: History, event: RunEvent): History {
     case 'skipped':
       return { ...history, spikes: [...history.spikes, event] };
     case 'episode.failed':
-      return { ...history, failedEpisodes: history.failedEpisodes + 1 };
+      return {
+        ...history,
+        failedEpisodes: history.failedEpisodes + 1,
+        failures: { ...history.failures, [event.reason]: (history.failures[event.reason] ?? 0) + 1 },
+      };
     default:
       return history;
   }

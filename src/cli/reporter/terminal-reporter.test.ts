@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
+import { evaluation, run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
+import type { EventBody } from '../../core/events.js';
 import { tinyDecoder } from '../../model/model-spec.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
@@ -105,8 +106,8 @@ describe('the report of a run', () => {
 
   it('marks the agent that spiked in the step it spiked in', async () => {
     const shown = await report({ width: 100 });
-    expect(shown).toMatch(/^step 1\/3 .* verifier 0\.92 {2}/m);
-    expect(shown).toMatch(/^step 2\/3 .* verifier 0\.92! {2}/m);
+    expect(shown).toMatch(/^step 1\/3 .* verifier 0\.60 \(0\.92\) {2}/m);
+    expect(shown).toMatch(/^step 2\/3 .* verifier 0\.60 \(0\.92!\) {2}/m);
     expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median; clipped {2}16a\+8b-3c\/4/);
   });
 
@@ -119,9 +120,97 @@ describe('the report of a run', () => {
     shown = '';
     for (const event of [step(2), spike]) reporter.write(stamped(event));
     await Promise.resolve();
-    expect(shown).toMatch(/^step 2\/3 .*verifier 0\.92!.*left\n.*spike: verifier.*\n$/);
+    expect(shown).toMatch(/^step 2\/3 .*verifier 0\.60 \(0\.92!\).*left\n.*spike: verifier.*\n$/);
     reporter.interrupted();
     expect(shown).toMatch(/npx drmas resume runs\/math-1\n$/);
+  });
+});
+
+describe('while a step goes on', () => {
+  const opened = (changes: Partial<Screen>) => {
+    const screen = { width: 49, live: true, colour: false, write: () => {}, ...changes };
+    return new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
+  };
+  const played = { phase: 'training', step: 2, episodes: 128, failed: 0 } as const;
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('shows how many episodes are over, now and then, below what stays', () => {
+    let shown = '';
+    const reporter = opened({ write: (text) => (shown += text) });
+    reporter.write(stamped(evaluation(0, 0.5)));
+    for (let done = 1; done <= 128; done++) {
+      vi.advanceTimersByTime(25);
+      reporter.progress({ ...played, done, failed: done > 100 ? 2 : 0 });
+    }
+    const lines = shown.split('\r').slice(1);
+    expect(lines.length).toBeLessThan(12); // 3.2 s
+    expect(lines[0]).toMatch(/^step 2\/3 {2}\d+ of 128 episodes *$/);
+    expect(lines.at(-1)).toMatch(/failed 2 *$/);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(49);
+    shown = '';
+    reporter.write(stamped(step(2)));
+    reporter.write(stamped(step(3)));
+    expect(shown).toMatch(/^\rstep 2\/3 {2}reward 0\.610 .*\n {2}solver 0\.60 .*\n$/);
+  });
+
+  it.each([20, 49, 60, 80, 100])('tells the reward of every agent of a step in %i columns', (width) => {
+    let shown = '';
+    const reporter = opened({ live: false, width, write: (text) => (shown += text) });
+    const { solver } = step(1).agents;
+    const named = ['solver', 'verifier', 'summariser'];
+    const agents = Object.fromEntries(named.flatMap((name) => (solver === undefined ? [] : [[name, solver]])));
+    for (const number of [1, 2]) reporter.write(stamped(step(number, { agents })));
+    for (const name of named) expect(shown).toContain(`${name} 0.60`);
+    expect(Math.max(...shown.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(shown.match(/^ /m) === null).toBe(width > 60);
+  });
+
+  it('leaves no line of progress in front of what ends a run', () => {
+    let shown = '';
+    const reporter = opened({ write: (text) => (shown += text) });
+    vi.advanceTimersByTime(1000);
+    reporter.progress({ ...played, done: 1 });
+    reporter.write(stamped({ type: 'run.finished', reason: 'failed', steps: 1, seconds: 1 }));
+    expect(shown).toMatch(/^\rstep 2\/3 {2}1 of 128 episodes\r +\r$/);
+  });
+
+  it('shows nothing of it where there is no terminal', () => {
+    let shown = '';
+    const reporter = opened({ live: false, write: (text) => (shown += text) });
+    vi.advanceTimersByTime(60_000);
+    reporter.progress({ ...played, done: 1 });
+    expect(shown).toBe('');
+  });
+
+  it('says the first failure of each reason with what helps, and counts the rest in the line of the step', () => {
+    let shown = '';
+    const reporter = opened({ live: false, width: 80, write: (text) => (shown += text) });
+    const failed = (reason: string): EventBody => ({
+      type: 'episode.failed',
+      ...{ step: 2, task: 'a', episode: 1, reason, message: 'no', action: 'exclude' },
+    });
+    for (const reason of ['timeout', 'timeout', 'error']) reporter.write(stamped(failed(reason)));
+    reporter.write(stamped(step(2, { episodes: { played: 128, failed: 3 } })));
+    reporter.write(stamped(step(3)));
+    expect(shown.match(/first failed episode/g)).toHaveLength(2);
+    expect(shown).toContain('training.episodeTimeoutMs');
+    expect(shown).toMatch(/^step 2\/3 .*failed 3\/128/m);
+  });
+
+  it('marks a step in which nothing is learnt', () => {
+    let shown = '';
+    const reporter = opened({ live: false, width: 49, write: (text) => (shown += text) });
+    const { agents } = step(1);
+    const still = Object.fromEntries(Object.entries(agents).map(([name, of]) => [name, { ...of, gradientNorm: 0 }]));
+    reporter.write(stamped(step(1, { agents: still })));
+    reporter.write(stamped(step(2)));
+    expect(shown).toMatch(/^step 1\/3 {2}reward 0\.605 {2}nothing learnt/);
+    expect(shown.split('\n')[0]?.length).toBeLessThanOrEqual(49);
   });
 });
 

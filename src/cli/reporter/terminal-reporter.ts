@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rivalOf } from '../../advantage/estimators/index.js';
 import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
+import type { PlayProgress } from '../../core/play/play-observer.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { readEpisodes } from '../../store/episode-files.js';
@@ -9,10 +10,11 @@ import {
   evaluationLine,
   failureLines,
   measureLines,
+  playLine,
   secondsLeft,
   spikeLine,
   stepLegend,
-  stepLine,
+  stepLines,
   warmupLine,
 } from './progress-printer.js';
 import { emptyHistory, type History, remember } from './run-history.js';
@@ -33,7 +35,6 @@ export interface ReportedRun {
 export class TerminalReporter implements MetricSink {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
-  /** The recipe's name or file as it was given, for the commands to try next. */
   /** What to type to ask for the same recipe. */
   readonly #request: string;
   readonly #runPath: string;
@@ -46,7 +47,7 @@ export class TerminalReporter implements MetricSink {
 
   constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
     this.#screen = screen;
-    this.#lines = new StatusLines(screen, 'stays');
+    this.#lines = new StatusLines(screen);
     this.#recipe = recipe;
     this.#request = options.request;
     this.#runPath = nearPath(options.runPath);
@@ -76,7 +77,7 @@ export class TerminalReporter implements MetricSink {
         this.#start(event);
         break;
       case 'warmup':
-        this.#lines.progress(this.#warmupLine(event));
+        this.#lines.progress(this.#warmupLine(event), 'stays');
         break;
       case 'evaluation':
         this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)), ...measureLines(event, width));
@@ -95,13 +96,20 @@ export class TerminalReporter implements MetricSink {
         break;
       case 'run.finished':
         this.#secondsOfRun = this.#secondsBefore + event.seconds;
+        this.#say(); // what ended the run may have something to say below
         break;
-      case 'episode.failed': // the others are counted in the report at the end
-        if (this.#history.failedEpisodes === 1) this.#say(...failureLines(event, width));
+      case 'episode.failed': // step lines and the report at the end count the others
+        if (this.#history.failures[event.reason] === 1) this.#say(...failureLines(event, width));
         break;
       case 'checkpoint':
         break;
     }
+  }
+
+  /** Shows how many episodes of a step or an evaluation are over, now and then and on a terminal alone. */
+  progress(progress: PlayProgress): void {
+    this.#sayHeldStep();
+    this.#lines.passing(() => playLine(progress, this.#recipe.training.steps, this.#screen.width));
   }
 
   /** Writes the report at the end of a run. @throws RunError when an episode file is damaged */
@@ -138,8 +146,8 @@ export class TerminalReporter implements MetricSink {
     const spikes = this.#history.spikes.filter((spike) => spike.step === event.step);
     const spiking = new Set(spikes.map((spike) => spike.agent ?? spike.policy));
     const left = secondsLeft(this.#history, training.steps, evaluation.every);
-    const line = stepLine(event, training.steps, spiking, left, this.#screen.width);
-    return [line, ...spikes.map((spike) => this.#spikeLine(spike))];
+    const lines = stepLines(event, training.steps, spiking, left, this.#screen.width);
+    return [...lines, ...spikes.map((spike) => this.#spikeLine(spike))];
   }
 
   #spikeLine(spike: Spike): string {

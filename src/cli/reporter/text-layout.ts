@@ -33,22 +33,43 @@ export function table(rows: readonly (readonly string[])[]): string[] {
 /** A part of a line, which may be left out where the line would be too long. */
 export interface Part {
   readonly text: string;
-  /** Parts with the highest rank are left out first. */
+  /** What stands in its place where the line would be too long with all of it. */
+  readonly brief?: string;
+  /** Parts with the highest rank are shortened first, and left out first. */
   readonly rank: number;
 }
 
-/** Joins the parts with two spaces, leaving out the least important ones where the line would be too long. */
+/**
+ * Joins the parts with two spaces, shortening and leaving out the least important ones where the line would be too
+ * long. Parts of one rank are shortened together, before one of them is left out.
+ */
 export function shortened(parts: readonly Part[], width: number): string {
   const kept = [...parts];
   const line = () => kept.map((part) => part.text).join('  ');
   while (kept.length > 1 && line().length > width) {
     const worst = Math.max(...kept.map((part) => part.rank));
+    const brief = kept.some((part) => part.rank === worst && part.brief !== undefined);
+    if (brief)
+      for (const [i, { rank, brief: text }] of kept.entries())
+        if (rank === worst && text !== undefined) kept[i] = { text, rank };
+    if (brief) continue;
     kept.splice(
       kept.findLastIndex((part) => part.rank === worst),
       1,
     );
   }
   return line().slice(0, width);
+}
+
+/** Texts with two spaces between them, as many on a line as fit. */
+export function packed(texts: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const text of texts) {
+    const line = lines.at(-1);
+    if (line === undefined || line.length + 2 + text.length > width) lines.push(text);
+    else lines[lines.length - 1] = `${line}  ${text}`;
+  }
+  return lines;
 }
 
 /** Breaks a text into lines of at most `width`, at spaces where there are any. */

@@ -42,6 +42,8 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly step: number;
   readonly split: 'train' | 'test';
   readonly samples: number;
+  /** Episodes that failed, which count as unsolved; absent where none did. */
+  readonly failed?: number;
   /** The mean over tasks of the team's reward. */
   readonly reward?: number;
   /** The bootstrap interval of `reward`. */

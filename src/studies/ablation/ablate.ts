@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
 import type { Host } from '../../core/host.js';
+import { type PlayProgress, progressObserver } from '../../core/play/play-observer.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
@@ -78,6 +79,8 @@ export interface AblateOptions {
   readonly onBegin?: (run: PlannedRun, before: readonly RunEvent[]) => void;
   /** Receives every event of every run after it was logged. */
   readonly onEvent?: (run: PlannedRun, event: RunEvent) => void;
+  /** Receives how many episodes of a run's step or evaluation are over, each time that one ends. */
+  readonly onProgress?: (run: PlannedRun, progress: PlayProgress) => void;
   /** Receives every run that has ended, those that had ended before too. */
   readonly onEnd?: (run: RunSummary) => void;
 }
@@ -229,7 +232,7 @@ interface Shared {
 async function perform(
   { work, loaded, directory, host }: Shared,
   planned: ResolvedRun,
-  { onBegin, onEvent }: AblateOptions,
+  { onBegin, onEvent, onProgress }: AblateOptions,
   openLane: () => void,
 ): Promise<RunSummary> {
   const { signal } = host;
@@ -252,7 +255,8 @@ async function perform(
     const checkpoint = await run.latestCheckpoint();
     if (begun) await run.rewind(checkpoint);
     onBegin?.(planned, begun ? await run.events() : before);
-    await work.executeRun(planned.recipe, run, host, { checkpoint });
+    const observer = onProgress && progressObserver((progress) => onProgress(planned, progress));
+    await work.executeRun(planned.recipe, run, { ...host, observer }, { checkpoint });
   } catch (error) {
     if (signal.aborted) throw error;
     failure = messageOf(error);

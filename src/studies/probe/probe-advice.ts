@@ -3,6 +3,8 @@ import { inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { percent } from '../../core/format.js';
 import type { Recipe } from '../../recipe/recipe.js';
+import { remedyOfFailure } from '../../rollout/episode-failure.js';
+import { remedies, remedyForSameness } from '../../training/stability/silence.js';
 import type { ProbeFindings } from './probe-findings.js';
 
 export interface Advice {
@@ -53,16 +55,10 @@ function failures({ failures, episodes }: ProbeFindings): Advice[] {
       code: 'failures',
       weight: share > MOST ? 'stops' : 'hinders',
       says: `${percent(share, 0)} of the episodes fail (${reasons.join(', ')}).`,
-      remedy: remedies[Object.keys(failures)[0] ?? ''] ?? 'Mend the team first: its messages stand below.',
+      remedy: remedyOfFailure(Object.keys(failures)[0]),
     },
   ];
 }
-
-const remedies: Readonly<Record<string, string>> = {
-  overlong: 'A longer context of the model, or less maxTokens.',
-  timeout: 'A longer training.episodeTimeoutMs, or quicker tools.',
-  'too-many-turns': 'A team that ends, or a higher training.maxTurns.',
-};
 
 function invalidOutputs(recipe: Recipe, { agents }: ProbeFindings): Advice[] {
   return Object.entries(agents)
@@ -91,8 +87,7 @@ function outcomes({ groups, success }: ProbeFindings): Advice[] {
         code: 'all-wrong',
         weight: other ? 'hinders' : 'stops',
         says: 'Hardly a task is ever solved: there is no success to reinforce.',
-        remedy:
-          'A longer warm start, easier tasks, a larger or trained model, or a reward with parts for steps on the way. More episodes a task find rarer successes.',
+        remedy: remedies.allWrong,
       },
     ];
   }
@@ -102,7 +97,7 @@ function outcomes({ groups, success }: ProbeFindings): Advice[] {
         code: 'all-right',
         weight: other ? 'hinders' : 'stops',
         says: `Nearly every task is solved every time (${percent(success.mean, 0)}): there is nothing left to learn.`,
-        remedy: 'Harder tasks, or a reward that also counts what a solution costs.',
+        remedy: remedies.allRight,
       },
     ];
   }
@@ -120,7 +115,7 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
       code: none ? 'no-spread' : 'few-groups',
       weight: none ? 'stops' : 'hinders',
       says: `${percent(share, 0)} of the groups have any learning signal: elsewhere the ${groupSize} episodes of a task earn the same (${percent(allRight / count, 0)} all right, ${percent(allWrong / count, 0)} all wrong).`,
-      remedy: sameness(recipe, repeated, groupSize),
+      remedy: remedyForSameness(recipe.agents, groupSize, repeated),
     });
   }
   if (signal > 0 && penaltiesOnly / signal > MOST) {
@@ -133,16 +128,6 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
     });
   }
   return advice;
-}
-
-function sameness({ agents }: Recipe, repeated: number, groupSize: number): string {
-  if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
-  const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
-  if (temperatures.every((temperature) => temperature === 0))
-    return 'A temperature above 0: now the episodes of a task are all the same.';
-  if (repeated > MOST)
-    return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
-  return 'Tasks of middling difficulty, or more episodes a task (training.groupSize).';
 }
 
 function estimators(

@@ -80,16 +80,19 @@ export function evaluationEvent(
     }),
   );
   const ofBenchmarks = Object.values(slices[BENCHMARK] ?? {});
+  const episodes = groups.flatMap((group) => group.episodes);
+  const failed = episodes.filter(({ failure }) => failure !== undefined).length;
   const rewards = groups.map(({ episodes }) => mean(episodes.map(({ score }) => score.team)));
   return {
     type: 'evaluation',
     step,
     split: 'test',
     samples,
+    ...(failed === 0 ? {} : { failed }),
     ...scoresOf(groups, level),
     reward: mean(rewards),
     rewardInterval: intervalOf(rewards, level),
-    ...namedMeans(groups.flatMap(({ episodes }) => episodes)),
+    ...namedMeans(episodes),
     agents: agentEvaluations(groups, level),
     ...(by.length > 0 && { slices }),
     ...(ofBenchmarks.length > 0 && {

@@ -5,6 +5,7 @@ import { median } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { episodeName, type StepAdvantages } from '../step/advantages.js';
 import type { Updates } from '../update/update-result.js';
+import { Silence } from './silence.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
 /** Number of norms that are needed before one can be called unusual. */
@@ -22,7 +23,11 @@ export interface WatchState {
   readonly dropped: Readonly<Record<string, number>>;
   /** By agent. */
   readonly symptoms: Readonly<Record<string, SymptomState>>;
+  /** Steps in a row, by agent, that taught it nothing. */
+  readonly silent: Readonly<Record<string, number>>;
 }
+
+type WatchedRecipe = Pick<Recipe, 'training' | 'policies' | 'assign' | 'agents'>;
 
 export class StabilityWatch {
   readonly #rule: Recipe['training']['spike'];
@@ -30,14 +35,17 @@ export class StabilityWatch {
   readonly #norms: Map<string, number[]>;
   readonly #dropped: Map<string, number>;
   readonly #symptoms: Symptoms;
+  readonly silence: Silence;
 
-  constructor({ training, policies }: Pick<Recipe, 'training' | 'policies'>, state: Partial<WatchState> = {}) {
-    const { norms = {}, dropped = {}, symptoms } = state;
+  constructor(recipe: WatchedRecipe, state: Partial<WatchState> = {}) {
+    const { training, policies } = recipe;
+    const { norms = {}, dropped = {}, symptoms, silent } = state;
     this.#rule = training.spike;
     this.#policies = policies;
     this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
     this.#dropped = new Map(Object.entries(dropped));
     this.#symptoms = new Symptoms(symptoms);
+    this.silence = new Silence(recipe, silent);
   }
 
   get state(): WatchState {
@@ -45,6 +53,7 @@ export class StabilityWatch {
       norms: Object.fromEntries(this.#norms),
       dropped: Object.fromEntries(this.#dropped),
       symptoms: this.#symptoms.state,
+      silent: this.silence.state,
     };
   }
 

@@ -14,7 +14,7 @@ import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
   step: number,
-  { scored, greedy, filter }: StepRollout,
+  { all, scored, greedy, filter }: StepRollout,
   advantages: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
@@ -46,6 +46,7 @@ export function stepEvent(
         .flatMap((update) => Object.values(update.agents))
         .reduce((sum, { tokens }) => sum + tokens, 0),
     },
+    episodes: episodeCounts(all),
     reward: { mean: mean(rewards), std: standardDeviation(rewards) },
     success: mean(episodes.map(successOf)),
     ...namedMeans(episodes),
@@ -67,6 +68,11 @@ export function stepEvent(
     ...(filter === undefined ? {} : { filter }),
     ...(greedy.length === 0 ? {} : { baseline: baselineOf(greedy) }),
   };
+}
+
+function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episodes']> {
+  const episodes = groups.flatMap((group) => group.episodes);
+  return { played: episodes.length, failed: episodes.filter(({ failure }) => failure !== undefined).length };
 }
 
 function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {

@@ -1,4 +1,5 @@
 import type { RunEvent } from '../../../core/events.js';
+import type { PlayProgress } from '../../../core/play/play-observer.js';
 import type { AblationPlan, AblationResult } from '../../../studies/ablation/ablate.js';
 import type { PlannedRun } from '../../../studies/ablation/ablation-plan.js';
 import type { RunSummary } from '../../../studies/ablation/ablation-summary.js';
@@ -25,12 +26,14 @@ export class ComparisonReporter {
   readonly #going = new Map<string, History>();
   /** The score of each evaluation, by run and step. */
   readonly #scores = new Map<string, Map<number, number>>();
+  /** The episodes that a run's step has played, by the run's name. */
+  readonly #playing = new Map<string, PlayProgress>();
   readonly #shown = new Set<string>();
   readonly #warnings = new Set<string>();
 
   constructor(screen: Screen) {
     this.#screen = screen;
-    this.#lines = new StatusLines(screen, 'goes');
+    this.#lines = new StatusLines(screen);
   }
 
   start({ runs, parallel, directory }: AblationPlan): void {
@@ -62,10 +65,16 @@ export class ComparisonReporter {
     if (event.type === 'warning') this.#warn(variant, event);
     if (event.type === 'warmup' && this.#warming) {
       const before = this.#going.get(name)?.warmups.filter(({ policy }) => policy === event.policy);
-      this.#lines.progress(warmupLine(event, before?.at(-2)?.step ?? 0, width));
+      this.#lines.progress(warmupLine(event, before?.at(-2)?.step ?? 0, width), 'goes');
     }
     this.#note(name, event);
-    if (event.type === 'step') this.#lines.progress(this.#statusLine());
+    if (event.type === 'step') this.#lines.progress(this.#statusLine(), 'goes');
+  }
+
+  /** Shows how many episodes of a step are over, now and then and on a terminal alone. */
+  progress({ name }: PlannedRun, progress: PlayProgress): void {
+    this.#playing.set(name, progress);
+    if (progress.phase === 'training') this.#lines.passing(() => this.#statusLine());
   }
 
   end(run: RunSummary): void {
@@ -132,15 +141,19 @@ export class ComparisonReporter {
   #statusLine(): string {
     const going = this.#runs.flatMap((run) => {
       const history = this.#going.get(run.name);
-      const last = history?.steps.at(-1);
-      return history === undefined || last === undefined ? [] : [{ ...run, history, last }];
+      const playing = this.#playing.get(run.name);
+      return history === undefined || (history.steps.length === 0 && playing === undefined)
+        ? []
+        : [{ ...run, history, playing, last: history.steps.at(-1) }];
     });
-    const parts = going.map(
-      ({ variant, recipe: { training }, last }): Part => ({
-        text: `${variant} ${last.step}/${training.steps} reward ${last.reward.mean.toFixed(2)}`,
-        rank: 0,
-      }),
-    );
+    const parts = going.map(({ variant, recipe: { training }, last, playing }): Part => {
+      const { step = 0 } = last ?? {};
+      const reward = last === undefined ? '' : ` reward ${last.reward.mean.toFixed(2)}`;
+      const within =
+        playing?.phase === 'training' && playing.step > step ? ` (${playing.done}/${playing.episodes})` : '';
+      const text = `${variant} ${step}/${training.steps}${reward}`;
+      return { text: text + within, brief: text, rank: 0 };
+    });
     const left = going.map(({ history, recipe: { training, evaluation } }) =>
       secondsLeft(history, training.steps, evaluation.every),
     );
