@@ -9,6 +9,7 @@ import type { BaseSpec } from '../src/contract/weights-spec.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
 import type { Tokenizer } from '../src/core/tokenizer.js';
+import type { ForwardBackwardOptions } from '../src/loss/objective/objective-options.js';
 import { createTokenizer } from '../src/model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../src/platform/node-files.js';
 import { writeCheckpoint } from './checkpoint.js';
@@ -65,12 +66,14 @@ export class DrmasEngine {
    * Runs forward and backward pass, clipping and AdamW. A sequence has one token more than its rows, so `tokens` rows
    * are computed.
    */
-  async trainStep(tokens = this.#shape.stepTokens): Promise<void> {
+  trainStep(tokens = this.#shape.stepTokens): Promise<void> {
     const batch = tokens === this.#shape.stepTokens ? this.#batch : trainingBatch(this.#shape, tokens);
-    const done = this.#policy.forwardBackward(batch, {
-      loss: { type: 'demonstrations' },
-      normalizer: tokens,
-    });
+    return this.update(batch, { loss: { type: 'demonstrations' }, normalizer: tokens });
+  }
+
+  /** Runs forward and backward pass of a loss, clipping and AdamW. */
+  async update(batch: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<void> {
+    const done = this.#policy.forwardBackward(batch, options);
     const stepped = this.#policy.optimStep({
       optimizer: { type: 'adamw', learningRate: 1e-4, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 },
       clipNorm: 1,
@@ -80,6 +83,14 @@ export class DrmasEngine {
 
   /** Samples every request to its length at temperature 1, all submitted at once; returns the tokens. */
   async decode(requests: readonly DecodeRequest[], temperature = 1): Promise<number[][]> {
+    const tokens = await this.sample(requests, temperature);
+    // Cached keys and values of this round's prompts would save the next round its prefill.
+    await this.publish();
+    return tokens;
+  }
+
+  /** The same, with what the cache holds of earlier prompts. */
+  async sample(requests: readonly DecodeRequest[], temperature = 1): Promise<number[][]> {
     const round = this.#decodings++;
     const sampled = await Promise.all(
       requests.map(({ prompt, length }, i) =>
@@ -97,9 +108,12 @@ export class DrmasEngine {
     const tokens = sampled.map((generation) => generation.tokens);
     const count = tokens.reduce((sum, response) => sum + response.length, 0);
     if (count !== usefulTokens(requests)) throw new Error(`sampled ${count} tokens of ${usefulTokens(requests)}`);
-    // Cached keys and values of this round's prompts would save the next round its prefill.
-    await this.#policy.publish();
     return tokens;
+  }
+
+  /** Makes the present weights those that are played, and empties the cache. */
+  async publish(): Promise<void> {
+    await this.#policy.publish();
   }
 
   /** Writes the weights as a Hugging Face directory. */

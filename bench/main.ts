@@ -6,6 +6,7 @@ import type { Context, Options } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
+import { benchLoops } from './parts/loops.js';
 import { benchStep } from './parts/step.js';
 import { benchTinker } from './parts/tinker.js';
 import { benchTrain } from './parts/train.js';
@@ -19,6 +20,7 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   step: benchStep,
   kernels: benchKernels,
   estimators: benchEstimators,
+  loops: benchLoops,
   tinker: benchTinker,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];

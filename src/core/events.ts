@@ -95,6 +95,18 @@ export interface AgentStep extends LossTerms {
     /** The same over all of the update's episodes. */
     readonly overall: number;
   };
+  /**
+   * The agent's calls as chains, in which each call goes on exactly where the one before it ended; absent for one that
+   * does not train.
+   */
+  readonly chains?: {
+    /** The mean number of chains in an episode in which the agent is called. */
+    readonly perEpisode: number;
+    /** The mean number of turns in a chain. */
+    readonly turns: number;
+    /** The most turns in a chain. */
+    readonly longest: number;
+  };
   readonly health: AgentHealth;
   readonly maxAbsAdvantage: number;
   readonly gradientNorm: number;

@@ -1,11 +1,23 @@
+/** The positions start <= t < end of a sequence. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
  * A training example of a policy: one sequence of T tokens. A turn with P prompt and R response tokens becomes T = P +
- * R with the mask 0 on the prompt and 1 on the response. Entry t of log-probs and advantages belongs to token t (not to
- * the position that predicts it); entries where the mask is 0 are ignored.
+ * R with the mask 0 on the prompt and 1 on the response; a chain of turns, each of which goes on where the one before
+ * it ended, becomes the sequence of its last turn with the mask 1 on all of their responses. Entry t of log-probs and
+ * advantages belongs to token t (not to the position that predicts it); entries where the mask is 0 are ignored.
  */
 export interface TrainingSample {
   readonly tokens: Int32Array; // [T]
   readonly mask: Uint8Array; // [T], 1 where the policy wrote the token
+  /**
+   * The places of the turns' responses in a chain of several, in order. Each is a row of the loss by itself. Without
+   * them the whole sequence is one row.
+   */
+  readonly spans?: readonly Span[];
   readonly behaviourLogprobs: Float32Array; // [T], at `temperature`
   readonly advantages: Float32Array; // [T]
   /** The log-probs of the reference policy at `temperature`; a KL term of the loss needs them. */
@@ -18,7 +30,7 @@ export interface TrainingSample {
    * has the same version; asynchronous training needs it to bound staleness.
    */
   readonly policyVersion: number;
-  /** The agent whose turn this is; gradients are reported per agent. */
+  /** The agent whose turns these are; gradients are reported per agent. */
   readonly agent: string;
   /**
    * The number of tokens that the policy wrote in this sample's whole episode, by which the aggregation `episode-mean`

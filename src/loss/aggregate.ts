@@ -4,19 +4,25 @@ import type { Aggregation } from './loss-settings.js';
 /** One number a token of a sequence: an array or a typed array. */
 export type Row = ArrayLike<number>;
 
-/** What decides the weight of a row: the tokens written in it, and in its whole episode where that is more. */
-export interface WeighedRow {
-  readonly mask: Row; // [T]
+/** What a row is a part of, by the tokens that were written in it; without a number the row is one by itself. */
+export interface Wholes {
+  /** The response tokens of all rows of its chain. */
+  readonly chainTokens?: number | undefined;
+  /** The response tokens of all rows of its episode. */
   readonly episodeTokens?: number | undefined;
 }
 
-/**
- * The weight of a row with this many response tokens.
- * @param episodeTokens The response tokens of all rows of its episode; without it the row is an episode by itself
- */
-export function rowWeight(aggregation: Aggregation, tokens: number, episodeTokens = tokens): number {
+/** What decides the weight of a row: the tokens written in it, and in what it is a part of. */
+export interface WeighedRow extends Wholes {
+  readonly mask: Row; // [T]
+}
+
+/** The weight of a row with this many response tokens. */
+export function rowWeight(aggregation: Aggregation, tokens: number, wholes: Wholes = {}): number {
   if (tokens === 0) return 1;
+  const { chainTokens = tokens, episodeTokens = tokens } = wholes;
   if (aggregation === 'episode-mean') return 1 / episodeTokens;
+  if (aggregation === 'chain-mean') return 1 / chainTokens;
   return aggregation === 'seq-mean-token-mean' ? 1 / tokens : 1;
 }
 
@@ -41,19 +47,19 @@ export function hasAdvantage(mask: Row, advantages: Row): boolean {
 /**
  * The normalizer of these rows taken as a complete mini-batch; every aggregation is Σ_rows weight(row) · Σ_tokens loss
  * / normalizer. It is the number of response tokens for `token-mean`, of rows for `seq-mean-token-sum` and
- * `seq-mean-token-mean`, the share of their episodes that the rows are for `episode-mean` (the number of episodes
- * where these are complete), and for `seq-mean-token-sum-norm` what `maxTokens` says.
+ * `seq-mean-token-mean`, the share of their chains or episodes that the rows are for `chain-mean` and `episode-mean`
+ * (the number of chains or episodes where these are complete), and for `seq-mean-token-sum-norm` what `maxTokens` says.
  * @param maxTokens The most tokens of a response: `seq-mean-token-sum-norm` then divides by it and by the number of
  *   rows, as Dr. GRPO does (Liu et al. 2025). Without it, it divides by the width of the widest row alone, as the Dr.
  *   MAS paper's code.
- * @param episodeTokens The response tokens of each row's whole episode, for `episode-mean`; without it a row is one
+ * @param wholes What each row is a part of, for `chain-mean` and `episode-mean`
  * @throws ArgumentError for an unknown aggregation, or when `maxTokens` is not above 0
  */
 export function normalizerOfRows(
   aggregation: Aggregation,
   mask: readonly Row[],
   maxTokens?: number,
-  episodeTokens: readonly (number | undefined)[] = [],
+  wholes: readonly Wholes[] = [],
 ): number {
   if (maxTokens !== undefined && !(maxTokens > 0))
     throw new ArgumentError(`maxTokens must be greater than 0, got ${maxTokens}`);
@@ -63,10 +69,11 @@ export function normalizerOfRows(
     case 'seq-mean-token-sum':
     case 'seq-mean-token-mean':
       return mask.length;
+    case 'chain-mean':
     case 'episode-mean':
       return mask.reduce((share, row, r) => {
         const tokens = countTokens(row);
-        return share + tokens * rowWeight(aggregation, tokens, episodeTokens[r]);
+        return share + tokens * rowWeight(aggregation, tokens, wholes[r]);
       }, 0);
     case 'seq-mean-token-sum-norm':
       return maxTokens === undefined

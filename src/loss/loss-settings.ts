@@ -9,12 +9,13 @@ const aggregations = z.enum([
   'seq-mean-token-sum',
   'seq-mean-token-mean',
   'seq-mean-token-sum-norm',
+  'chain-mean',
   'episode-mean',
 ]);
 
 /**
- * How token losses become one number; `norm` is Dr. GRPO's constant divisor, `episode` all rows of an episode
- * (aggregate.ts has the formulas).
+ * How token losses become one number; `norm` is Dr. GRPO's constant divisor, `chain` all rows of a chain, `episode` all
+ * rows of an episode (aggregate.ts has the formulas).
  */
 export type Aggregation = z.output<typeof aggregations>;
 

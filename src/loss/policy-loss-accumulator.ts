@@ -133,9 +133,10 @@ export class PolicyLossAccumulator {
   }
 
   #scored(index: number, logprobs: Row): ScoredRow {
-    const { behaviourLogprobs, proximalLogprobs, mask, episodeTokens } = this.#rowAt(index);
+    const plain = this.#rowAt(index);
+    const { behaviourLogprobs, proximalLogprobs, mask } = plain;
     const tokens = countTokens(mask);
-    const weight = rowWeight(this.#kind.aggregate, tokens, episodeTokens);
+    const weight = rowWeight(this.#kind.aggregate, tokens, plain);
     const row = { logprobs, behaviourLogprobs, mask, tokens, weight };
     if (this.#correction === undefined)
       return { ...row, oldLogprobs: behaviourLogprobs, weights: undefined, beyond: 0 };
@@ -147,9 +148,9 @@ export class PolicyLossAccumulator {
   #measureClippingBias(sent: readonly WeighedRow[], logprobs: readonly Row[]): number {
     const { aggregate, ratio } = this.#kind;
     let samples = 0;
-    for (const { mask, episodeTokens } of sent) {
-      const tokens = countTokens(mask);
-      samples += rowWeight(aggregate, tokens, episodeTokens) * tokens;
+    for (const row of sent) {
+      const tokens = countTokens(row.mask);
+      samples += rowWeight(aggregate, tokens, row) * tokens;
     }
     let leftOut = 0;
     for (const [index, { parts, mask }] of this.#rows.entries()) {

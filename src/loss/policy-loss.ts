@@ -17,6 +17,8 @@ export interface PolicyLossInput {
    * an episode by itself.
    */
   readonly episodeTokens?: readonly number[]; // [rows]
+  /** The same of each row's chain, for `chain-mean`. Without it every row is a chain by itself. */
+  readonly chainTokens?: readonly number[]; // [rows]
 }
 
 export interface PolicyLossOptions {
@@ -60,9 +62,10 @@ export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: Poli
   const proximalLogprobs = input.proximalLogprobs ?? behaviourLogprobs;
   assertSameShape({ logprobs, behaviourLogprobs, advantages, mask, proximalLogprobs });
   const kind = lossKind(spec);
-  const { episodeTokens } = input;
+  const { episodeTokens, chainTokens } = input;
   if (episodeTokens !== undefined) assertSameShape({ mask: [mask], episodeTokens: [episodeTokens] });
-  const all = mask.map((row, r) => ({ mask: row, episodeTokens: episodeTokens?.[r] }));
+  if (chainTokens !== undefined) assertSameShape({ mask: [mask], chainTokens: [chainTokens] });
+  const all = mask.map((row, r) => ({ mask: row, episodeTokens: episodeTokens?.[r], chainTokens: chainTokens?.[r] }));
   const counted = kind.selects === true ? all.filter((row, r) => hasAdvantage(row.mask, advantages[r] as Row)) : all;
   const normalizer =
     options.normalizer ??
@@ -70,7 +73,7 @@ export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: Poli
       kind.aggregate,
       counted.map((row) => row.mask),
       options.maxTokens,
-      counted.map((row) => row.episodeTokens),
+      counted,
     );
   const rows = all.map((weighed, r) => ({
     ...weighed,

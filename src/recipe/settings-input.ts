@@ -946,6 +946,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
     }
@@ -994,6 +995,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
     }
@@ -1042,6 +1044,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
     }
@@ -1090,6 +1093,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
     }
@@ -1114,6 +1118,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
       /**
@@ -1187,6 +1192,7 @@ export type LossInput =
         | 'seq-mean-token-sum'
         | 'seq-mean-token-mean'
         | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
         | 'episode-mean'
         | undefined;
     };

@@ -6,8 +6,10 @@ import { fakeRun } from '../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
 import { BackendError, TrainingError } from '../core/errors.js';
 import type { EpisodeFailed, Step } from '../core/events.js';
+import type { TrainingSample } from '../core/sample.js';
 import { mean, standardDeviation } from '../core/statistics.js';
 import type { TaskSource } from '../core/task.js';
+import { rowsOfSample } from '../loss/objective/sample-rows.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeInput } from '../recipe/define.js';
 import { readEpisodes } from '../store/episode-files.js';
@@ -56,6 +58,19 @@ const verifierRead = drafts.map((draft) => `<verifier>3a+4<ask>${draft}<end>`);
 const solverRequests = [1, 2, 9, 3, 4];
 const verifierRequests = [5, 6, 7, 8];
 
+/** The turns that a sample holds, each as a sample of its own. */
+const turnsOf = (sample: TrainingSample) =>
+  rowsOfSample(sample).map(({ span: { start, end } }) => ({
+    ...sample,
+    tokens: sample.tokens.slice(0, end),
+    ...Object.fromEntries(
+      (['mask', 'behaviourLogprobs', 'advantages'] as const).map((name) => [
+        name,
+        Array.from(sample[name].slice(0, end), (value, t) => (t < start && sample.spans !== undefined ? 0 : value)),
+      ]),
+    ),
+  }));
+
 const normalised = (rewards: readonly number[]) =>
   rewards.map((reward) => (reward - mean(rewards)) / (standardDeviation(rewards) + 1e-6));
 
@@ -89,10 +104,13 @@ describe('one step of a scripted team', () => {
         samples: [],
         options: undefined,
       };
-      expect(samples.map(({ tokens }) => tokenizer.decode([...tokens]))).toEqual(
+      // The second draft goes on from the first, and makes one sequence with it.
+      expect(samples).toHaveLength(4);
+      const turns = samples.flatMap(turnsOf);
+      expect(turns.map(({ tokens }) => tokenizer.decode([...tokens]))).toEqual(
         read.map((prompt, i) => `${prompt}${written[i]}<end>`),
       );
-      samples.forEach((sample, i) => {
+      turns.forEach((sample, i) => {
         const prompt = tokenizer.encode(read[i] ?? '').length;
         const response = tokenizer.encode(`${written[i]}<end>`).length;
         const row = (fill: (t: number) => number) => [
@@ -162,7 +180,7 @@ describe('one step of a scripted team', () => {
       ['shared', tokens],
     ]);
     expect(submitted.map(({ samples }) => samples.map(({ agent }) => agent))).toEqual([
-      new Array(5).fill('solver'),
+      new Array(4).fill('solver'),
       new Array(4).fill('verifier'),
     ]);
     expect(steps).toHaveLength(1);
@@ -177,20 +195,21 @@ describe('one step of a scripted team', () => {
     expect(step?.groups).toEqual({ allRight: 0, allWrong: 0, mixed: 1, penaltyOnly: 0 });
   });
 
-  it('mini-batches: each sample once an epoch, divided by the tokens of its own mini-batch', async () => {
+  it('mini-batches: each chain of turns once an epoch, divided by the tokens of its own mini-batch', async () => {
     const settings = { epochs: 2, miniBatches: 3, warmupSteps: 0 };
     const recipe = exampleRecipe({ policies: { solver: settings } });
     const { run, progress, log, submitted, steps } = await fakeRun(root, recipe, script);
     await trainTeam(run, progress, log);
     const ofSolver = submitted.filter(({ policy }) => policy === 'solver');
-    expect(ofSolver.map(({ samples }) => samples.length)).toEqual([2, 2, 1, 2, 2, 1]);
+    expect(ofSolver.map(({ samples }) => samples.length)).toEqual([2, 1, 1, 2, 1, 1]);
     expect(steps.filter(({ policy }) => policy === 'solver')).toHaveLength(6);
     const written = ({ mask }: { mask: Uint8Array }) => mask.reduce((sum, one) => sum + one, 0);
     for (const { samples, options } of ofSolver) {
       expect(options.normalizer).toBe(samples.reduce((sum, sample) => sum + written(sample), 0));
     }
     for (const epoch of [ofSolver.slice(0, 3), ofSolver.slice(3)]) {
-      expect(new Set(epoch.flatMap(({ samples }) => samples)).size).toBe(5);
+      expect(new Set(epoch.flatMap(({ samples }) => samples)).size).toBe(4);
+      expect(epoch.flatMap(({ samples }) => samples.flatMap(turnsOf))).toHaveLength(5);
     }
   });
 

@@ -188,6 +188,37 @@ export function decoderContract(name: string, create: () => Kernels): void {
       });
     });
 
+    it('computes a chain of turns in one pass: the bits of their log-probs one by one, the sum of their gradients', () => {
+      const { tokens } = randomSequence(random, config.context);
+      const spans = [
+        { start: 3, end: 8 },
+        { start: 8, end: 9 }, // nothing was read between it and the one before
+        { start: 15, end: 27 },
+        { start: 33, end: 40 },
+      ];
+      const turns = spans.map(({ start, end }) => ({
+        ...{ tokens: tokens.subarray(0, end), mask: new Uint8Array(end).fill(1, start), temperature: 0.7 },
+      }));
+      const mask = new Uint8Array(tokens.length);
+      for (const { start, end } of spans) mask.fill(1, start, end);
+      const chain = [{ tokens, mask, temperature: 0.7 }];
+      const together = model.score(chain).logprobs[0] as Float32Array;
+      model.score(turns).logprobs.forEach((row, i) => {
+        const { start, end } = spans[i] as (typeof spans)[number];
+        expectSameBits(row.subarray(start), together.subarray(start, end));
+      });
+      const upstream = Float32Array.from(tokens, () => random.normal());
+      const [whole, apart] = [chain, turns].map((some) => {
+        model.accumulate(some, (indices) => indices.map((i) => upstream.subarray(0, some[i]?.tokens.length)));
+        const gradient = Float32Array.from(model.gradient);
+        model.discardGradient();
+        return gradient;
+      }) as [Float32Array, Float32Array];
+      const norm = (values: Float32Array) => Math.hypot(...values);
+      // Sums over rows run in another order, so these are not the same bits (decision 31).
+      expect(norm(whole.map((value, i) => value - (apart[i] as number)))).toBeLessThan(2e-6 * norm(apart));
+    });
+
     it('gives the logits whose log-softmax the log-probs are, to the same bits for any length', () => {
       const { tokens } = sequences[0] as Sequence;
       const logits = model.logits(tokens);

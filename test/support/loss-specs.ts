@@ -9,6 +9,7 @@ const aggregations: readonly Aggregation[] = [
   'seq-mean-token-sum',
   'seq-mean-token-mean',
   'seq-mean-token-sum-norm',
+  'chain-mean',
   'episode-mean',
 ];
 

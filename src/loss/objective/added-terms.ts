@@ -34,13 +34,14 @@ class TermSums {
   }
 
   /** Adds the written tokens of a row that stands for `copies` samples; returns d loss / d value of each of them. */
-  add({ mask, episodeTokens }: WeighedRow, copies: number, value: (t: number) => number): number {
+  add(row: WeighedRow, copies: number, value: (t: number) => number): number {
+    const { mask } = row;
     const tokens = countTokens(mask);
     if (tokens === 0) return 0;
     let sum = 0;
     for (let t = 0; t < mask.length; t++) if (mask[t] !== 0) sum += value(t);
     const { aggregate, normalizer } = this.#weighing;
-    const scale = (copies * this.#coefficient * rowWeight(aggregate, tokens, episodeTokens)) / normalizer;
+    const scale = (copies * this.#coefficient * rowWeight(aggregate, tokens, row)) / normalizer;
     this.loss += scale * sum;
     this.#tokens += copies * tokens;
     this.#sum += copies * sum;

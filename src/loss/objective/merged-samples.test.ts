@@ -13,7 +13,7 @@ describe('mergeSamples', () => {
       sampleOf([1, 2], [0.5, 1]),
     ]);
     expect(rows.map((row) => row.indices)).toEqual([[0, 2, 4], [1]]);
-    expect(rows[0]?.parts).toEqual([
+    expect(rows[0]?.rows[0]?.parts).toEqual([
       { advantages: Float64Array.of(0, 1.5, 1), counts: Uint32Array.of(0, 2, 1) },
       { advantages: Float64Array.of(0, 0, -2), counts: Uint32Array.of(0, 0, 1) },
     ]);
@@ -21,7 +21,7 @@ describe('mergeSamples', () => {
 
   it('keeps rows without advantage where other terms of the loss need them', () => {
     const rows = mergeSamples([sampleOf([2], [0]), sampleOf([1], [1])], { withoutAdvantage: 'keep' });
-    expect(rows.map(({ indices, parts }) => [indices, parts.length])).toEqual([
+    expect(rows.map(({ indices, rows: [row] }) => [indices, row?.parts.length])).toEqual([
       [[0], 0],
       [[1], 1],
     ]);

@@ -3,12 +3,14 @@
  * one forward pass then serves them all. A policy loss is positively homogeneous in the advantage (define-loss.ts) and
  * linear in its tokens, so all copies of a row give the same loss and gradient as two virtual rows: one with the sums
  * of the positive advantages, one with those of the negative ones. Rows whose advantages are all 0 add nothing and are
- * left out; their tokens stay in the normalizer, which is taken from the samples.
+ * left out; their tokens stay in the normalizer, which is taken from the samples. A chain of turns is merged as a
+ * whole.
  */
 import { ArgumentError } from '../../core/errors.js';
-import type { TrainingSample } from '../../core/sample.js';
+import type { Span, TrainingSample } from '../../core/sample.js';
 import { assertSameShape, hasAdvantage, normalizerOfRows } from '../aggregate.js';
 import { type LossSpec, lossKind } from '../loss-spec.js';
+import { partOf, rowsOfSample, type SampleRow } from './sample-rows.js';
 
 /** Advantages of one sign, summed over the copies of a row. */
 export interface MergedPart {
@@ -17,27 +19,34 @@ export interface MergedPart {
   readonly counts: Uint32Array; // [T]
 }
 
-/** A row to be sent through the model once. */
-export interface MergedRow {
-  /** The first of the identical samples. Its `advantages` are those of this sample alone; use those of `parts`. */
-  readonly sample: TrainingSample;
+/** A row of the loss of identical samples. */
+export interface MergedRow extends SampleRow {
   /** One or two parts; none where no copy has an advantage and other terms keep the row. */
   readonly parts: readonly MergedPart[];
+  readonly copies: number;
+}
+
+/** A sample to be sent through the model once. */
+export interface MergedSample {
+  /** The first of the identical samples. Its `advantages` are those of this sample alone; use those of the rows. */
+  readonly sample: TrainingSample;
+  /** The rows of it that add something, at least one. */
+  readonly rows: readonly MergedRow[];
   /** The positions of all copies in the list that was merged. */
   readonly indices: readonly number[];
 }
 
 /**
- * Merges samples of one agent whose tokens, mask, temperature, length of the episode and (where the mask is 1) all
- * log-probs are identical, in order of first appearance.
- * @param withoutAdvantage what becomes of a row without any advantage: it is left out, or kept for other terms of the
- *   loss
- * @throws ArgumentError when a sample's arrays differ in length
+ * Merges samples of one agent whose tokens, mask, spans, temperature, length of the episode and (where the mask is 1)
+ * all log-probs are identical, in order of first appearance.
+ * @param withoutAdvantage what becomes of a row without any advantage: it is left out, and so is a copy without any
+ *   (`selects`); it is left out where no copy has one (`drop`); or it is kept for other terms of the loss
+ * @throws ArgumentError when a sample's arrays differ in length or its spans do not fit
  */
 export function mergeSamples(
   samples: readonly TrainingSample[],
-  { withoutAdvantage = 'drop' }: { readonly withoutAdvantage?: 'drop' | 'keep' } = {},
-): MergedRow[] {
+  { withoutAdvantage = 'drop' }: { readonly withoutAdvantage?: 'selects' | 'drop' | 'keep' } = {},
+): MergedSample[] {
   const byHash = new Map<number, number[][]>();
   const groups: number[][] = [];
   samples.forEach((sample, index) => {
@@ -51,6 +60,7 @@ export function mergeSamples(
       referenceLogprobs: [referenceLogprobs],
       proximalLogprobs: [proximalLogprobs],
     });
+    if (withoutAdvantage === 'selects' && !hasAdvantage(mask, advantages)) return;
     const hash = hashOf(sample);
     const bucket = byHash.get(hash) ?? [];
     const group = bucket.find(([first]) => identical(samples[first as number] as TrainingSample, sample));
@@ -65,37 +75,48 @@ export function mergeSamples(
   });
   return groups.flatMap((indices) => {
     const copies = indices.map((index) => samples[index] as TrainingSample);
-    const parts = [sumOf(copies, 1), sumOf(copies, -1)].filter((part) => part !== undefined);
-    return parts.length === 0 && withoutAdvantage === 'drop'
-      ? []
-      : [{ sample: copies[0] as TrainingSample, parts, indices }];
+    const sample = copies[0] as TrainingSample;
+    const rows = rowsOfSample(sample).flatMap((row): MergedRow[] => {
+      const counted =
+        withoutAdvantage === 'selects'
+          ? copies.filter(({ advantages }) => hasAdvantage(row.mask, partOf(advantages, row.span)))
+          : copies;
+      const parts = [sumOf(counted, row, 1), sumOf(counted, row, -1)].filter((part) => part !== undefined);
+      return parts.length === 0 && withoutAdvantage !== 'keep' ? [] : [{ ...row, parts, copies: counted.length }];
+    });
+    return rows.length === 0 ? [] : [{ sample, rows, indices }];
   });
 }
 
 /**
- * The normalizer of a complete mini-batch, with its samples without advantage, unless the loss selects samples.
+ * The normalizer of a complete mini-batch, with its rows without advantage, unless the loss selects samples.
  * @param maxTokens The most tokens of a response, the constant of `seq-mean-token-sum-norm`
  */
 export function normalizerOf(samples: readonly TrainingSample[], spec: LossSpec, maxTokens: number): number {
   const { aggregate, selects } = lossKind(spec);
-  const counted = samples.filter(({ mask, advantages }) => selects !== true || hasAdvantage(mask, advantages));
+  const counted = samples.flatMap((sample) =>
+    rowsOfSample(sample).filter(
+      ({ mask, span }) => selects !== true || hasAdvantage(mask, partOf(sample.advantages, span)),
+    ),
+  );
   return normalizerOfRows(
     aggregate,
     counted.map(({ mask }) => mask),
     maxTokens,
-    counted.map(({ episodeTokens }) => episodeTokens),
+    counted,
   );
 }
 
-function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | undefined {
-  const length = copies[0]?.tokens.length ?? 0;
+function sumOf(copies: readonly TrainingSample[], { mask, span }: SampleRow, sign: 1 | -1): MergedPart | undefined {
+  const { length } = mask;
   const advantages = new Float64Array(length);
   const counts = new Uint32Array(length);
   let any = false;
   for (const copy of copies) {
+    const row = partOf(copy.advantages, span);
     for (let t = 0; t < length; t++) {
-      const advantage = copy.advantages[t] as number;
-      if (copy.mask[t] === 0) continue;
+      const advantage = row[t] as number;
+      if (mask[t] === 0) continue;
       if (Number.isNaN(advantage)) throw new ArgumentError(`an advantage of agent ${copy.agent} is not a number`);
       if (sign * advantage <= 0) continue;
       advantages[t] = (advantages[t] as number) + advantage;
@@ -108,7 +129,7 @@ function sumOf(copies: readonly TrainingSample[], sign: 1 | -1): MergedPart | un
 
 function identical(a: TrainingSample, b: TrainingSample): boolean {
   if (a.agent !== b.agent || a.temperature !== b.temperature || a.tokens.length !== b.tokens.length) return false;
-  if (a.episodeTokens !== b.episodeTokens) return false;
+  if (a.episodeTokens !== b.episodeTokens || !sameSpans(a.spans, b.spans)) return false;
   for (let t = 0; t < a.tokens.length; t++) {
     if (a.tokens[t] !== b.tokens[t] || a.mask[t] !== b.mask[t]) return false;
     if (a.mask[t] === 0) continue;
@@ -117,6 +138,11 @@ function identical(a: TrainingSample, b: TrainingSample): boolean {
     if (a.referenceLogprobs?.[t] !== b.referenceLogprobs?.[t]) return false;
   }
   return true;
+}
+
+function sameSpans(a: readonly Span[] | undefined, b: readonly Span[] | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.length === b.length && a.every(({ start, end }, i) => start === b[i]?.start && end === b[i]?.end);
 }
 
 /** FNV-1a over the tokens; equality is checked afterwards. */

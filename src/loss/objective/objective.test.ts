@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addsUp, someSpecs } from '../../../test/support/loss-specs.js';
+import { addsUp, someSpecs as specs } from '../../../test/support/loss-specs.js';
+import { complete, entropyOf, evaluate, forward, terms } from '../../../test/support/objectives.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from '../aggregate.js';
@@ -9,18 +10,6 @@ import { type LossSpec, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
 import { normalizerOf } from './merged-samples.js';
 import { objectiveOf } from './objective.js';
-import type { ForwardBackwardOptions } from './objective-options.js';
-
-const specs = someSpecs;
-const kinds: KlKind[] = ['k1', 'k2', 'k3', 'abs'];
-const terms = specs.flatMap((loss, i): Omit<ForwardBackwardOptions, 'normalizer'>[] => {
-  const kl = { kind: kinds[i % kinds.length] as KlKind, coefficient: 0.3 };
-  return [
-    { loss },
-    { loss, kl },
-    i % 2 === 0 ? { loss, entropyCoefficient: 0.2 } : { loss, kl, entropyCoefficient: 0.2 },
-  ];
-}) as (Omit<ForwardBackwardOptions, 'normalizer'> & { readonly loss: LossSpec })[];
 
 // Few distinct responses, so that copies are the rule; advantages of both signs within a row, and rows of zeros.
 const sample = fc
@@ -42,31 +31,6 @@ const sample = fc
     });
   });
 const samples = fc.array(sample, { minLength: 1, maxLength: 12 });
-
-/** A policy that has moved: a function of the row alone, as a forward pass is. */
-const forward = ({ tokens, mask }: TrainingSample) =>
-  Float32Array.from(tokens, (token, t) => (mask[t] === 0 ? 0 : -0.4 * token - 0.1 * t + Math.sin(3 * token + t) / 2));
-
-const entropyOf = ({ tokens }: TrainingSample) => Float32Array.from(tokens, (token, t) => 1 + Math.cos(token + 2 * t));
-
-function complete(options: Omit<ForwardBackwardOptions, 'normalizer'>, batch: readonly TrainingSample[]) {
-  const normalizer = options.loss.type === 'demonstrations' ? 1 : normalizerOf(batch, options.loss, 4);
-  return { ...options, normalizer };
-}
-
-function evaluate(
-  batch: readonly TrainingSample[],
-  options: ForwardBackwardOptions,
-  logprobsOf: (sample: TrainingSample, index: number) => Float32Array = forward,
-  entropiesOf: (sample: TrainingSample, index: number) => Float32Array = entropyOf,
-) {
-  const objective = objectiveOf(batch, options);
-  const sent = objective.samples;
-  const sums = objective.begin(() => sent.map(logprobsOf));
-  const gradients = sent.map((each, i) => sums.gradient(i, logprobsOf(each, i)));
-  const spreads = sent.map((each, i) => sums.entropyGradient?.(i, entropiesOf(each, i)));
-  return { sent, gradients, spreads, ...sums.result() };
-}
 
 const total = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
 
@@ -138,7 +102,7 @@ describe('objectiveOf', () => {
           held.map((each) => [each, kl === undefined ? undefined : penaltyOf(each, kl.kind)] as const),
         );
         const weightOf = ({ mask, episodeTokens }: TrainingSample) =>
-          rowWeight(aggregate, countTokens(mask), episodeTokens) / normalizer;
+          rowWeight(aggregate, countTokens(mask), { episodeTokens }) / normalizer;
         const scaleOf = (each: TrainingSample) => (kl?.coefficient ?? 0) * weightOf(each);
         const heldBack = held.map((each) => scaleOf(each) * total(penalties.get(each)?.values ?? []));
         const entropies = held.map((each) => {

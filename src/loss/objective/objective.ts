@@ -6,12 +6,13 @@
 
 import { ArgumentError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
-import { assertSameShape, hasAdvantage } from '../aggregate.js';
+import { assertSameShape } from '../aggregate.js';
 import { correctionOf, type LossSpec, lossKind } from '../loss-spec.js';
-import { type NormalizedLoss, PolicyLossAccumulator } from '../policy-loss-accumulator.js';
+import { type LossRow, type NormalizedLoss, PolicyLossAccumulator } from '../policy-loss-accumulator.js';
 import { EntropySums, KlSums } from './added-terms.js';
-import { type MergedRow, mergeSamples } from './merged-samples.js';
+import { type MergedRow, type MergedSample, mergeSamples } from './merged-samples.js';
 import type { ForwardBackwardOptions, LossMetrics } from './objective-options.js';
+import { partOf, rowsOfSample } from './sample-rows.js';
 
 /** A loss of some samples, before the log-probs of the current policy are known. */
 export interface Objective {
@@ -53,7 +54,7 @@ export function objectiveOf(samples: readonly TrainingSample[], options: Forward
 /** A policy loss and the terms beside it; what the copies of a merged row would have given one by one. */
 class PolicyObjective implements Objective {
   readonly samples: readonly TrainingSample[];
-  readonly #rows: readonly MergedRow[];
+  readonly #merged: readonly MergedSample[];
   readonly #sent: readonly TrainingSample[];
   readonly #loss: NormalizedLoss;
   readonly #options: ForwardBackwardOptions;
@@ -63,21 +64,22 @@ class PolicyObjective implements Objective {
     this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
     this.#options = options;
     this.#sent = samples;
-    const batch = kind.selects === true ? samples.filter((one) => hasAdvantage(one.mask, one.advantages)) : samples;
-    // The other terms count rows without advantage too.
+    // The other terms count rows without advantage too, unless the loss selects.
     const { kl, entropyCoefficient } = activeTerms(options);
     const keep = kl !== undefined || entropyCoefficient !== undefined;
-    this.#rows = mergeSamples(batch, { withoutAdvantage: keep ? 'keep' : 'drop' });
-    this.samples = this.#rows.map(({ sample }) => sample);
+    this.#merged = mergeSamples(samples, {
+      withoutAdvantage: kind.selects === true ? 'selects' : keep ? 'keep' : 'drop',
+    });
+    this.samples = this.#merged.map(({ sample }) => sample);
   }
 
   begin(score: () => readonly Float32Array[]): ObjectiveSums {
-    return new PolicyObjectiveSums(this.#rows, this.#loss, this.#options, {
-      sent: this.#sent,
+    return new PolicyObjectiveSums(this.#merged, this.#loss, this.#options, {
+      sent: this.#sent.flatMap(rowsOfSample),
       score: () => {
         const logprobs = score();
         assertSameShape({ tokens: this.samples.map(({ tokens }) => tokens), logprobs });
-        return logprobs;
+        return this.#merged.flatMap(({ rows }, i) => rows.map(({ span }) => partOf(logprobs[i] as Float32Array, span)));
       },
     });
   }
@@ -92,20 +94,28 @@ function activeTerms({ kl, entropyCoefficient = 0 }: ForwardBackwardOptions) {
 }
 
 class PolicyObjectiveSums implements ObjectiveSums {
-  readonly #rows: readonly MergedRow[];
+  readonly #merged: readonly MergedSample[];
+  /** The position of each sample's first row among the rows of all. */
+  readonly #first: readonly number[];
   readonly #policyLoss: PolicyLossAccumulator;
   readonly #kl: KlSums | undefined;
   readonly #entropy: EntropySums | undefined;
   readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
 
   constructor(
-    rows: readonly MergedRow[],
+    merged: readonly MergedSample[],
     loss: NormalizedLoss,
     options: ForwardBackwardOptions,
     batch: ConstructorParameters<typeof PolicyLossAccumulator>[2],
   ) {
-    this.#rows = rows;
-    const accumulated = rows.map(({ sample, indices, parts }) => ({ ...sample, copies: indices.length, parts }));
+    this.#merged = merged;
+    let next = 0;
+    this.#first = merged.map(({ rows }) => {
+      const first = next;
+      next += rows.length;
+      return first;
+    });
+    const accumulated = merged.flatMap(({ sample, rows }) => rows.map((row) => lossRow(sample, row)));
     this.#policyLoss = new PolicyLossAccumulator(loss, accumulated, batch);
     const weighing = { aggregate: loss.kind.aggregate, normalizer: loss.normalizer };
     const { kl, entropyCoefficient } = activeTerms(options);
@@ -114,22 +124,29 @@ class PolicyObjectiveSums implements ObjectiveSums {
     const entropy = new EntropySums(entropyCoefficient, weighing);
     this.#entropy = entropy;
     this.entropyGradient = (index, entropies) => {
-      const { sample, indices } = rows[index] as MergedRow;
-      return entropy.addRow(sample, entropies, indices.length);
+      const gradient = new Float32Array(entropies.length);
+      for (const row of (merged[index] as MergedSample).rows)
+        gradient.set(entropy.addRow(row, partOf(entropies, row.span), row.copies), row.span.start);
+      return gradient;
     };
   }
 
   gradient(index: number, logprobs: Float32Array): Float32Array {
-    const { sample, indices } = this.#rows[index] as MergedRow;
+    const { sample, rows } = this.#merged[index] as MergedSample;
     assertSameShape({ tokens: [sample.tokens], logprobs: [logprobs] });
-    const gradient = this.#policyLoss.add(index, logprobs);
-    if (this.#kl !== undefined) {
-      const { referenceLogprobs, agent } = sample;
-      if (referenceLogprobs === undefined)
-        throw new ArgumentError(`a sample of agent ${agent} has no referenceLogprobs, which a KL term needs`);
-      this.#kl.addRow(sample, logprobs, referenceLogprobs, indices.length, gradient);
-    }
-    return Float32Array.from(gradient);
+    const gradient = new Float32Array(logprobs.length);
+    rows.forEach((row, r) => {
+      const ofRow = partOf(logprobs, row.span);
+      const slopes = this.#policyLoss.add((this.#first[index] as number) + r, ofRow);
+      if (this.#kl !== undefined) {
+        const { referenceLogprobs, agent } = sample;
+        if (referenceLogprobs === undefined)
+          throw new ArgumentError(`a sample of agent ${agent} has no referenceLogprobs, which a KL term needs`);
+        this.#kl.addRow(row, ofRow, partOf(referenceLogprobs, row.span), row.copies, slopes);
+      }
+      gradient.set(slopes, row.span.start);
+    });
+    return gradient;
   }
 
   result() {
@@ -137,6 +154,16 @@ class PolicyObjectiveSums implements ObjectiveSums {
     const metrics = this.#policyLoss.metrics();
     return { loss, metrics: this.#kl === undefined ? metrics : { ...metrics, referenceKl: this.#kl.mean } };
   }
+}
+
+/** A row of a sample as the policy loss adds it up. */
+function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: MergedRow): LossRow {
+  const { span } = row;
+  return {
+    ...row,
+    behaviourLogprobs: partOf(behaviourLogprobs, span),
+    proximalLogprobs: proximalLogprobs && partOf(proximalLogprobs, span),
+  };
 }
 
 /** The cross-entropy of every written token: each sends its log-prob up by 1 / normalizer. */

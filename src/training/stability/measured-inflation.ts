@@ -52,7 +52,7 @@ export async function measureInflation(
 async function gradientNorm(run: OpenRun, turn: Turn): Promise<number> {
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
   const { gradientNorm: norm } = await policyNamed(run, turn.policy).forwardBackward(
-    [trainingSample(turn, 0)],
+    [trainingSample([{ turn, advantage: 0 }])],
     options,
   );
   if (norm === undefined) throw new BackendError('the backend tells no norm of the gradient of a single turn');

@@ -10,6 +10,7 @@ import { agentPartMeans, namedMeans } from '../named-means.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
 import { rewardRecord, type StepAdvantages } from './advantages.js';
+import { countChains } from './chains.js';
 import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
@@ -34,6 +35,7 @@ export function stepEvent(
     batch,
     turns.map(({ advantage }) => advantage),
   );
+  const chainsOfAgents = countChains(episodes);
   const updateOf = (agent: string) => Object.values(updates).find((update) => agent in update.agents)?.agents[agent];
   return {
     type: 'step',
@@ -55,7 +57,9 @@ export function stepEvent(
         const ofAgent = turns.filter(({ turn }) => turn.agent === agent);
         const numbers = { ...(earned[agent] as AgentRewards), ...(sizes[agent] as AdvantageSizes) };
         const measures = { ...agentStep(ofAgent, numbers, updateOf(agent)), ...agentPartMeans(episodes, agent) };
-        return [agent, { ...measures, ...inflationOf(agent, advantages, measured[agent]) }];
+        const chains = chainsOfAgents[agent];
+        const counted = chains === undefined ? {} : { chains };
+        return [agent, { ...measures, ...counted, ...inflationOf(agent, advantages, measured[agent]) }];
       }),
     ),
     policies: Object.fromEntries(

@@ -4,13 +4,13 @@ import { criticValues } from '../update/critics.js';
 import { type KlCoefficients, klRewards, tokenKls } from '../update/kl-penalty.js';
 import { referenceLogprobs } from '../update/references.js';
 import type { EstimatorInputs } from './advantages.js';
+import { type ChainsByPolicy, chainsByPolicy } from './chains-by-policy.js';
 import { greedyBaselines } from './greedy-baselines.js';
 import type { StepRollout } from './rollout-step.js';
-import { type TurnsByPolicy, turnsByPolicy } from './turns-by-policy.js';
 
 /** What is known of a step's turns beside their episodes; a turn's response has R tokens. */
 export interface TurnScores extends EstimatorInputs {
-  readonly turns: TurnsByPolicy;
+  readonly chains: ChainsByPolicy;
   /** The values that critics predict for response tokens [R], where the estimator uses them. */
   readonly values: ReadonlyMap<Turn, Float32Array>;
   /** Log-probs of response tokens under the reference [R], of policies with a KL penalty. */
@@ -25,9 +25,9 @@ export async function turnScores(
   coefficients: KlCoefficients,
   rollout: Pick<StepRollout, 'kept' | 'greedy'>,
 ): Promise<TurnScores> {
-  const turns = turnsByPolicy(run.recipe, rollout.kept);
-  const [references, values] = await Promise.all([referenceLogprobs(run, turns), criticValues(run, turns)]);
+  const chains = chainsByPolicy(run.recipe, rollout.kept);
+  const [references, values] = await Promise.all([referenceLogprobs(run, chains), criticValues(run, chains)]);
   const kl = tokenKls(run.recipe, references);
   const tokenRewards = klRewards(run.recipe, coefficients, kl);
-  return { turns, values, referenceLogprobs: references, kl, tokenRewards, baselines: greedyBaselines(rollout) };
+  return { chains, values, referenceLogprobs: references, kl, tokenRewards, baselines: greedyBaselines(rollout) };
 }

@@ -7,7 +7,7 @@ import type { CriticSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
-import type { TurnsByPolicy } from '../step/turns-by-policy.js';
+import type { ChainsByPolicy } from '../step/chains-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
 /** The directory of a policy's critic in a checkpoint; no policy can have this name. */
@@ -48,10 +48,12 @@ export async function saveCritics({ critics, host }: TrainingRun, checkpoint: st
 /** The value of each response token [R] of the turns of policies with a critic. */
 export async function criticValues(
   { critics }: TrainingRun,
-  turns: TurnsByPolicy,
+  chains: ChainsByPolicy,
 ): Promise<ReadonlyMap<Turn, Float32Array>> {
   const values = await Promise.all(
-    Array.from(critics, ([policy, critic]) => scoreTurns(turns.get(policy) ?? [], (samples) => critic.values(samples))),
+    Array.from(critics, ([policy, critic]) =>
+      scoreTurns(chains.get(policy) ?? [], (samples) => critic.values(samples)),
+    ),
   );
   return new Map(values.flatMap((each) => [...each]));
 }

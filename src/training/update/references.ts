@@ -7,7 +7,7 @@ import { RecipeError } from '../../core/errors.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { requireWhole, writeSealedDirectory } from '../../store/files/digests.js';
 import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
-import type { TurnsByPolicy } from '../step/turns-by-policy.js';
+import type { ChainsByPolicy } from '../step/chains-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
 /** Where warm-started references lie: a run that begins writes them, one that goes on reads them. */
@@ -105,10 +105,10 @@ async function openReference(
  */
 export async function referenceLogprobs(
   { references }: TrainingRun,
-  turns: TurnsByPolicy,
+  chains: ChainsByPolicy,
 ): Promise<ReadonlyMap<Turn, Float32Array>> {
   const scored = await Promise.all(
-    Array.from(turns, ([policy, ofPolicy]) => {
+    Array.from(chains, ([policy, ofPolicy]) => {
       const reference = references.get(policy);
       if (reference === undefined || ofPolicy.length === 0) return new Map<Turn, Float32Array>();
       return scoreTurns(ofPolicy, (samples) => reference.logprobs(samples));

@@ -1,40 +1,53 @@
-/** Training samples: turns as a policy learns from them and as models score them. */
+/** Training samples: chains of turns as a policy learns from them and as models score them. */
 import type { Episode, Turn } from '../../core/episode.js';
-import type { TrainingSample } from '../../core/sample.js';
+import type { Span, TrainingSample } from '../../core/sample.js';
+import type { Chain } from '../step/chains.js';
 
-/** What some losses need of a turn. */
-interface LossInputs {
+/** A turn with what a loss needs of it. */
+export interface WeighedTurn {
+  readonly turn: Turn;
+  /** One number for all response tokens, or one for each [R]. */
+  readonly advantage: number | readonly number[];
   /** Log-probs of the response [R], where the loss holds the policy near a reference. */
   readonly referenceLogprobs?: Float32Array | undefined;
-  /** The tokens that the policy wrote in the turn's episode, where the loss weighs episodes. */
-  readonly episodeTokens?: number | undefined;
 }
 
-/** The turn's prompt and response as one sequence; token for token what was fed and sampled. */
-export function trainingSample(
-  turn: Turn,
-  advantage: number | readonly number[],
-  { referenceLogprobs, episodeTokens }: LossInputs = {},
-): TrainingSample {
-  const { prompt, response, logprobs } = turn;
+/** The place of a turn's response in its own tokens and in those of every turn that goes on from it. */
+export const spanOf = ({ prompt, response }: Turn): Span => ({
+  start: prompt.length,
+  end: prompt.length + response.length,
+});
+
+/**
+ * The turns of a chain as one sequence, the prompt and the response of its last turn; token for token what was fed and
+ * sampled. A chain may be of one turn.
+ * @param episodeTokens The tokens that the policy wrote in the turns' episode, where the loss weighs episodes
+ */
+export function trainingSample(chain: readonly WeighedTurn[], episodeTokens?: number): TrainingSample {
+  const last = chain.at(-1) as WeighedTurn;
+  const { prompt, response, temperature, policyVersion, agent } = last.turn;
   const length = prompt.length + response.length;
   const sample = {
-    tokens: Int32Array.from([...prompt, ...response]),
-    mask: new Uint8Array(length).fill(1, prompt.length),
+    tokens: new Int32Array(length),
+    mask: new Uint8Array(length),
+    ...(chain.length > 1 ? { spans: chain.map(({ turn }) => spanOf(turn)) } : {}),
     behaviourLogprobs: new Float32Array(length),
     advantages: new Float32Array(length),
-    temperature: turn.temperature,
-    policyVersion: turn.policyVersion,
-    agent: turn.agent,
+    ...{ temperature, policyVersion, agent },
     ...(episodeTokens === undefined ? {} : { episodeTokens }),
+    ...(last.referenceLogprobs === undefined ? {} : { referenceLogprobs: new Float32Array(length) }),
   };
-  sample.behaviourLogprobs.set(logprobs, prompt.length);
-  if (typeof advantage === 'number') sample.advantages.fill(advantage, prompt.length);
-  else sample.advantages.set(advantage, prompt.length);
-  if (referenceLogprobs === undefined) return sample;
-  const reference = new Float32Array(length);
-  reference.set(referenceLogprobs, prompt.length);
-  return { ...sample, referenceLogprobs: reference };
+  sample.tokens.set(prompt);
+  sample.tokens.set(response, prompt.length);
+  for (const { turn, advantage, referenceLogprobs } of chain) {
+    const { start, end } = spanOf(turn);
+    sample.mask.fill(1, start, end);
+    sample.behaviourLogprobs.set(turn.logprobs, start);
+    if (typeof advantage === 'number') sample.advantages.fill(advantage, start, end);
+    else sample.advantages.set(advantage, start);
+    if (referenceLogprobs !== undefined) sample.referenceLogprobs?.set(referenceLogprobs, start);
+  }
+  return sample;
 }
 
 /** The response tokens of the turns by episode. */
@@ -47,22 +60,34 @@ export function tokensByEpisode(
 }
 
 /**
- * One number for each response token of each turn [R], from a model that gives a row for every sample [T]. Turns of
+ * One number for each response token of each turn [R], from a model that gives a row for every sample [T]. Chains of
  * equal tokens go through it once.
  */
 export async function scoreTurns(
-  turns: readonly Turn[],
+  chains: readonly Chain[],
   score: (samples: readonly TrainingSample[]) => Promise<readonly Float32Array[]>,
 ): Promise<Map<Turn, Float32Array>> {
-  const distinct = new Map<string, Turn>();
-  const keys = turns.map(({ prompt, response, temperature }) => `${temperature} ${prompt} ${response}`);
-  turns.forEach((turn, i) => {
-    const key = keys[i] as string;
-    if (!distinct.has(key)) distinct.set(key, turn);
+  const distinct = new Map<string, Chain>();
+  const keys = chains.map((chain) => {
+    const { prompt, response, temperature } = chain.at(-1) as Turn;
+    return [temperature, prompt, response, ...chain.map((turn) => Object.values(spanOf(turn)))].join(' ');
   });
-  const rows = await score(Array.from(distinct.values(), (turn) => trainingSample(turn, 0)));
+  chains.forEach((chain, i) => {
+    const key = keys[i] as string;
+    if (!distinct.has(key)) distinct.set(key, chain);
+  });
+  const samples = Array.from(distinct.values(), (chain) =>
+    trainingSample(chain.map((turn) => ({ turn, advantage: 0 }))),
+  );
+  const rows = await score(samples);
   const byKey = new Map(Array.from(distinct.keys(), (key, i) => [key, rows[i] as Float32Array]));
   return new Map(
-    turns.map((turn, i) => [turn, (byKey.get(keys[i] as string) as Float32Array).subarray(turn.prompt.length)]),
+    chains.flatMap((chain, i) => {
+      const row = byKey.get(keys[i] as string) as Float32Array;
+      return chain.map((turn) => {
+        const { start, end } = spanOf(turn);
+        return [turn, row.subarray(start, end)] as const;
+      });
+    }),
   );
 }

@@ -24,14 +24,14 @@ export async function updateCritic(
   { recipe, critics, host }: TrainingRun,
   step: number,
   policy: string,
-  turns: readonly TurnAdvantage[],
+  chains: readonly (readonly TurnAdvantage[])[],
   values: ReadonlyMap<Turn, Float32Array>,
 ): Promise<CriticUpdate | undefined> {
   const settings = criticSettings(recipe, policy);
   const critic = critics.get(policy);
   if (settings === undefined || critic === undefined) return undefined;
   const { optimizer, clipNorm, clip } = settings;
-  const samples = turns.map((turn) => valueSample(turn, values.get(turn.turn)));
+  const samples = chains.map((chain) => valueSample(chain, values));
   const position = { step, steps: recipe.training.steps };
   const keyOf = (epoch: number) => ['critic', recipe.seed, step, epoch, policy];
   const losses: ValueLossResult[] = [];
@@ -56,18 +56,18 @@ export async function updateCritic(
     clipFraction: mean(losses.map(({ clipFraction }) => clipFraction)),
     gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // as the event has it
     learningRate: lastRate,
-    explainedVariance: explainedVariance(turns, values),
+    explainedVariance: explainedVariance(chains.flat(), values),
   };
 }
 
-function valueSample({ turn, returns = [] }: TurnAdvantage, values: Float32Array = new Float32Array()): ValueSample {
-  const { tokens, mask } = trainingSample(turn, 0);
-  const row = (numbers: ArrayLike<number>) => {
+function valueSample(chain: readonly TurnAdvantage[], values: ReadonlyMap<Turn, Float32Array>): ValueSample {
+  const { tokens, mask } = trainingSample(chain);
+  const row = (numbersOf: (turn: TurnAdvantage) => ArrayLike<number> | undefined) => {
     const all = new Float32Array(tokens.length);
-    all.set(numbers, turn.prompt.length);
+    for (const each of chain) all.set(numbersOf(each) ?? [], each.turn.prompt.length);
     return all;
   };
-  return { tokens, mask, oldValues: row(values), returns: row(returns) };
+  return { tokens, mask, oldValues: row(({ turn }) => values.get(turn)), returns: row(({ returns }) => returns) };
 }
 
 /**

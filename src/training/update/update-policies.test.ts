@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { fakeRun } from '../../../test/support/fake-run.js';
-import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { concurrentTeam, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { countTokens } from '../../loss/aggregate.js';
 import { trainTeam } from '../train.js';
@@ -34,14 +34,14 @@ it('tells a loss that weighs episodes how much its policy wrote in each, and no 
   const mini = ['policies.solver.miniBatches=2', 'training.steps=1', 'evaluation.tasks=1'];
   const { run, progress, log, submitted } = await fakeRun(
     root,
-    tinyRecipe({}, [...episodeMean, ...mini]),
+    tinyRecipe({ team: concurrentTeam }, [...episodeMean, ...mini]), // two drafts an episode, neither of which goes on
     ({ policy, index }) =>
       (policy === 'verifier' ? ['<approve>', '<reject>'][index % 2] : '12345'.slice(index % 3)) ?? '',
   );
   await trainTeam(run, progress, log);
   const of = (name: string) => submitted.filter(({ policy }) => policy === name);
   expect(of('verifier').flatMap(({ samples }) => samples.map(({ episodeTokens }) => episodeTokens))).toEqual(
-    Array(8).fill(undefined),
+    Array(16).fill(undefined),
   );
   const parts = of('solver').flatMap(({ samples, options }) => ({ samples, normalizer: options.normalizer }));
   const shareOf = (samples: readonly TrainingSample[]) =>

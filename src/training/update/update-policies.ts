@@ -23,20 +23,24 @@ export async function updatePolicies(
   advantages: StepAdvantages,
 ): Promise<Updates> {
   const updates = await Promise.all(
-    Array.from(scores.turns, async ([policy, turns]) => {
-      if (turns.length === 0) return [];
-      const learnt = turns.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage);
+    Array.from(scores.chains, async ([policy, chains]) => {
+      if (chains.length === 0) return [];
+      const turns = chains.flat();
+      const learnt = chains.map((chain) => chain.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage));
       const critic = await updateCritic(run, step, policy, learnt, scores.values);
       const learn = async () => {
         if (step <= stepsAhead(run.recipe, policy)) return NOTHING_LEARNT;
         const inLoss = run.recipe.policies[policy]?.kl?.in === 'loss';
         const weighsEpisodes = lossKind(lossOf(run.recipe, policy)).aggregate === 'episode-mean';
-        const lengths = weighsEpisodes ? tokensByEpisode(learnt) : undefined;
-        const samples = learnt.map(({ episode, turn, advantage }) =>
-          trainingSample(turn, advantage, {
-            referenceLogprobs: inLoss ? scores.referenceLogprobs.get(turn) : undefined,
-            episodeTokens: lengths?.get(episode),
-          }),
+        const lengths = weighsEpisodes ? tokensByEpisode(learnt.flat()) : undefined;
+        const samples = learnt.map((chain) =>
+          trainingSample(
+            chain.map(({ turn, advantage }) => ({
+              ...{ turn, advantage },
+              referenceLogprobs: inLoss ? scores.referenceLogprobs.get(turn) : undefined,
+            })),
+            lengths?.get((chain[0] as TurnAdvantage).episode),
+          ),
         );
         const update = await updatePolicy(run, progress, step, policy, samples);
         return settleKl(progress.kl, policy, update, turns, scores.kl);

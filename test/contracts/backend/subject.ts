@@ -146,6 +146,29 @@ export function demonstrations(seed: number): TrainingSample[] {
   });
 }
 
+/** Three turns, each of which goes on from the one before it, as one sample and as three. */
+export function chainOfTurns(): { chain: TrainingSample; turns: TrainingSample[] } {
+  const [first, ...others] = demonstrations(3).slice(0, 3) as [TrainingSample, ...TrainingSample[]];
+  const turns = [first];
+  for (const { tokens, mask } of others) {
+    const before = (turns.at(-1) as TrainingSample).tokens;
+    const read = mask.indexOf(1);
+    turns.push(
+      sampleOf(
+        { prompt: [...before, ...tokens.subarray(0, read)], temperature: 1 },
+        { tokens: [...tokens.subarray(read)], logprobs: [...tokens.subarray(read)].map(() => -5) },
+      ),
+    );
+  }
+  const last = turns.at(-1) as TrainingSample;
+  const sum = (name: 'behaviourLogprobs' | 'advantages') =>
+    Float32Array.from(last.tokens, (_, t) => turns.reduce((total, turn) => total + (turn[name][t] ?? 0), 0));
+  const spans = turns.map(({ mask }) => ({ start: mask.indexOf(1), end: mask.length }));
+  const mask = Uint8Array.from(last.tokens, (_, t) => Number(turns.some((turn) => turn.mask[t] === 1)));
+  const summed = { behaviourLogprobs: sum('behaviourLogprobs'), advantages: sum('advantages') };
+  return { chain: { ...last, mask, spans, ...summed }, turns };
+}
+
 /** The samples with advantages of 0. */
 export const silent = (samples: readonly TrainingSample[]): TrainingSample[] =>
   samples.map((sample) => ({ ...sample, advantages: sample.advantages.map(() => 0) }));

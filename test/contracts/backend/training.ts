@@ -4,6 +4,7 @@ import type { LossSpec } from '../../../src/loss/loss-spec.js';
 import { normalizerOf } from '../../../src/loss/objective/merged-samples.js';
 import { plainAdamW } from '../../support/adamw.js';
 import {
+  chainOfTurns,
   demonstrations,
   learn,
   logprobsOf,
@@ -57,6 +58,28 @@ export function trainingContract(subject: Subject): void {
       const [one, two] = [await step(whole), await step(parts)];
       if (one.norm !== undefined) expect(two.norm).toBeCloseTo(one.norm, 5);
       subject.expectEqualRows(await logprobsOf(parts), await logprobsOf(whole), 3);
+    });
+
+    it('learns from a chain of turns what it learns from them one by one', async () => {
+      const [whole, parts] = [await subject.policy(), await subject.policy()];
+      const { chain, turns } = chainOfTurns();
+      const loss = { ...ppo, aggregate: 'seq-mean-token-mean' } as const;
+      const results = [
+        await whole.forwardBackward([chain], { loss, normalizer: normalizerOf([chain], loss, 10) }),
+        await parts.forwardBackward(turns, { loss, normalizer: normalizerOf(turns, loss, 10) }),
+      ] as const;
+      const [one, many] = results;
+      expect(one.loss).toBeCloseTo(many.loss, 6);
+      expect(one.metrics.approxKl).toBeCloseTo(many.metrics.approxKl, 5);
+      expect(one.tokens).toBe(chain.tokens.length);
+      if (many.gradientNorm !== undefined) expect(one.gradientNorm).toBeCloseTo(many.gradientNorm, 5);
+      const rows = await whole.logprobs([chain]);
+      const ofTurns = await parts.logprobs(turns);
+      const summed = Float32Array.from(chain.tokens, (_, t) => ofTurns.reduce((sum, row) => sum + (row[t] ?? 0), 0));
+      subject.expectEqualRows(rows, [summed]);
+      const [first, second] = [await step(whole), await step(parts)];
+      if (first.norm !== undefined) expect(second.norm).toBeCloseTo(first.norm, 5);
+      subject.expectEqualRows(await logprobsOf(whole), await logprobsOf(parts), 3);
     });
 
     it('tells the norm that each call alone added, where norms are known before the update', async ({ skip }) => {

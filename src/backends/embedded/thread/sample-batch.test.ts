@@ -5,7 +5,11 @@ import { packSamples, unpackSamples } from './sample-batch.js';
 describe('packSamples', () => {
   it('packs what unpackSamples takes apart, optional log-probs where samples have them', () => {
     const facts = { agent: 'verifier', temperature: 0.5, episodeTokens: 4 };
-    const plain = [sampleOf([1, 2], [1, 1]), sampleOf([3], [-1], facts)];
+    const spans = [
+      { start: 1, end: 2 },
+      { start: 2, end: 3 },
+    ];
+    const plain = [sampleOf([1, 2], [1, 1], { spans }), sampleOf([3], [-1], facts)];
     expect(unpackSamples(packSamples(plain))).toEqual(plain);
     const held = plain.map((sample, i) => ({ ...sample, referenceLogprobs: sample.tokens.map((t) => -t - i) }));
     const rows = held.map((sample) => ({ ...sample, referenceLogprobs: Float32Array.from(sample.referenceLogprobs) }));

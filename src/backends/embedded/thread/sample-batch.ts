@@ -3,6 +3,7 @@ import type { TrainingSample } from '../../../core/sample.js';
 
 /** Log-probs that samples have when the loss asks for them. */
 const OPTIONAL = ['referenceLogprobs', 'proximalLogprobs'] as const;
+type Rest = Pick<TrainingSample, 'temperature' | 'policyVersion' | 'agent' | 'episodeTokens' | 'spans'>;
 type Optional = { readonly [Name in (typeof OPTIONAL)[number]]?: Float32Array };
 
 /**
@@ -17,7 +18,7 @@ export interface SampleBatch {
   readonly advantages: Float32Array;
   /** Missing where no sample has them. */
   readonly optional: Optional;
-  readonly rest: readonly Pick<TrainingSample, 'temperature' | 'policyVersion' | 'agent' | 'episodeTokens'>[]; // [S]
+  readonly rest: readonly Rest[]; // [S]
 }
 
 /** @throws ArgumentError when some samples have an optional field and others lack it */
@@ -33,9 +34,10 @@ export function packSamples(samples: readonly TrainingSample[]): SampleBatch {
     optional: Object.fromEntries(
       OPTIONAL.flatMap((name) => (hasAll(samples, name) ? [[name, new Float32Array(total)]] : [])),
     ) as Optional,
-    rest: samples.map(({ temperature, policyVersion, agent, episodeTokens }) => ({
+    rest: samples.map(({ temperature, policyVersion, agent, episodeTokens, spans }) => ({
       ...{ temperature, policyVersion, agent },
       ...(episodeTokens === undefined ? {} : { episodeTokens }),
+      ...(spans === undefined ? {} : { spans }),
     })),
   };
   let offset = 0;

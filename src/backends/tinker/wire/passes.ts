@@ -4,6 +4,7 @@ import type { TrainingSample } from '../../../core/sample.js';
 import { countTokens, rowWeight } from '../../../loss/aggregate.js';
 import { correctionOf, lossKind } from '../../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
+import { rowsOfSample } from '../../../loss/objective/sample-rows.js';
 import type { RemoteModel } from '../remote-model.js';
 import type { ServerProfile } from '../server-profile.js';
 import { type PassInput, passAnswer } from './answers.js';
@@ -83,12 +84,14 @@ export function nativePass(
   const { protocolLoss, aggregate } = lossKind(loss);
   if (protocolLoss === undefined || reduction !== 'sum' || !native.includes(protocolLoss.name)) return undefined;
   if (Object.values(terms).some((term) => term !== undefined)) return undefined;
-  const data = samples.map(({ tokens, mask, behaviourLogprobs, advantages, episodeTokens }) => {
-    const scale = rowWeight(aggregate, countTokens(mask), episodeTokens) / normalizer;
-    return datumOf(tokens, {
-      logprobs: behaviourLogprobs,
-      advantages: Float64Array.from(advantages, (advantage, t) => (mask[t] === 0 ? 0 : advantage * scale)),
-    });
+  const data = samples.map((sample) => {
+    const weighed = new Float64Array(sample.tokens.length);
+    for (const { span, mask, ...wholes } of rowsOfSample(sample)) {
+      const scale = rowWeight(aggregate, countTokens(mask), wholes) / normalizer;
+      for (let t = span.start; t < span.end; t++)
+        if (sample.mask[t] !== 0) weighed[t] = (sample.advantages[t] as number) * scale;
+    }
+    return datumOf(sample.tokens, { logprobs: sample.behaviourLogprobs, advantages: weighed });
   });
   const { name, low, high } = protocolLoss;
   return { data, loss_fn: name, loss_fn_config: { clip_low_threshold: low, clip_high_threshold: high } };

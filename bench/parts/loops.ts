@@ -1,0 +1,153 @@
+/** Loops over tools: the time of a turn, trained and sampled, by how many turns a conversation has. */
+import { RandomStream } from '../../src/core/random.js';
+import type { TrainingSample } from '../../src/core/sample.js';
+import { normalizerOf } from '../../src/loss/objective/merged-samples.js';
+import { type Context, forShape, noteRows, noteSkipped, schedule } from '../context.js';
+import { DrmasEngine, warmUp } from '../drmas-engine.js';
+import { type Contestant, interleave } from '../measure/interleave.js';
+import { DRMAS, type Row, rowsOf } from '../results.js';
+import type { Shape } from '../workload.js';
+
+const PART = 'loops';
+const TURNS = [1, 4, 16, 64] as const;
+/** The conversations of a step. */
+const LOOPS = 4;
+/** The tokens of a turn: what a tool or a user says, and what the policy writes. */
+const TURN = { read: 24, written: 8 };
+const CONTEXT = Math.max(...TURNS) * (TURN.read + TURN.written);
+const SECONDS = 0.4;
+/** The seconds for all contestants of one shape and number of turns together. */
+const BUDGET_SECONDS = 20;
+
+const CHAINS = `${DRMAS}, trained as chains`;
+const ROWS = `${DRMAS}, trained a row a turn`;
+const SAMPLED = `${DRMAS}, sampled`;
+const FORGETFUL = `${DRMAS}, sampled without a cache`;
+
+/** Measures on the largest number of threads: what is compared is one number of turns with another. */
+export async function benchLoops(context: Context): Promise<void> {
+  for (const shape of context.options.shapes) await benchShape(forShape(context, PART, shape), shape);
+}
+
+async function benchShape(context: Context, shape: Shape): Promise<void> {
+  const threads = Math.max(...context.options.threads);
+  const engine = await DrmasEngine.start(shape, threads, CONTEXT);
+  const all: Row[] = [];
+  try {
+    for (const turns of TURNS) {
+      const name = `${shape.name}, ${turns} turn${turns === 1 ? '' : 's'}`;
+      const loops = conversations(shape, turns);
+      const [chains, rows] = [loops.map(chainOf), loops.flatMap(rowsOfTurns)];
+      await warmUp('alone', () => train(engine, chains));
+      const work: [string, () => Promise<unknown>][] = [
+        [CHAINS, () => train(engine, chains)],
+        [ROWS, () => train(engine, rows)],
+        [SAMPLED, () => sample(engine, loops, turns, false)],
+        [FORGETFUL, () => sample(engine, loops, turns, true)],
+      ];
+      const contestants = work.map(([contestant, repeat]) => timed(contestant, threads, turns * LOOPS, repeat));
+      const series = await interleave(contestants, schedule(context, `${PART} ${name}`, BUDGET_SECONDS));
+      noteSkipped(context, PART, name, series);
+      const measured = rowsOf(PART, name, series);
+      all.push(...measured);
+      noteRows(context, shape, measured);
+      note(context, name, [CHAINS, ROWS], measured);
+      note(context, name, [SAMPLED, FORGETFUL], measured);
+    }
+    for (const contestant of [CHAINS, ROWS, SAMPLED, FORGETFUL]) noteGrowth(context, shape, contestant, all);
+  } finally {
+    await engine.dispose();
+  }
+}
+
+const rate = (rows: readonly Row[], engine: string) => rows.find((row) => row.engine === engine)?.median;
+
+/** Notes how much faster the first contestant is than the second. */
+function note({ results }: Context, shape: string, [one, other]: readonly [string, string], rows: readonly Row[]) {
+  const value = (rate(rows, one) ?? Number.NaN) / (rate(rows, other) ?? Number.NaN);
+  const clean = rows.every((row) => row.clean !== false);
+  results.ratios.push({ part: PART, shape, what: `${one} / ${other}`, value, clean });
+}
+
+/** Notes the time of a turn of the longest loop against that of a loop of four turns: 1 where time is linear. */
+function noteGrowth({ results }: Context, { name }: Shape, contestant: string, all: readonly Row[]) {
+  const at = (turns: number) =>
+    rate(
+      all.filter((row) => row.shape === `${name}, ${turns} turns`),
+      contestant,
+    ) ?? Number.NaN;
+  const clean = all.every((row) => row.clean !== false);
+  const what = `time of a turn, 64 turns / 4 turns: ${contestant}`;
+  results.ratios.push({ part: PART, shape: name, what, value: at(4) / at(64), clean });
+}
+
+function timed(name: string, threads: number, turns: number, work: () => Promise<unknown>): Contestant {
+  return {
+    ...{ name, threads, unit: 'turn' },
+    async repeat() {
+      const started = performance.now();
+      let amount = 0;
+      let seconds = 0;
+      while (seconds < SECONDS) {
+        await work();
+        amount += turns;
+        seconds = (performance.now() - started) / 1e3;
+      }
+      return { amount, seconds };
+    },
+  };
+}
+
+/** One update on samples, without advantages that could make one of them be left out. */
+function train(engine: DrmasEngine, samples: readonly TrainingSample[]): Promise<void> {
+  const loss = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' } as const;
+  return engine.update(samples, { loss, normalizer: normalizerOf(samples, loss, TURN.written) });
+}
+
+/**
+ * Plays loops in which tools and users say what they say in these, turn by turn, all loops at once.
+ * @param forget Drops keys and values between the turns
+ */
+async function sample(engine: DrmasEngine, loops: readonly Int32Array[], turns: number, forget: boolean) {
+  const length = TURN.read + TURN.written;
+  const histories = loops.map((): number[] => []);
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [i, said] of loops.entries())
+      histories[i]?.push(...said.subarray(turn * length, turn * length + TURN.read));
+    const responses = await engine.sample(histories.map((prompt) => ({ prompt: [...prompt], length: TURN.written })));
+    for (const [i, history] of histories.entries()) history.push(...(responses[i] as number[]));
+    if (forget || turn + 1 === turns) await engine.publish();
+  }
+}
+
+/** Random conversations, none of which begins like another. */
+function conversations({ vocabSize }: Shape, turns: number): Int32Array[] {
+  const random = new RandomStream('bench loops', vocabSize, turns);
+  return Array.from({ length: LOOPS }, () =>
+    Int32Array.from({ length: turns * (TURN.read + TURN.written) }, () => random.integer(3, vocabSize - 1)),
+  );
+}
+
+function chainOf(tokens: Int32Array): TrainingSample {
+  const length = TURN.read + TURN.written;
+  const starts = Array.from({ length: tokens.length / length }, (_, turn) => turn * length + TURN.read);
+  const mask = Uint8Array.from(tokens, (_, t) => (t % length < TURN.read ? 0 : 1));
+  return {
+    ...{ tokens, mask, temperature: 1, policyVersion: 0, agent: 'bench' },
+    ...(starts.length === 1 ? {} : { spans: starts.map((start) => ({ start, end: start + TURN.written })) }),
+    behaviourLogprobs: Float32Array.from(mask, (written) => -4 * written),
+    advantages: Float32Array.from(mask, (written) => 0.1 * written),
+  };
+}
+
+/** The same turns, each with all that was before it. */
+function rowsOfTurns(tokens: Int32Array): TrainingSample[] {
+  const { spans = [{ start: TURN.read, end: tokens.length }], mask, ...chain } = chainOf(tokens);
+  return spans.map(({ start, end }) => ({
+    ...chain,
+    tokens: tokens.subarray(0, end),
+    mask: Uint8Array.from(mask.subarray(0, end), (written, t) => (t < start ? 0 : written)),
+    behaviourLogprobs: chain.behaviourLogprobs.subarray(0, end),
+    advantages: chain.advantages.subarray(0, end),
+  }));
+}
