@@ -14,8 +14,19 @@ export type { LoadedPolicy } from './backends/embedded/loaded-policy.js';
 export type { EndpointOptions } from './backends/endpoint/endpoint-spec.js';
 export { type TinkerInput, tinker } from './backends/tinker/tinker-spec.js';
 export type { Conversation } from './backends/voice.js';
+export type { AdapterSettings, DecoderConfig, ProjectionName, RopeScaling } from './contract/architecture.js';
+export type { Sampling } from './contract/sampling.js';
 export type { TurnRecord } from './core/advantage.js';
-export type { Episode, EpisodeGroup, Turn } from './core/episode.js';
+export type {
+  Episode,
+  EpisodeGroup,
+  Failure,
+  FailureReason,
+  FinishReason,
+  LogEntry,
+  Score,
+  Turn,
+} from './core/episode.js';
 export {
   ArgumentError,
   BackendError,
@@ -23,6 +34,7 @@ export {
   DrmasError,
   EndpointError,
   EpisodeOverError,
+  type FilePlace,
   HubError,
   NonFiniteError,
   RecipeError,
@@ -31,7 +43,29 @@ export {
   TokenizerError,
   TrainingError,
 } from './core/errors.js';
-export type { MetricSink, RunEvent } from './core/events.js';
+export type {
+  AgentEvaluation,
+  EvaluationEvent,
+  EvaluationScores,
+  Interval,
+} from './core/evaluation/evaluation-event.js';
+export type {
+  AgentStep,
+  CheckpointEvent,
+  EpisodeFailed as EpisodeFailedEvent,
+  EventBody,
+  EventStamp,
+  GroupKinds,
+  MetricSink,
+  PolicyStep,
+  RunEvent,
+  RunFinished as RunFinishedEvent,
+  RunStarted as RunStartedEvent,
+  Spike as SpikeEvent,
+  Step as StepEvent,
+  Warmup as WarmupEvent,
+  Warning as WarningEvent,
+} from './core/events.js';
 export {
   assistant,
   type JsonSchema,
@@ -44,14 +78,18 @@ export {
   user,
 } from './core/message.js';
 export type { PlayProgress } from './core/play/play-observer.js';
-export { RandomStream } from './core/random.js';
-export type { Task, TaskSet, TaskSource, Trace } from './core/task.js';
+export { type KeyPart, type RandomKey, RandomStream } from './core/random.js';
+export type { Secret } from './core/secret.js';
+export type { DataSchema, Split, Task, TaskSet, TaskSource, Trace } from './core/task.js';
 export type { Tokenizer } from './core/tokenizer.js';
-export { entropyBonus } from './loss/entropy.js';
-export { klPenalty } from './loss/kl.js';
+export type { Issue } from './core/validation/issues.js';
+export type { Row as TokenNumbers } from './loss/aggregate.js';
+export { type EntropyResult, entropyBonus } from './loss/entropy.js';
+export { type KlKind, klPenalty } from './loss/kl.js';
 export type { LossSpec } from './loss/loss-spec.js';
-export { policyLoss } from './loss/policy-loss.js';
-export { valueLoss } from './loss/value-loss.js';
+export type { LossMetrics } from './loss/objective/objective-options.js';
+export { type PolicyLossInput, type PolicyLossOptions, type PolicyLossResult, policyLoss } from './loss/policy-loss.js';
+export { type ValueLossOptions, type ValueLossResult, valueLoss } from './loss/value-loss.js';
 export { whiten } from './loss/whiten.js';
 export type { AgentProfile } from './model/agent-profile.js';
 export {
@@ -63,26 +101,64 @@ export {
   type ModelInput,
   type SavedAdapter,
   type TinyDecoderInput,
+  type TinyDecoderSpec,
   tinyDecoder,
   type WholeModelInput,
+  type WholeModelSpec,
 } from './model/model-spec.js';
-export { type Assignment, defineRecipe, type RecipeDefinition, type RecipeInput } from './recipe/define.js';
+export type { BytesSpec, SymbolsSpec } from './model/tokenizers/tokenizer-spec.js';
+export {
+  type AgentName,
+  type Assignment,
+  defineRecipe,
+  type RecipeDefinition,
+  type RecipeInput,
+} from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
+export type { Recipe } from './recipe/recipe.js';
+export type { RecipeSettings } from './recipe/recipe-schema.js';
+export type {
+  AgentInput,
+  BackendInput,
+  EstimatorInput,
+  EvaluationInput,
+  LossInput,
+  PolicyInput,
+  TrainingInput,
+  WarmStartInput,
+} from './recipe/settings-input.js';
 export {
   type EvaluateOptions,
   evaluate,
   type ResumeOptions,
+  type RunStart,
   resume,
   type TrainOptions,
   type TrainResult,
   train,
 } from './run/api.js';
-export { type AblateOptions, type AblationResult, ablate } from './studies/ablation/ablate.js';
+export { type AblateOptions, type AblationPlan, type AblationResult, ablate } from './studies/ablation/ablate.js';
+export type { PlannedRun } from './studies/ablation/ablation-plan.js';
+export type {
+  AgentStage,
+  AgentSummary,
+  Curve,
+  PairedDifference,
+  RunSummary,
+  VariantSummary,
+} from './studies/ablation/ablation-summary.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';
-export { file, jsonl } from './tasks/files/file-source.js';
+export { file, jsonl, type QuestionAndAnswer } from './tasks/files/file-source.js';
+export type { FileRow } from './tasks/files/row-fields.js';
 export { type ArithmeticTask, arithmetic, arithmeticSymbols } from './tasks/generated/arithmetic.js';
 export { calculate } from './tasks/generated/calculator.js';
-export { type EncyclopediaTask, encyclopedia, encyclopediaSearch } from './tasks/generated/encyclopedia.js';
+export {
+  type EncyclopediaSearch,
+  type EncyclopediaTask,
+  encyclopedia,
+  encyclopediaSearch,
+} from './tasks/generated/encyclopedia.js';
+export type { EncyclopediaAgent, EncyclopediaPrompt } from './tasks/generated/encyclopedia-traces.js';
 export { encyclopediaSymbols } from './tasks/generated/encyclopedia-words.js';
 export {
   amountOf,
@@ -118,13 +194,27 @@ export type {
 } from './tasks/task-options.js';
 export { type Agent, type AgentSpec, agent } from './teams/agent.js';
 export { boxed, integer, oneOf, type Parser, tagged } from './teams/parsers.js';
-export { type PipelineAgent, type PipelineOptions, type PipelineOutcome, pipeline } from './teams/pipeline.js';
+export {
+  type PipelineAgent,
+  type PipelineOptions,
+  type PipelineOutcome,
+  type PipelineReply,
+  type PipelineTask,
+  pipeline,
+} from './teams/pipeline.js';
 export {
   type PlannerExecutorVerifierOptions,
   type PlannerExecutorVerifierOutcome,
+  type PlanStep,
   plannerExecutorVerifier,
 } from './teams/planner-executor-verifier.js';
-export { type SearchPrompt, type SearchTask, type SearchTeamOptions, searchTeam } from './teams/search.js';
+export {
+  type SearchPrompt,
+  type SearchRoleOptions,
+  type SearchTask,
+  type SearchTeamOptions,
+  searchTeam,
+} from './teams/search.js';
 export {
   type DraftVerdict,
   type SolverVerifierOptions,
@@ -133,11 +223,19 @@ export {
 } from './teams/solver-verifier.js';
 export { type SupportDeskOptions, type SupportDeskOutcome, supportDesk } from './teams/support-desk.js';
 export {
+  type Agents,
+  type Ask,
+  type AskOptions,
   defineTeam,
   type Metrics,
+  type OnlyAgents,
+  type PlayContext,
   type Reply,
   type Reward,
   type RewardContext,
+  type RewardParts,
+  type RewardValue,
   type Team,
   type TeamDefinition,
+  type TurnReward,
 } from './teams/team.js';

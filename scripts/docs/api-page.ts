@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Application, type TypeDocOptions } from 'typedoc';
+import { Application, Logger, LogLevel, type ProjectReflection, type TypeDocOptions } from 'typedoc';
 import type { PluginOptions } from 'typedoc-plugin-markdown';
 import { headingsOf } from './links.js';
 import { type GeneratedFile, root } from './pages.js';
@@ -35,20 +35,58 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
   propertyMembersFormat: 'table',
   sort: ['alphabetical'],
   groupOrder: ['Functions', 'Variables', 'Classes', 'Interfaces', 'Type Aliases'],
+  validation: {
+    notExported: true,
+    invalidLink: false,
+    rewrittenLink: false,
+    notDocumented: false,
+    unusedMergeModuleWith: false,
+  },
+  // Schemas of which types are made, and steps of inference: a declaration file never has to name them.
+  intentionallyNotExported: [
+    'Declared',
+    'pipelineTask',
+    'searchTask',
+    'PROJECTIONS',
+    'Rewarded',
+    'ValueOf',
+    'settingsSchema',
+  ],
 };
 
-/** @throws Error where the sources do not compile */
+/** It keeps warnings, where TypeDoc's own prints them. */
+class Warnings extends Logger {
+  readonly texts: string[] = [];
+  override log(message: string, level: LogLevel): void {
+    super.log(message, level);
+    if (level >= LogLevel.Warn) this.texts.push(message);
+  }
+}
+
+/** @throws Error where the sources do not compile, or a type that the API mentions cannot be imported */
 export async function apiPage(): Promise<GeneratedFile> {
   const out = mkdtempSync(join(tmpdir(), 'drmas-api-'));
   try {
     const typedoc = await Application.bootstrapWithPlugins(OPTIONS);
     const project = await typedoc.convert();
     if (project === undefined) throw new Error('TypeDoc could not read the sources; run npm run check:types');
+    requireExported(typedoc, project);
     await typedoc.outputs.writeOutput({ name: 'markdown', path: out }, project);
     return { path: 'docs/reference/api.md', text: linked(HEAD + readFileSync(join(out, 'README.md'), 'utf8')) };
   } finally {
     rmSync(out, { recursive: true, force: true });
   }
+}
+
+/**
+ * A program whose declarations are emitted must be able to name the types that it infers (TS2883).
+ * @throws Error naming the types that a public signature mentions and `src/index.ts` lacks
+ */
+function requireExported(typedoc: Application, project: ProjectReflection): void {
+  const warnings = new Warnings();
+  typedoc.logger = warnings;
+  typedoc.validate(project);
+  if (warnings.texts.length > 0) throw new Error(`src/index.ts lacks types:\n${warnings.texts.join('\n')}`);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { FinishReason } from '../core/episode.js';
 import type { RandomKey } from '../core/random.js';
 import type { Tokenizer } from '../core/tokenizer.js';
 
+/** How a response is sampled. */
 export interface Sampling {
   /** 0 takes the most probable token. */
   readonly temperature: number;
@@ -10,6 +11,7 @@ export interface Sampling {
   readonly topP: number;
   /** Keep this many of the most probable tokens; 0 keeps all. */
   readonly topK: number;
+  /** The longest response, its stop token included. */
   readonly maxTokens: number;
 }
 

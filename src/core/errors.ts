@@ -30,7 +30,7 @@ export class RecipeError extends DrmasError {
 }
 
 /** A place in a file: a line, or a row of a file that has no lines (Parquet). Both count from 1. */
-interface FilePlace {
+export interface FilePlace {
   readonly file?: string;
   readonly line?: number;
   readonly row?: number;

@@ -8,7 +8,8 @@ export const EVENT_VERSION = 1;
 
 export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
 
-interface Base {
+/** What the log adds to an event. */
+export interface EventStamp {
   /** The wall-clock time in ISO 8601. */
   readonly time: string;
   readonly version: number;
@@ -270,7 +271,7 @@ export type EventBody =
   | RunFinished;
 
 /** One line of a run's event log. */
-export type RunEvent = EventBody & Base;
+export type RunEvent = EventBody & EventStamp;
 
 /** A receiver of every event in order: the log, the terminal, a user's sink. */
 export interface MetricSink {

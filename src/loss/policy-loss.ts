@@ -6,10 +6,14 @@ import { PolicyLossAccumulator } from './policy-loss-accumulator.js';
 
 /** Rows of tokens; a row's entries where its mask is 0 are ignored. */
 export interface PolicyLossInput {
+  /** The log-probs under the weights that are updated. */
   readonly logprobs: readonly Row[]; // [rows][T]
+  /** The log-probs at the time of sampling. */
   readonly behaviourLogprobs: readonly Row[]; // [rows][T]
+  /** The advantages, which `estimateAdvantages` makes of rewards. */
   readonly advantages: readonly Row[]; // [rows][T]
-  readonly mask: readonly Row[]; // [rows][T], 1 where the policy wrote the token
+  /** 1 where the policy wrote the token, else 0. */
+  readonly mask: readonly Row[]; // [rows][T]
   /** The log-probs of the policy that the update begins with; `importanceCorrection` needs them. */
   readonly proximalLogprobs?: readonly Row[]; // [rows][T]
   /**

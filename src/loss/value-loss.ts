@@ -2,7 +2,9 @@ import { assertSameShape, countTokens, normalizerOfRows, type Row, rowWeight } f
 import type { Aggregation } from './loss-settings.js';
 
 export interface ValueLossOptions {
+  /** How far a value may move from the sampled one before its loss stops counting. */
   readonly clip: number;
+  /** How the losses of tokens become one number. */
   readonly aggregate: Aggregation;
   /** Divides the summed loss; by default that of the given rows. Give the whole mini-batch's to compute it in parts. */
   readonly normalizer?: number;

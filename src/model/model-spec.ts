@@ -1,7 +1,7 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
 import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
-import type { HuggingFaceSpec, TokenizerSpec } from './tokenizers/tokenizer-spec.js';
+import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
 export interface TinyDecoderSpec {
@@ -27,7 +27,7 @@ export interface TinyDecoderSpec {
    */
   readonly embeddingDeviation?: number | undefined;
   /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
-  readonly tokenizer: Exclude<TokenizerSpec, HuggingFaceSpec>;
+  readonly tokenizer: SymbolsSpec | BytesSpec;
 }
 
 /** A model on disk in the Hugging Face layout, or on a hub. */

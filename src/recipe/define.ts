@@ -13,7 +13,8 @@ import type {
   WarmStartInput,
 } from './settings-input.js';
 
-type AgentName<T extends Team> = keyof T['agents'] & string;
+/** The names of a team's agents. */
+export type AgentName<T extends Team> = keyof T['agents'] & string;
 
 /** One policy for each agent, one for all, or for every agent the name of a policy or what is frozen. */
 export type Assignment<T extends Team> = 'separate' | 'shared' | { readonly [A in AgentName<T>]: string | FrozenInput };

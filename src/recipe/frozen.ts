@@ -17,7 +17,11 @@ export type FrozenSpec = z.output<typeof frozenSchema>;
 
 /** What `frozen` returns. */
 export type FrozenInput =
-  | { readonly type: 'frozen'; readonly model: ModelInput }
+  | {
+      readonly type: 'frozen';
+      /** The model that plays. */
+      readonly model: ModelInput;
+    }
   | ({ readonly type: 'endpoint' } & EndpointOptions);
 
 /**

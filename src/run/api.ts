@@ -166,8 +166,9 @@ async function writing(log: RunDirectory, { notify }: Host, execute: () => Promi
 
 /** The options of `evaluate`. */
 export interface EvaluateOptions {
-  /** Held-out tasks and episodes a task; by default those of the recipe. */
+  /** Held-out tasks; by default those of the recipe. */
   readonly tasks?: number;
+  /** Episodes a task; by default those of the recipe. */
   readonly samples?: number;
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[];
@@ -175,7 +176,9 @@ export interface EvaluateOptions {
   readonly recipe?: RecipeDefinition;
   /** Play although the code of the recipe has changed. */
   readonly acceptChanges?: boolean;
+  /** Threads of the engine's kernels; by default one a core. */
   readonly threads?: number;
+  /** Ends it early, with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Receives what a person should know. */
   readonly onNotice?: (message: string) => void;

@@ -7,7 +7,7 @@ import { linesOf } from './files/chained-file.js';
 import { type FileDigest, jsonOf } from './files/digests.js';
 
 /** A turn on disk, complete enough to grade it again or to train on it again. */
-interface StoredTurn extends Omit<Turn, 'value'> {
+export interface StoredTurn extends Omit<Turn, 'value'> {
   readonly value?: unknown;
   /** The turn's reward: the episode's reward for this agent plus that of this turn alone, minus the penalty. */
   readonly reward: number;

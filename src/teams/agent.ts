@@ -21,11 +21,15 @@ export interface Agent<Value = unknown> {
 
 /** The settings of `agent`. */
 export interface AgentSpec<Value> {
+  /** The system prompt at the beginning of every conversation of this agent. Default: none. */
   readonly system?: string;
-  /** Default: the whole text, which is never invalid. */
+  /** What makes a value of the agent's text. Default: the whole text, which is never invalid. */
   readonly parse?: Parser<Value>;
+  /**
+   * How responses are sampled, unless the recipe says otherwise. Default: temperature 1, topP 1, topK 0, maxTokens 256.
+   */
   readonly sampling?: Partial<Sampling>;
-  /** Default 0. */
+  /** What an invalid output costs (>= 0), unless the recipe sets another. Default 0. */
   readonly invalidPenalty?: number;
   /** The format in which the agent's models write calls of tools; a policy is offered tools in no other way. */
   readonly tools?: ToolFormatName | undefined;

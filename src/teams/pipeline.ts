@@ -7,7 +7,8 @@ import { boxed } from './parsers.js';
 import { defineTeam, type Reward, type RewardContext, type Team } from './team.js';
 
 const pipelineTask = z.object({ question: z.string(), answer: z.string() });
-type PipelineTask = z.output<typeof pipelineTask>;
+/** The data of a task of `pipeline`. */
+export type PipelineTask = z.output<typeof pipelineTask>;
 
 /** An agent of a pipeline. Without `parse` its whole text is its value; the last agent's is the content of its box. */
 export interface PipelineAgent extends AgentSpec<string> {
@@ -15,8 +16,8 @@ export interface PipelineAgent extends AgentSpec<string> {
   readonly probability?: number;
 }
 
-/** A reply of an agent. */
-export interface Said {
+/** A reply of an agent of a pipeline. */
+export interface PipelineReply {
   readonly agent: string;
   readonly text: string;
 }
@@ -25,7 +26,7 @@ export interface PipelineOutcome {
   /** The last agent's value. */
   readonly answer: string | undefined;
   /** The replies in order. */
-  readonly said: readonly Said[];
+  readonly said: readonly PipelineReply[];
 }
 
 /** The options of `pipeline`. */
@@ -40,7 +41,7 @@ export interface PipelineOptions<Name extends string> {
   readonly prompt?: (request: {
     readonly agent: NoInfer<Name>;
     readonly question: string;
-    readonly said: readonly Said[];
+    readonly said: readonly PipelineReply[];
   }) => string;
 }
 
@@ -98,7 +99,7 @@ export function pipeline<Name extends string>(
     async play({ task: { question }, agents, random }) {
       // The calls are drawn before the first reply, so that they do not depend on the replies.
       const called = names.filter((name) => random.chance(specs[name]?.probability ?? 1));
-      const said: Said[] = [];
+      const said: PipelineReply[] = [];
       let answer: string | undefined;
       for (const name of called) {
         const reply = await agents[name](prompt({ agent: name, question, said: [...said] }));
@@ -117,6 +118,12 @@ function rightAnswer({ outcome, task }: RewardContext<PipelineTask, PipelineOutc
   return { correct: gradeMath(outcome.answer, task.answer) };
 }
 
-function plainPrompt({ question, said }: { readonly question: string; readonly said: readonly Said[] }): string {
+function plainPrompt({
+  question,
+  said,
+}: {
+  readonly question: string;
+  readonly said: readonly PipelineReply[];
+}): string {
   return [question, ...said.map(({ agent, text }) => `${agent}: ${text}`)].join('\n');
 }

@@ -23,8 +23,11 @@ export interface PlannerExecutorVerifierOptions {
    * does not earn another attempt.
    */
   readonly onUnreadableVerdict?: 'approve' | 'reject';
+  /** The planner's system prompt; one of its own by default. */
   readonly planner?: { readonly system?: string };
+  /** The executor's system prompt; one of its own by default. */
   readonly executor?: { readonly system?: string };
+  /** The verifier's system prompt; one of its own by default. */
   readonly verifier?: { readonly system?: string };
   /**
    * The penalty for an empty plan, for a step that is neither a calculation nor an answer, and for no verdict. Default
@@ -61,12 +64,12 @@ const optionsSchema = z
   .refine(({ approve, reject }) => approve !== reject, 'approve and reject must differ');
 
 /** The content of an executor's reply: a calculation to carry out, or its answer. */
-type Step =
+export type PlanStep =
   | { readonly type: 'calculation'; readonly expression: string }
   | { readonly type: 'answer'; readonly answer: string };
 
 /** The parser of the executor's replies. A text with both is an answer. */
-const step: Parser<Step> = (text) => {
+const step: Parser<PlanStep> = (text) => {
   const answer = boxed(text);
   if (answer !== undefined) return { type: 'answer', answer };
   const expression = tagged('calculate')(text);
@@ -96,9 +99,9 @@ export function plannerExecutorVerifier(options: PlannerExecutorVerifierOptions 
 
   /** Runs the executor and returns its last reply: its answer, or the step at which it failed. */
   async function execute(
-    executor: (messages: Message[]) => Promise<Reply<Step>>,
+    executor: (messages: Message[]) => Promise<Reply<PlanStep>>,
     request: Message,
-  ): Promise<Reply<Step>> {
+  ): Promise<Reply<PlanStep>> {
     const messages: Message[] = [request];
     for (let calls = 0; ; calls++) {
       const reply = await executor(messages);

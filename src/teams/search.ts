@@ -25,9 +25,11 @@ export interface SearchPrompt {
   readonly evidence: readonly Search[];
 }
 
-interface RoleOptions<Value> {
+/** The prompt and the parser of one agent of `searchTeam`. */
+export interface SearchRoleOptions<Value> {
   /** The system prompt; an empty text means none. */
   readonly system?: string;
+  /** What makes a value of its text. */
   readonly parse?: Parser<Value>;
 }
 
@@ -56,9 +58,12 @@ export interface SearchTeamOptions {
   readonly onNoResults?: 'note' | 'skip';
   /** The penalty for an invalid verdict, query or answer. Default 0.01. */
   readonly invalidPenalty?: number;
-  readonly verifier?: RoleOptions<'yes' | 'no'>;
-  readonly searcher?: RoleOptions<string>;
-  readonly answerer?: RoleOptions<string>;
+  /** Says whether the evidence is enough. */
+  readonly verifier?: SearchRoleOptions<'yes' | 'no'>;
+  /** Writes a query. */
+  readonly searcher?: SearchRoleOptions<string>;
+  /** Answers from the evidence. */
+  readonly answerer?: SearchRoleOptions<string>;
   /** The prompt of an agent. Default: the question, then the evidence. */
   readonly prompt?: (request: SearchPrompt) => string;
 }
@@ -153,7 +158,7 @@ const systems = {
   answerer: 'Answer the question from the evidence, as briefly as possible. End with <answer>the answer</answer>.',
 };
 
-function systemOf(options: RoleOptions<unknown> | undefined, fallback: string): { system?: string } {
+function systemOf(options: SearchRoleOptions<unknown> | undefined, fallback: string): { system?: string } {
   const system = options?.system ?? fallback;
   return system === '' ? {} : { system };
 }

@@ -20,7 +20,9 @@ export interface SolverVerifierOptions {
    * verdict earns a second attempt, and verifiers learn to write unreadable ones.
    */
   readonly onUnreadableVerdict?: 'approve' | 'reject';
+  /** The solver's system prompt; one of its own by default. */
   readonly solver?: { readonly system?: string };
+  /** The verifier's system prompt; one of its own by default. */
   readonly verifier?: { readonly system?: string };
   /** The penalty for a turn without a boxed answer, or without a verdict. Default 0.1. */
   readonly invalidPenalty?: number;

@@ -122,7 +122,7 @@ type Rewarded<R> = R extends { readonly agents?: infer Each }
 type Spelled<Key> = string extends Key ? never : Key;
 
 /** A type that refuses a reward for an agent which the team does not have. */
-type OnlyAgents<R, Name> = [Exclude<Rewarded<R>, Name>] extends [never]
+export type OnlyAgents<R, Name> = [Exclude<Rewarded<R>, Name>] extends [never]
   ? unknown
   : { readonly agents: { readonly 'not an agent of this team': Exclude<Rewarded<R>, Name> } };
 
@@ -140,10 +140,13 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
 }
 
 export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
-  /** Default 'team'. */
+  /** The team's name in logs and reports. Default 'team'. */
   readonly name?: string;
+  /** The schema of a task's data: it types them here and checks them before a run. */
   readonly task: z.ZodType<Data>;
+  /** The agents by name, each made by `agent`. */
   readonly agents: A;
+  /** Plays one episode and returns its outcome, which `reward` judges. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
   /**
    * Computes the reward. It must stand after `play` in the definition, so that TypeScript infers the type of `outcome`.

@@ -6,11 +6,8 @@ import { runInScope } from '../platform/async-scopes.js';
 import { EpisodeFailure } from '../rollout/episode-failure.js';
 import { playEpisode } from '../rollout/play-episode.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
-import type { Agent } from '../teams/agent.js';
-import type { Team } from '../teams/team.js';
+import type { Agents, Team } from '../teams/team.js';
 import { type Script, type ScriptedSampler, scriptedSampler } from './scripted-sampler.js';
-
-type Agents = Readonly<Record<string, Agent>>;
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
 

@@ -18,6 +18,7 @@ const MAX_TOKENS = 16;
 export interface TinyOptions {
   /** Steps of reinforcement; default 2. */
   readonly steps?: number;
+  /** The seed; by default the recipe's. */
   readonly seed?: number;
   /** Overrides as on the command line, applied last: `training.groupSize=8`. */
   readonly set?: readonly string[];

@@ -7,6 +7,7 @@ export type TokenIds = readonly number[] | Int32Array;
 
 /** A request to `LoadedPolicy.generate`. */
 export interface GenerateOptions {
+  /** The ids to go on from. */
   readonly prompt: TokenIds; // [P], at least one
   /** The agent's where an agent was exported with the weights; else it must be given. */
   readonly maxTokens?: number;

@@ -43,10 +43,29 @@ const tokenizerSpec = z.discriminatedUnion('type', [
   }),
 ]);
 
+/** A fixed vocabulary of strings, for small models on generated tasks. */
+export interface SymbolsSpec {
+  readonly type: 'symbols';
+  /** The vocabulary: the id of a token is its position in this list. */
+  readonly symbols: readonly string[];
+  /** The symbol that ends a response. */
+  readonly stop: string;
+  /** The symbol that is put after a user's message. */
+  readonly endOfUser: string;
+  /** The symbol that is put after an assistant's message. */
+  readonly endOfAssistant: string;
+}
+
+/** UTF-8 bytes and five markers, for any text. */
+export interface BytesSpec {
+  readonly type: 'bytes';
+}
+
+/** The contents of a directory's tokenizer.json and tokenizer_config.json. */
+export type HuggingFaceSpec = Extract<z.infer<typeof tokenizerSpec>, { type: 'huggingface' }>;
+
 /** A tokenizer as plain data, for recipe.json and checkpoints. */
-export type TokenizerSpec = z.infer<typeof tokenizerSpec>;
-export type SymbolsSpec = Extract<TokenizerSpec, { type: 'symbols' }>;
-export type HuggingFaceSpec = Extract<TokenizerSpec, { type: 'huggingface' }>;
+export type TokenizerSpec = SymbolsSpec | BytesSpec | HuggingFaceSpec;
 
 /** Validates a tokenizer's description. @throws TokenizerError naming each wrong key and what was expected of it */
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {

@@ -65,6 +65,7 @@ export interface AblateOptions {
   readonly threads?: number;
   /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
   readonly parallel?: number;
+  /** Ends it early; what is done is kept, and the same call goes on. */
   readonly signal?: AbortSignal;
   /**
    * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply

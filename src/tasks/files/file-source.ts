@@ -85,7 +85,7 @@ export const fileSettings = z
   .refine(oneSplit, 'split and test cannot both be given');
 
 /** The data of a task where the team gives no schema. */
-interface QuestionAndAnswer {
+export interface QuestionAndAnswer {
   question: string;
   answer: string;
 }

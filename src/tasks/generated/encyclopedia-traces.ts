@@ -7,17 +7,21 @@ import { type Chain, questionOf, sentenceOf, type World } from './encyclopedia-w
 
 export type EncyclopediaAgent = 'verifier' | 'searcher' | 'answerer';
 
+/** The content of an agent's prompt. */
+export interface EncyclopediaPrompt {
+  readonly agent: EncyclopediaAgent;
+  readonly question: string;
+  /** The searches so far, in order. */
+  readonly evidence: readonly Search[];
+}
+
 /** The most passages of a search. */
 export const TOP_K = 2;
 /** The most searches in an episode. */
 export const MAX_TURNS = 4;
 
 /** The prompt of an agent: the evidence so far, the question, and the agent's name. */
-export function encyclopediaPrompt(request: {
-  readonly agent: EncyclopediaAgent;
-  readonly question: string;
-  readonly evidence: readonly Search[];
-}): string {
+export function encyclopediaPrompt(request: EncyclopediaPrompt): string {
   const searches = request.evidence.map(({ query, passages }) =>
     ['search', query, ';', ...passages.map(({ text }) => text)].join(' '),
   );

@@ -5,7 +5,14 @@ import type { TaskSource } from '../../core/task.js';
 import { issuesText } from '../../core/validation/issues.js';
 import type { Retriever } from '../retrieval/retriever.js';
 import type { EncyclopediaOptions } from '../task-options.js';
-import { demonstration, encyclopediaPrompt, MAX_TURNS, TOP_K, weighted } from './encyclopedia-traces.js';
+import {
+  demonstration,
+  type EncyclopediaPrompt,
+  encyclopediaPrompt,
+  MAX_TURNS,
+  TOP_K,
+  weighted,
+} from './encyclopedia-traces.js';
 import { nameIn, queryIn, verdictIn } from './encyclopedia-words.js';
 import { questionOf, type WorldName, worldOf } from './encyclopedia-world.js';
 
@@ -110,8 +117,19 @@ function retrieverOf({ corpus }: { readonly corpus?: string | undefined }): Retr
   };
 }
 
+/** What `encyclopediaSearch` is: a part of the options of `searchTeam`. */
+export interface EncyclopediaSearch {
+  readonly maxTurns: number;
+  readonly topk: number;
+  readonly retriever: (task: { readonly corpus?: string | undefined }) => Retriever;
+  readonly prompt: (request: EncyclopediaPrompt) => string;
+  readonly verifier: { readonly system: string; readonly parse: (text: string) => 'yes' | 'no' | undefined };
+  readonly searcher: { readonly system: string; readonly parse: (text: string) => string | undefined };
+  readonly answerer: { readonly system: string; readonly parse: (text: string) => string | undefined };
+}
+
 /** The options of `searchTeam` for this family: its retriever, its agents' prompts and their parsers. */
-export const encyclopediaSearch = {
+export const encyclopediaSearch: EncyclopediaSearch = {
   maxTurns: MAX_TURNS,
   topk: TOP_K,
   retriever: retrieverOf,

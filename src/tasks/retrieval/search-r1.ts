@@ -10,23 +10,45 @@ import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
 import type { Passage, Retriever } from './retriever.js';
 
-const optionsSchema = z.strictObject({
+/** The options of `searchR1Retriever`. */
+export interface SearchR1Options {
   /** The address of the server, with or without `/retrieve` at its end. */
+  readonly url: string;
+  /**
+   * The longest time for one request.
+   * @default 30_000
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * The most repetitions of a failed request.
+   * @default 3
+   */
+  readonly retries?: number | undefined;
+  /**
+   * The wait before the first repetition; it doubles with each further one.
+   * @default 200
+   */
+  readonly retryDelayMs?: number | undefined;
+  /**
+   * The most requests at the same time; further ones wait.
+   * @default 16
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * The most queries whose results are cached.
+   * @default 10_000
+   */
+  readonly cacheSize?: number | undefined;
+}
+
+const optionsSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
-  /** The longest time for one request. */
   timeoutMs: z.int().min(1).default(30_000),
-  /** The most repetitions of a failed request. */
   retries: z.int().min(0).default(3),
-  /** The wait before the first repetition; it doubles with each further one. */
   retryDelayMs: z.int().min(0).default(200),
-  /** The most requests at the same time; further ones wait. */
   concurrency: z.int().min(1).default(16),
-  /** The most queries whose results are cached. */
   cacheSize: z.int().min(0).default(10_000),
 });
-
-/** The options of `searchR1Retriever`. */
-export type SearchR1Options = z.input<typeof optionsSchema>;
 
 const document = z.union([
   z.object({ contents: z.string() }).transform(({ contents }) => passageOf(contents)),
