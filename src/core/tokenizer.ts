@@ -5,6 +5,8 @@ export interface Tokenizer {
   readonly vocabSize: number;
   /** The ids of which each ends a response. */
   readonly stopTokens: readonly number[];
+  /** The format in which its conversations have calls of tools; undefined where it is none that can be read. */
+  readonly toolFormat: string | undefined;
   /** @throws TokenizerError when the text cannot be represented. */
   encode(text: string): number[];
   decode(tokens: readonly number[]): string;

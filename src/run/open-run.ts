@@ -14,7 +14,7 @@ import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
-import { checkBackend, checkRecipe, type Purpose } from './recipe-checks.js';
+import { checkBackend, checkRecipe, checkToolFormats, type Purpose } from './recipe-checks.js';
 
 /**
  * Reads the tasks and checks what the recipe's schema alone cannot see, so that a mistake is reported before any work.
@@ -59,6 +59,7 @@ export async function openRun(
     const { hardware } = backend;
     if (hardware.notice !== undefined) host.notify(hardware.notice);
     const { models, policies } = await openModels(backend, assignment, weights);
+    checkToolFormats(recipe, assignment, models);
     const executor = inProcessExecutor({
       agents: agentSettings(recipe, assignment),
       policies: {

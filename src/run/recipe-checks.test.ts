@@ -1,12 +1,21 @@
 import { describe, expect, it } from 'vitest';
+import { miniTokenizer } from '../../test/support/qwen3-mini.js';
 import { tinyRecipe } from '../../test/support/tiny-run.js';
 import { EMBEDDED_CAPABILITIES } from '../backends/embedded/embedded-backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
+import { RecipeError } from '../core/errors.js';
+import type { Tokenizer } from '../core/tokenizer.js';
 import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
+import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+import type { ToolFormatName } from '../model/tool-formats/index.js';
+import { nodeHost } from '../platform/node-host.js';
 import { assignmentOf } from '../recipe/assignment.js';
 import { frozen } from '../recipe/frozen.js';
 import type { Recipe } from '../recipe/recipe.js';
-import { checkBackend, type Purpose } from './recipe-checks.js';
+import { planRun } from '../studies/plan/dry-run.js';
+import type { Agent } from '../teams/agent.js';
+import { openRun, prepareTasks } from './open-run.js';
+import { checkBackend, checkToolFormats, type Purpose } from './recipe-checks.js';
 
 const check = (recipe: Recipe, can: Capabilities, purpose?: Purpose) =>
   checkBackend(recipe, assignmentOf(recipe), can, purpose);
@@ -79,5 +88,38 @@ describe('what a backend cannot do', () => {
   it('is let pass where the recipe does not ask for it', () => {
     const least = { losses: ['ppo-clip'], distribution: 'sampled', gradientNorms: 'after' } as const;
     expect(() => check(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
+  });
+});
+
+describe('an agent that calls tools', () => {
+  const tooled = (tools: ToolFormatName) => {
+    const recipe = tinyRecipe({});
+    const { solver } = recipe.team.agents;
+    const agents = { ...recipe.team.agents, solver: { ...solver, tools } as Agent };
+    return { ...recipe, team: { ...recipe.team, agents } };
+  };
+  const refusal = (tools: ToolFormatName, tokenizer: Tokenizer) => {
+    const recipe = tooled(tools);
+    const models = { solver: { tokenizer }, verifier: { tokenizer: bytesTokenizer() } };
+    return expect(() => checkToolFormats(recipe, assignmentOf(recipe), models));
+  };
+
+  it('is refused where its model writes calls in another format, or in none that is read', () => {
+    refusal('plain', bytesTokenizer()).not.toThrow();
+    refusal('hermes', miniTokenizer()).not.toThrow();
+    const path = "agents.solver: calls tools in the format 'hermes', but its model's chat template writes";
+    refusal('hermes', bytesTokenizer()).toThrow(`${path} them as 'plain'`);
+    const unknown = miniTokenizer("{% if tools %}{{ '<tool_call>' + name + '<arg_key>' }}{% endif %}");
+    refusal('hermes', unknown).toThrow(`${path} calls in none of the formats that are read here (hermes, qwen-coder, `);
+    refusal('hermes', unknown).toThrow(RecipeError);
+  });
+
+  it('is refused before a run begins, and by a dry run', async () => {
+    const recipe = tooled('llama');
+    const tasks = await prepareTasks(recipe);
+    await expect(openRun(recipe, tasks, nodeHost())).rejects.toThrow(
+      /^agents.solver: calls tools in the format 'llama'/,
+    );
+    await expect(planRun(recipe, tasks)).rejects.toThrow(/^agents.solver: calls tools in the format 'llama'/);
   });
 });

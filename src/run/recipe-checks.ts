@@ -1,10 +1,12 @@
 /** The checks that a recipe must pass beside its schema, which cannot see tasks, models and backends. */
 import { declarationOf, needOf } from '../advantage/estimators/index.js';
 import type { Capabilities } from '../contract/capabilities.js';
+import type { PlayableHandle } from '../contract/sampling.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { RecipeError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
+import { toolFormatNames } from '../model/tool-formats/index.js';
 import type { Assignment } from '../recipe/assignment.js';
 import { suggestion } from '../recipe/explain.js';
 import { lossOf, lossPath } from '../recipe/policy-losses.js';
@@ -50,6 +52,31 @@ export function checkBackend(
   purpose: Purpose = 'training',
 ): void {
   requireAll(backendChecks(recipe, assignment, can, purpose));
+}
+
+/**
+ * An agent that calls tools needs a model whose chat template writes calls as its parser reads them. An endpoint's
+ * server has both.
+ * @throws RecipeError naming agent, format and what the model has
+ */
+export function checkToolFormats(
+  { team }: Recipe,
+  { speakerOf }: Assignment,
+  models: Readonly<Record<string, Pick<PlayableHandle, 'tokenizer'>>>,
+): void {
+  for (const [agent, { tools }] of Object.entries(team.agents)) {
+    const model = models[speakerOf[agent] ?? ''];
+    const format = model?.tokenizer.toolFormat;
+    if (tools === undefined || model === undefined || tools === format) continue;
+    const reason =
+      format === undefined
+        ? `writes calls in none of the formats that are read here (${toolFormatNames.join(', ')})`
+        : `writes them as '${format}'`;
+    throw new RecipeError(
+      `calls tools in the format '${tools}', but its model's chat template ${reason}`,
+      `agents.${agent}`,
+    );
+  }
 }
 
 function requireAll(checks: Checks): void {

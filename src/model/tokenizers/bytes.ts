@@ -25,6 +25,7 @@ export function bytesTokenizer(): Tokenizer {
   return {
     vocabSize: BYTES + markers.length,
     stopTokens: [END],
+    toolFormat: 'plain',
     encode,
     decode,
     chat: (messages, exact, tools) => [

@@ -4,6 +4,7 @@ import { excerpt } from '../../core/format.js';
 import type { Message, Tool } from '../../core/message.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { isObject } from '../../core/validation/objects.js';
+import { formatOfTemplate } from '../tool-formats/index.js';
 import { plainMessages } from '../tool-formats/plain-messages.js';
 import { chatTemplate } from './chat-template.js';
 import { splice } from './splice.js';
@@ -39,6 +40,7 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   return {
     vocabSize,
     stopTokens: spec.stopTokens ?? endToken(spec, library),
+    toolFormat: formatOfTemplate(templatesOf(spec).withTools ?? ''),
     encode,
     decode(tokens) {
       // Ids beyond the tokenizer's vocabulary, which padded models can sample, have no text. The library refuses an
@@ -84,36 +86,49 @@ function specialToken(value: unknown): string | undefined {
   return typeof value.content === 'string' ? value.content : undefined;
 }
 
-/** The template for plain conversations: the only one of a tokenizer's config, or the one named `default`. */
-function defaultTemplate(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) return undefined;
-  const entry: unknown = value.find((candidate: { name?: unknown }) => candidate?.name === 'default');
-  return typeof entry === 'object' && entry !== null && 'template' in entry && typeof entry.template === 'string'
-    ? entry.template
-    : undefined;
+/**
+ * The chat templates of a tokenizer: its only one, or the one named `default` and, for conversations with tools, the
+ * one named `tool_use`.
+ */
+function templatesOf({ chatTemplate: file, config: { chat_template: value } }: HuggingFaceSpec) {
+  const only = file ?? (typeof value === 'string' ? value : undefined);
+  const named = (name: string): string | undefined => {
+    const entry: unknown = Array.isArray(value) ? value.find((each: { name?: unknown }) => each?.name === name) : {};
+    return isObject(entry) && typeof entry.template === 'string' ? entry.template : undefined;
+  };
+  const source = only ?? named('default');
+  return { source, withTools: only ?? named('tool_use') ?? source };
 }
 
-/** A template that looks for tools. */
-const KNOWS_TOOLS = /\btools\b/;
+type Conversation = (messages: readonly Message[], tools?: readonly Tool[]) => string;
 
-function renderer(spec: HuggingFaceSpec): (messages: readonly Message[], tools?: readonly Tool[]) => string {
-  const source = spec.chatTemplate ?? defaultTemplate(spec.config.chat_template);
-  if (source === undefined) {
+/** What renders conversations of messages, with and without tools. */
+function renderer(spec: HuggingFaceSpec): Conversation {
+  const { source, withTools = source } = templatesOf(spec);
+  if (source === undefined || withTools === undefined) {
     return () => {
       throw new TokenizerError('the tokenizer has no chat template, so it cannot format a conversation');
     };
   }
-  const render = attempt('the chat template cannot be read', () => chatTemplate(source));
   const variables: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(spec.config)) {
     if (key.endsWith('_token')) variables[key] = specialToken(value);
   }
   Object.assign(variables, spec.variables, { add_generation_prompt: true });
-  const knowsTools = KNOWS_TOOLS.test(source);
+  const plain = conversationOf(source, variables);
+  const tooled = withTools === source ? plain : conversationOf(withTools, variables);
+  return (messages, tools) => (usesTools(messages, tools) ? tooled(messages, tools) : plain(messages));
+}
+
+const usesTools = (messages: readonly Message[], tools: readonly Tool[] = []) =>
+  tools.length > 0 || messages.some(({ role, toolCalls }) => role === 'tool' || toolCalls !== undefined);
+
+function conversationOf(source: string, variables: Readonly<Record<string, unknown>>): Conversation {
+  const render = attempt('the chat template cannot be read', () => chatTemplate(source));
+  const isPlain = formatOfTemplate(source) === 'plain';
   return (messages, tools) => {
-    const conversation = knowsTools ? messages : plainMessages(messages, tools);
-    const listed = knowsTools ? tools?.map(templateTool) : undefined;
+    const conversation = isPlain ? plainMessages(messages, tools) : messages;
+    const listed = isPlain ? undefined : tools?.map(templateTool);
     return attempt('the chat template refused the conversation', () =>
       render(variables, conversation.map(templateMessage), listed),
     );

@@ -1,6 +1,6 @@
 import { TokenizerError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { plainMessages } from '../tool-formats/plain-messages.js';
+import { plainCalls } from '../tool-formats/plain-messages.js';
 import type { SymbolsSpec } from './tokenizer-spec.js';
 
 /** The character for an id without text. */
@@ -51,11 +51,12 @@ export function symbolsTokenizer(spec: SymbolsSpec): Tokenizer {
   return {
     vocabSize: symbols.length,
     stopTokens: [stop],
+    toolFormat: 'plain',
     encode,
     decode: (tokens) => tokens.map((id) => symbols[id] ?? REPLACEMENT).join(''),
     // The tools are not listed: a vocabulary has words for its own task alone.
-    chat: (messages, exact) =>
-      plainMessages(messages, []).flatMap(({ role, content, message }) => [
+    chat: (messages, exact, tools) =>
+      plainCalls(messages, tools).flatMap(({ role, content, message }) => [
         ...[...(exact?.(message) ?? encode(content)), ...closing[role]],
       ]),
     toJSON: () => spec,

@@ -1,11 +1,24 @@
 import type { Tool } from '../../core/message.js';
 import { fitsSchema } from './fits-schema.js';
+import { hermes } from './hermes.js';
 import { jsonObject } from './json-object.js';
+import { llama } from './llama.js';
+import { mistral } from './mistral.js';
 import { plain } from './plain.js';
+import { qwenCoder } from './qwen-coder.js';
 import type { TextWithCalls, ToolFormat } from './tool-format.js';
 
 /** The formats of calls; a row each. */
-const formats = { plain } satisfies Readonly<Record<string, ToolFormat>>;
+const formats = {
+  hermes,
+  'qwen-coder': qwenCoder,
+  llama,
+  mistral,
+  plain,
+} satisfies Readonly<Record<string, ToolFormat>>;
+
+/** What a template looks for that knows tools. */
+const KNOWS_TOOLS = /\btools\b/;
 
 /** The name of a format in which models write calls of tools. */
 export type ToolFormatName = keyof typeof formats;
@@ -13,6 +26,10 @@ export type ToolFormatName = keyof typeof formats;
 export const toolFormatNames = Object.keys(formats) as ToolFormatName[];
 
 export const toolFormat = (name: ToolFormatName): ToolFormat => formats[name];
+
+/** The format in which a chat template writes calls; `undefined` where it is none of these. */
+export const formatOfTemplate = (template: string): ToolFormatName | undefined =>
+  KNOWS_TOOLS.test(template) ? toolFormatNames.find((name) => formats[name].isOf(template)) : 'plain';
 
 /**
  * Takes the calls out of a response; `undefined` where a call cannot be read, names no tool of the list or has

@@ -15,20 +15,25 @@ interface PlainMessage {
  * tools, one a line, a result is a user's message, and an assistant's calls are in its text.
  */
 export function plainMessages(messages: readonly Message[], tools: readonly Tool[] = []): PlainMessage[] {
-  const listed = messages.some(({ role }) => role === 'system')
-    ? messages
-    : [...(tools.length === 0 ? [] : [{ role: 'system', content: '' } as const]), ...messages];
-  const first = listed.find(({ role }) => role === 'system');
-  return listed.map((message) => {
+  const list = tools.map(lineOf).join('\n');
+  const hasSystem = messages.some(({ role }) => role === 'system');
+  const all: readonly Message[] = list === '' || hasSystem ? messages : [{ role: 'system', content: '' }, ...messages];
+  const first = all.findIndex(({ role }) => role === 'system');
+  return plainCalls(all, tools).map((plainMessage, i) => {
+    const { content } = plainMessage;
+    return i === first && list !== ''
+      ? { ...plainMessage, content: content === '' ? list : `${content}\n${list}` }
+      : plainMessage;
+  });
+}
+
+/** The same without the list of tools. */
+export function plainCalls(messages: readonly Message[], tools: readonly Tool[] = []): PlainMessage[] {
+  return messages.map((message) => {
     const { role, content, toolCalls = [] } = message;
     if (role === 'tool') return { role: 'user', content, message };
-    if (message === first)
-      return { role, content: [content, ...tools.map(lineOf)].filter(Boolean).join('\n'), message };
-    return {
-      role,
-      content: toolCalls.length === 0 ? content : plain.write({ content, calls: toolCalls }, tools),
-      message,
-    };
+    const calls = toolCalls.length === 0 ? content : plain.write({ content, calls: toolCalls }, tools);
+    return { role, content: calls, message };
   });
 }
 

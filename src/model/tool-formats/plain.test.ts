@@ -99,7 +99,7 @@ describe('a conversation for a template without tools', () => {
     plainMessages(...args).map(({ role, content }) => [role, content]);
 
   it('has tools, calls and results in texts', () => {
-    const rest = [['user', '1+2?'], ['assistant', 'Hm.\n@add(1, 2)'], ['user', '3']]; // biome-ignore format: a row
+    const rest = [['user', '1+2?'], ['assistant', 'Hm.\n@add(1,2)'], ['user', '3']]; // biome-ignore format: a row
     const list = '@add(a, b)\n@search(query, limit, tags): Looks it up.\n@now()';
     expect(texts(messages, tools)).toEqual([['system', list], ...rest]);
     expect(texts([{ role: 'system', content: 'Add.' }, ...messages], tools)).toEqual([

@@ -19,6 +19,7 @@ const QUOTED = /"(?:[^"\\\n]|\\.)*"/y;
  */
 export const plain: ToolFormat = {
   families: 'the `bytes` and `symbols` tokenizers, and models whose chat template knows no tools',
+  isOf: () => false, // the format of those that know no tools
   read(text, tools) {
     const begin = text.search(BEGINNING);
     if (begin < 0) return { content: text, calls: [] };
@@ -104,7 +105,7 @@ function valuesOf({ name, arguments: text }: WrittenCall, tools: readonly Tool[]
   const [only] = written;
   return !inOrder || written.includes(undefined) || (count === 1 && only?.startsWith('{'))
     ? JSON.stringify(values)
-    : written.join(', ');
+    : written.join(',');
 }
 
 /** A value in its shortest form; `undefined` where it would read as a text. */

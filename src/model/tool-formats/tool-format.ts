@@ -17,8 +17,8 @@ export interface TextWithCalls {
 export interface ToolFormat {
   /** The models that write so, for the documents. */
   readonly families: string;
-  /** Text of which only this format's chat templates have some; absent where no template writes so. */
-  readonly signs?: readonly string[];
+  /** Whether a chat template that knows tools writes calls so. */
+  isOf(template: string): boolean;
   /** Takes the calls out of a response; `undefined` where it begins a call that cannot be read. */
   read(text: string, tools: readonly Tool[]): TextWithCalls | undefined;
   /** A response of this content with these calls: what `read` reads. */

@@ -19,6 +19,7 @@ import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
 import { wholeWeights } from '../../run/first-weights.js';
 import { agentSettings, taskWarnings } from '../../run/open-run.js';
+import { checkToolFormats } from '../../run/recipe-checks.js';
 import type { Tasks } from '../../training/run-state.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { traceBatch } from '../../training/warm-start/supervised.js';
@@ -57,6 +58,8 @@ export interface RunPlan {
 
 /** A model as far as it can be known without a download. */
 interface KnownModel extends SizedModel {
+  /** False for a stand-in whose tokenizer is not the model's. */
+  readonly isHere: boolean;
   /** A sentence about what is not known of the model, and why. */
   readonly unknown?: string | undefined;
   /** Where it is an adapter on that. */
@@ -73,6 +76,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
   const models = new Map<string, KnownModel>();
   for (const { name, model } of assignment.models)
     models.set(name, { ...(await knownModel(wholeModel(model), recipe.backend)), adapter: await adapterOf(model) });
+  checkToolFormats(recipe, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
   for (const { name } of assignment.endpoints) models.set(name, elsewhere());
   const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
   const evaluated = evaluatesAsItTrains(recipe)
@@ -116,15 +120,15 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
   const known = wholeWeights(model, 0);
   if (known.type === 'random') {
     const { tokenizer, config } = known;
-    return { tokenizer, config, context: config.context };
+    return { tokenizer, config, context: config.context, isHere: true };
   }
   try {
     const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
     const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
     const model = await backendOf(backend).plan.readModel(nodeFiles, directory);
-    if (model.config !== undefined) return model;
+    if (model.config !== undefined) return { ...model, isHere: true };
     const unknown = `${known.directory} is of a family whose layers are not known here, and so its sizes`;
-    return { ...model, unknown };
+    return { ...model, unknown, isHere: true };
   } catch (error) {
     if (!(error instanceof HubError)) throw error;
     return elsewhere(
@@ -135,7 +139,7 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
 
 /** A model that is not here: no more tokens than bytes. */
 function elsewhere(unknown?: string): KnownModel {
-  return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown };
+  return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown, isHere: false };
 }
 
 /** Whether no response may be longer, or shorter, in evaluations than in training. */
@@ -161,7 +165,12 @@ async function rehearse(
     timeoutMs: recipe.training.episodeTimeoutMs,
   });
   const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
-  const team = { ...recipe.team, reward: () => 0 };
+  // An agent whose calls only an endpoint's server reads is offered its tools here too.
+  const agents = Object.entries(recipe.team.agents).map(([name, agent]) => [
+    name,
+    { tools: 'plain' as const, ...agent },
+  ]);
+  const team = { ...recipe.team, agents: Object.fromEntries(agents), reward: () => 0 };
   const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
   return groups.flatMap(({ episodes }) => episodes);
 }

@@ -1,0 +1,27 @@
+/** The tiny Qwen3 of the goldens with the chat template of the real one, which knows tools and thinking. */
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import type { Tokenizer } from '../../src/core/tokenizer.js';
+import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
+import { goldenPath } from '../goldens.js';
+
+const directory = goldenPath('models/qwen3-mini-bf16');
+
+/** The chat template of a family, of test/fixtures/chat-templates. */
+export const chatTemplateOf = (family: 'qwen3' | 'qwen2_5'): string =>
+  readFileSync(new URL(`../fixtures/chat-templates/${family}.jinja`, import.meta.url), 'utf8');
+
+/** Its tokenizer with a chat template. */
+export function miniTokenizer(
+  chatTemplate = chatTemplateOf('qwen3'),
+  variables: Record<string, unknown> = {},
+): Tokenizer {
+  const read = (file: string): unknown => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'));
+  const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
+  return createTokenizer({ type: 'huggingface', ...files, chatTemplate, variables });
+}
+
+/** Writes the model's directory, as a checkpoint of a recipe. */
+export function writeQwen3Mini(target: string): void {
+  cpSync(directory, target, { recursive: true });
+  writeFileSync(`${target}/chat_template.jinja`, chatTemplateOf('qwen3'));
+}
