@@ -138,7 +138,7 @@ export interface GroupKinds {
 export interface AgentHealth {
   /** The standard deviation of the agent's rewards within a group, averaged over groups. */
   readonly groupSpread: number;
-  /** The share of turns whose text equals that of a sibling (same task, same call). */
+  /** The share of turns whose text the agent wrote in another episode of the task too. */
   readonly duplicates: number;
   /** The share of the agent's invalid turns that got a positive advantage. */
   readonly rewardedInvalid: number;

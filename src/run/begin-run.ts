@@ -11,13 +11,14 @@ import type { OpenRun, Progress, Tasks, TrainingRun } from '../training/run-stat
 import { openCritics } from '../training/update/critics.js';
 import { openReferences } from '../training/update/references.js';
 import { warmStart } from '../training/warm-start/warm-start.js';
-import { openRun, publishAll } from './open-run.js';
+import { type OpenBackend, openRun, publishAll } from './open-run.js';
 
 export interface RunRequest {
   readonly recipe: Recipe;
   readonly tasks: Tasks;
   readonly log: RunDirectory;
   readonly host: Host;
+  readonly openBackend?: OpenBackend | undefined;
 }
 
 /** A run at the point where reinforcement may begin or go on. Whoever started it disposes of the backend. */
@@ -27,8 +28,8 @@ export interface StartedRun {
 }
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
-export async function beginRun({ recipe, tasks, log, host }: RunRequest): Promise<StartedRun> {
-  const run = await openRun(recipe, tasks, host);
+export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
+  const run = await openRun(recipe, tasks, host, { openBackend });
   try {
     logStart(run, log);
     if (recipe.warmStart !== undefined) await warmStart(run, log, recipe.warmStart);

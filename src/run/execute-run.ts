@@ -8,7 +8,7 @@ import { saveCheckpoint } from '../training/checkpoint.js';
 import type { Tasks } from '../training/run-state.js';
 import { trainTeam } from '../training/train.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
-import { prepareTasks } from './open-run.js';
+import { type OpenBackend, prepareTasks } from './open-run.js';
 import { KernelError, resumeRun } from './resume-run.js';
 
 export interface ExecutionOptions {
@@ -18,6 +18,8 @@ export interface ExecutionOptions {
   readonly tasks?: Tasks | undefined;
   /** Go on although other kernels compute than those that began the run. */
   readonly acceptChanges?: boolean | undefined;
+  /** Starts the backend; by default the one that the recipe names. */
+  readonly openBackend?: OpenBackend | undefined;
 }
 
 /**
@@ -29,7 +31,7 @@ export async function executeRun(
   recipe: Recipe,
   log: RunDirectory,
   machine: Host,
-  { checkpoint, tasks, acceptChanges }: ExecutionOptions = {},
+  { checkpoint, tasks, acceptChanges, openBackend }: ExecutionOptions = {},
 ): Promise<void> {
   const warn = (code: string, message: string) => void log.emit({ type: 'warning', code, message });
   const host = { ...machine, warn };
@@ -41,7 +43,7 @@ export async function executeRun(
     log.emit({ type: 'run.finished', reason, steps, seconds: clock.seconds() - began });
   };
   try {
-    const request = { recipe, tasks: tasks ?? (await prepareTasks(recipe)), log, host };
+    const request = { recipe, tasks: tasks ?? (await prepareTasks(recipe)), log, host, openBackend };
     started = checkpoint === undefined ? await beginRun(request) : await resumeRun(request, checkpoint, acceptChanges);
     await trainTeam(started.run, started.progress, log);
     finish('completed');

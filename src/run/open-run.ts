@@ -1,3 +1,4 @@
+import type { OpenOptions as BackendOptions } from '../backends/backend-declaration.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { backendOf } from '../backends/registry.js';
@@ -41,19 +42,26 @@ export interface OpenOptions {
   readonly commits?: Commits | undefined;
   /** Training, unless it says otherwise. */
   readonly purpose?: Purpose;
+  /** Starts the backend; by default the one that the recipe names. */
+  readonly openBackend?: OpenBackend | undefined;
 }
+
+/** Starts what holds the models. The caller disposes of it. */
+export type OpenBackend = (recipe: Recipe, options: BackendOptions) => Promise<Backend>;
+
+const openNamed: OpenBackend = ({ backend }, options) => backendOf(backend).open(backend, options);
 
 /** Starts the backend and opens the recipe's models with their first weights. The caller disposes of the backend. */
 export async function openRun(
   requested: Recipe,
   tasks: Tasks,
   host: Host,
-  { commits: wanted, purpose }: OpenOptions = {},
+  { commits: wanted, purpose, openBackend = openNamed }: OpenOptions = {},
 ): Promise<OpenRun> {
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
   const weights = firstWeights(recipe, assignment, assignmentOf(requested));
-  const backend = await backendOf(recipe.backend).open(recipe.backend, { host, models: Object.values(weights) });
+  const backend = await openBackend(recipe, { host, models: Object.values(weights) });
   try {
     checkBackend(recipe, assignment, backend.capabilities, purpose);
     const { hardware } = backend;

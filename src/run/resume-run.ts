@@ -19,12 +19,12 @@ export class KernelError extends RunError {}
  * @throws CheckpointError; KernelError unless changes are accepted, which is then a warning in the log
  */
 export async function resumeRun(
-  { recipe, tasks, log, host }: RunRequest,
+  { recipe, tasks, log, host, openBackend }: RunRequest,
   checkpoint: Checkpoint,
   acceptChanges = false,
 ): Promise<StartedRun> {
   const commits = await commitsOf(host.files, checkpoint);
-  const run = await openRun(recipe, tasks, host, { commits });
+  const run = await openRun(recipe, tasks, host, { commits, openBackend });
   try {
     const others = await otherKernels(log, run.hardware);
     if (others !== undefined) {

@@ -77,7 +77,7 @@ export class Checkpoints {
     const checkpoint = { step, directory: join(this.root, stepName(step)) };
     if (await this.#files.exists(checkpoint.directory)) {
       if (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted) return undefined;
-      await this.#files.remove(checkpoint.directory);
+      await this.#removeWhole(checkpoint);
     }
     await writeSealedDirectory(this.#files, this.root, stepName(step), async (temporary) => {
       await fill(temporary);
@@ -103,10 +103,13 @@ export class Checkpoints {
 
   /** Removes the checkpoints of which `which` is true; none is ever seen half removed. */
   async remove(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
-    for (const checkpoint of (await this.list()).filter(which)) {
-      const aside = join(this.root, temporaryName(stepName(checkpoint.step)));
-      await this.#files.rename(checkpoint.directory, aside);
-      await this.#files.remove(aside);
-    }
+    for (const checkpoint of (await this.list()).filter(which)) await this.#removeWhole(checkpoint);
+  }
+
+  /** Takes a checkpoint's name away before its files, since a process may end between two of them. */
+  async #removeWhole({ step, directory }: Checkpoint): Promise<void> {
+    const aside = join(this.root, temporaryName(stepName(step)));
+    await this.#files.rename(directory, aside);
+    await this.#files.remove(aside);
   }
 }

@@ -106,7 +106,7 @@ export class RunDirectory {
     if (this.#lock === undefined) return;
     const { cursor } = this.#log;
     try {
-      if (cursor.bytes > 0) this.#digests.append(JSON.stringify({ file: EVENTS, ...cursor }));
+      if (cursor.bytes > 0) await this.#digests.end(JSON.stringify({ file: EVENTS, ...cursor }));
     } catch {
       // A full disk: the events behind the last checkpoint have no digest then.
     }

@@ -42,10 +42,22 @@ export class ChainedFile {
   append(text: string): void {
     const line = `${text}\n`;
     this.#files.append(this.path, line, this.#bytes);
+    this.#moveBehind(line);
+  }
+
+  #moveBehind(line: string): void {
     const bytes = utf8.encode(line);
     this.#hash.update(bytes);
     this.#bytes += bytes.length;
     this.#lines++;
+  }
+
+  /** Ends the file with a line, of which a process that is killed meanwhile leaves no part: nobody would cut it off. */
+  async end(text: string): Promise<void> {
+    const line = `${text}\n`;
+    const before = this.#bytes === 0 ? '' : await this.#files.readText(this.path);
+    await this.#files.replace(this.path, before + line);
+    this.#moveBehind(line);
   }
 
   /** Removes what lies behind the position. */

@@ -28,10 +28,12 @@ function playedTurn({
 const health = (...turns: Said[]) => agentHealth(turns.map(playedTurn));
 
 describe('the health of an agent', () => {
-  it('counts turns that repeat a sibling word for word: of the same task and the same call', () => {
+  it('counts turns that repeat one of another episode of the task word for word', () => {
     expect(health({ text: 'p' }, { text: 'p' }, { text: 'q' }, { text: 'r' }).duplicates).toBe(0.5);
-    expect(health({ text: 'p' }, { text: 'p', task: 'b' }, { text: 'p', call: 1 }).duplicates).toBe(0);
+    expect(health({ text: 'p' }, { text: 'p', task: 'b' }).duplicates).toBe(0);
     expect(health({ text: 'p' }, { text: 'p' }, { text: 'p' }).duplicates).toBe(1);
+    const twice = playedTurn({ text: 'p' });
+    expect(agentHealth([twice, { ...twice, turn: { ...twice.turn, call: 1 } }]).duplicates).toBe(0);
   });
 
   it('says how many of the invalid turns were rewarded, whatever the valid ones got', () => {

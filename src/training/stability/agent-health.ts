@@ -29,15 +29,15 @@ export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'gr
 const best = (advantage: number | readonly number[]) =>
   typeof advantage === 'number' ? advantage : Math.max(...advantage);
 
-/** The share of turns that a sibling (same task, same call of the agent) answered in the very same words. */
+/** The share of turns that the agent answered in the very same words in another episode of the task. */
 function duplicates(turns: readonly PlayedTurn[]): number {
-  const siblings = grouped(turns, ({ episode, turn }) => JSON.stringify([episode.task.id, turn.call]));
-  const repeated = siblings.map((group) => {
-    const times = new Map<string, number>();
-    for (const { turn } of group) times.set(turn.text, (times.get(turn.text) ?? 0) + 1);
-    return [...times.values()].reduce((sum, count) => sum + (count > 1 ? count : 0), 0);
+  const repeated = grouped(turns, ({ episode }) => episode.task.id).flatMap((siblings) => {
+    const writers = new Map<string, Set<Episode>>();
+    for (const { episode, turn } of siblings)
+      writers.set(turn.text, (writers.get(turn.text) ?? new Set()).add(episode));
+    return siblings.filter(({ turn }) => (writers.get(turn.text) as Set<Episode>).size > 1);
   });
-  return repeated.reduce((sum, count) => sum + count, 0) / Math.max(1, turns.length);
+  return repeated.length / Math.max(1, turns.length);
 }
 
 /** Groups of episodes by the team's reward. */

@@ -1,4 +1,4 @@
-import { agentReward, type Episode, type Turn, turnReward } from '../../core/episode.js';
+import { agentReward, type Episode, inCanonicalOrder, type Turn, turnReward } from '../../core/episode.js';
 import { mean } from '../../core/statistics.js';
 import type { StepRollout } from './rollout-step.js';
 
@@ -18,6 +18,6 @@ export function greedyBaselines({ kept, greedy }: Pick<StepRollout, 'kept' | 'gr
 }
 
 function rewardIn(episode: Episode, agent: string): number {
-  const turns = episode.turns.filter((turn) => turn.agent === agent);
+  const turns = inCanonicalOrder(episode.turns).filter((turn) => turn.agent === agent);
   return turns.length === 0 ? agentReward(episode, agent) : mean(turns.map((turn) => turnReward(episode, turn)));
 }

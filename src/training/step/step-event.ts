@@ -3,7 +3,14 @@ import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/ad
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
-import { type Episode, type EpisodeGroup, responseTokens, successOf, type Turn } from '../../core/episode.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  inCanonicalOrder,
+  responseTokens,
+  successOf,
+  type Turn,
+} from '../../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
@@ -23,8 +30,8 @@ export function stepEvent(
 ): Step {
   const episodes = scored.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) =>
-    episode.turns.map(
-      (turn, i): PlayedTurn => ({ episode, turn, advantage: advantages.byEpisode.get(episode)?.[i] ?? 0 }),
+    inCanonicalOrder(episode.turns).map(
+      (turn): PlayedTurn => ({ episode, turn, advantage: advantages.byTurn.get(turn)?.advantage ?? 0 }),
     ),
   );
   const tokens = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
