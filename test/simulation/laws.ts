@@ -20,7 +20,7 @@ export interface EndedRun {
   readonly killedAtLast: boolean;
 }
 
-/** What has to be equal in all runs of one recipe: events, episodes and weights, without times and the order of calls. */
+/** What has to be equal in all runs of a recipe: events, episodes and weights, without times and the order of calls. */
 export interface Course {
   readonly events: readonly string[];
   readonly episodes: ReadonlyMap<string, readonly StoredEpisode[]>;
