@@ -1,0 +1,141 @@
+/** The package.json of a project that uses drmas: a new one, or one that is there with what it lacks. */
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { ArgumentError, messageOf } from '../../core/errors.js';
+import { isObject } from '../../core/validation/objects.js';
+
+/** The directory of this package, from its sources as from its compiled files. */
+export const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
+
+type Entries = Readonly<Record<string, string>>;
+
+interface Manifest {
+  readonly type?: string;
+  readonly scripts?: Entries;
+  readonly dependencies?: Entries;
+  readonly devDependencies?: Entries;
+}
+
+/** A package.json to write, and what it says to do. */
+export interface PlannedManifest {
+  readonly text: string;
+  /** The extension of TypeScript files that are ES modules in this project. */
+  readonly extension: 'ts' | 'mts';
+  /** The names of the scripts by what they do. */
+  readonly scripts: Entries;
+  /** What differs from what was there: nothing for a new file. */
+  readonly added: readonly string[];
+}
+
+/** A package.json where there is none. */
+export function newManifest(target: string): PlannedManifest {
+  const scripts = scriptsFor('ts');
+  const names = Object.fromEntries(Object.keys(scripts).map((name) => [name, name]));
+  const manifest = { name: projectName(target), private: true, type: 'module', scripts, ...packages(target) };
+  return { text: `${JSON.stringify(manifest, null, 2)}\n`, extension: 'ts', scripts: names, added: [] };
+}
+
+/** The directory's name as npm takes names. */
+export const projectName = (target: string): string =>
+  basename(target)
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '') || 'team';
+
+/**
+ * The package.json that is there, with the scripts and packages that it lacks and nothing else changed. A script whose
+ * name is taken gets `drmas:` before it.
+ * @throws ArgumentError when it cannot be read
+ */
+export function extendedManifest(target: string): PlannedManifest {
+  const path = join(target, 'package.json');
+  let there: Manifest;
+  const text = readFileSync(path, 'utf8');
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (!isObject(parsed)) throw new Error('expected an object');
+    there = parsed as Manifest;
+  } catch (error) {
+    throw new ArgumentError(`${path} cannot be read: ${messageOf(error)}`);
+  }
+  const extension = there.type === 'module' ? 'ts' : 'mts';
+  const names: Record<string, string> = {};
+  const scripts: Record<string, string> = {};
+  for (const [name, command] of Object.entries(scriptsFor(extension))) {
+    const taken = there.scripts?.[name];
+    const free = taken === undefined || taken === command ? name : `drmas:${name}`;
+    names[name] = free;
+    if (there.scripts?.[free] === undefined) scripts[free] = command;
+  }
+  const { dependencies, devDependencies } = packages(target);
+  const lacking = (wanted: Entries) =>
+    Object.fromEntries(
+      Object.entries(wanted).filter(
+        ([name]) => there.dependencies?.[name] === undefined && there.devDependencies?.[name] === undefined,
+      ),
+    );
+  const [needed, neededToDevelop] = [lacking(dependencies), lacking(devDependencies)];
+  const joined = (before: Entries | undefined, more: Entries) =>
+    before === undefined && Object.keys(more).length === 0 ? {} : { ...before, ...more };
+  const manifest = {
+    ...there,
+    scripts: joined(there.scripts, scripts),
+    dependencies: joined(there.dependencies, needed),
+    devDependencies: joined(there.devDependencies, neededToDevelop),
+  };
+  const indent = /^[ \t]+(?=")/m.exec(text)?.[0] ?? '  ';
+  return {
+    text: `${JSON.stringify(manifest, null, indent)}\n`,
+    extension,
+    scripts: names,
+    added: [scripts, needed, neededToDevelop].flatMap((entries) => Object.keys(entries)),
+  };
+}
+
+const scriptsFor = (extension: PlannedManifest['extension']): Entries => ({
+  train: `drmas train team.${extension}`,
+  probe: `drmas probe team.${extension}`,
+  report: 'drmas report',
+  test: `node --import tsx --test team.test.${extension}`,
+  check: 'tsc',
+});
+
+/** This very package, and the others in the versions that it was built with. */
+function packages(target: string) {
+  const ours = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as Required<Manifest>;
+  const { zod = '', tsx = '' } = ours.dependencies;
+  const { '@types/node': node = '', typescript = '' } = ours.devDependencies;
+  return {
+    dependencies: { drmas: specifier(target), zod },
+    devDependencies: { '@types/node': node, tsx, typescript },
+  };
+}
+
+/**
+ * Where npm finds this package: the version of it that came from a registry, else the file or folder that it came from,
+ * relative to the project.
+ */
+function specifier(target: string): string {
+  const installed = installedFrom();
+  if (installed !== undefined && /^https?:/.test(installed.resolved)) return `^${installed.version}`;
+  const tarball = installed && join(installed.root, installed.resolved.replace(/^file:/, ''));
+  const place = tarball !== undefined && existsSync(tarball) ? tarball : packageRoot;
+  return `file:${relative(realpathSync(target), realpathSync(place)).split(sep).join('/')}`;
+}
+
+/** What npm noted of this package where it installed it; undefined in a clone. */
+function installedFrom() {
+  const modules = dirname(packageRoot);
+  try {
+    const lock = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8')) as {
+      readonly packages: Readonly<Record<string, { readonly version: string; readonly resolved: string }>>;
+    };
+    const entry = lock.packages[`node_modules/${basename(packageRoot)}`];
+    return entry && { ...entry, root: dirname(modules) };
+  } catch {
+    return undefined;
+  }
+}
