@@ -2,6 +2,7 @@
 const rooms = [
   'cli',
   'studies',
+  'watch',
   'report',
   'testing',
   'run',
@@ -69,10 +70,17 @@ module.exports = {
       to: { path: '^src/testing/' },
     },
     {
+      name: 'the-page-reads-what-runs-in-a-browser',
+      comment: 'The page of the dashboard shows runs; it needs no Node, and no room that does.',
+      severity: 'error',
+      from: { path: '^dashboard/src/' },
+      to: { path: '^src/', pathNot: '^src/(core|report/analysis)/' },
+    },
+    {
       name: 'runs-in-a-browser',
       comment: 'A team is to be trained in a browser tab later: these rooms must not need Node.',
       severity: 'error',
-      from: { path: '^src/(core|advantage|loss|model|teams|dialects)/', pathNot: '\\.test(-d)?\\.ts$' },
+      from: { path: '^src/(core|advantage|loss|model|teams|dialects|report/analysis)/', pathNot: '\\.test(-d)?\\.ts$' },
       to: { dependencyTypes: ['core'] },
     },
   ],

@@ -30,6 +30,15 @@ export async function lockRun(files: Files, path: string): Promise<RunLock> {
   return { unguarded, release: async () => {} };
 }
 
+/** The process that writes a run, or wrote it last, as the note in its lock says. */
+export type LockHolder = z.output<typeof holderSchema>;
+
+/** Reads who wrote a run last; undefined where nothing says. The lock itself is not touched. */
+export async function lockHolder(files: Files, path: string): Promise<LockHolder | undefined> {
+  const note = await files.readText(join(path, LOCK)).catch(() => '');
+  return holderSchema.safeParse(jsonOf(note)).data;
+}
+
 function holderText(note: string): string {
   const readers = 'report, runs, inspect, evaluate and export may read it meanwhile';
   const { data } = holderSchema.safeParse(jsonOf(note));

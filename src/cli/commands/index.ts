@@ -14,6 +14,7 @@ import { runs } from './runs-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { verify } from './upkeep/verify-command.js';
+import { watch } from './watch-command.js';
 
 /** Every command, in the order of the help. A new one is a file and a row here. */
 export const commands: readonly Command[] = [
@@ -28,6 +29,7 @@ export const commands: readonly Command[] = [
   recipes,
   inspectLog,
   runs,
+  watch,
   report,
   verify,
   cache,

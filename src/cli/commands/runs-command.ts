@@ -1,10 +1,7 @@
-import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { messageOf, RunError } from '../../core/errors.js';
-import type { EvaluationEvent, RunEvent, RunFinished } from '../../core/events.js';
-import { isObject } from '../../core/validation/objects.js';
-import { codeOf, nodeFiles } from '../../platform/node-files.js';
+import { codeOf } from '../../platform/node-files.js';
+import { type RunFacts, RunFactsReader, type ScorePoint } from '../../report/analysis/run-facts.js';
+import { findRuns } from '../../report/find-runs.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
@@ -14,30 +11,13 @@ import { nearPath, percent, visible, wrap } from '../reporter/text-layout.js';
 
 const FOLDER = 'runs';
 
-/** A score with its confidence interval, as fractions. */
-interface Score {
-  readonly step: number;
-  readonly averageAtK: number;
-  readonly low: number;
-  readonly high: number;
-}
-
 /** A run as the list shows it; null where the run does not say. */
-interface ListedRun {
+interface ListedRun
+  extends Pick<
+    RunFacts,
+    'recipe' | 'started' | 'state' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'estimator' | 'seed'
+  > {
   readonly path: string;
-  readonly recipe: string | null;
-  /** The time of its first event, ISO 8601. */
-  readonly started: string | null;
-  /** How the run ended; `unfinished` where it goes on still or was interrupted. */
-  readonly state: RunFinished['reason'] | 'unfinished';
-  /** Steps that were taken, and how many the recipe asks for. */
-  readonly steps: number;
-  readonly plannedSteps: number | null;
-  /** The first and the last evaluation. */
-  readonly first: Score | null;
-  readonly last: Score | null;
-  readonly estimator: string | null;
-  readonly seed: number | null;
 }
 
 /** A directory that holds no run, or one that is damaged. */
@@ -76,60 +56,24 @@ export const runs = defineCommand({
  */
 async function runPaths(folder: string | undefined): Promise<string[]> {
   const path = folder ?? FOLDER;
-  if (await nodeFiles.exists(join(path, 'recipe.json'))) return [path];
   try {
-    const below = await directoriesIn(path);
-    const nested = below.map(async (run) =>
-      (await nodeFiles.exists(join(run, 'ablation.json'))) ? directoriesIn(run) : [run],
-    );
-    return (await Promise.all(nested)).flat();
+    return (await findRuns(path)).runs.map((run) => run.path);
   } catch (error) {
     if (folder === undefined && codeOf(error) === 'ENOENT') return [];
     throw new RunError(`${path} cannot be read: ${messageOf(error)}`);
   }
 }
 
-async function directoriesIn(path: string): Promise<string[]> {
-  const entries = await readdir(path, { withFileTypes: true });
-  const shown = (entry: Dirent) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.');
-  return entries.filter(shown).map(({ name }) => join(path, name));
-}
-
 async function listedRun(path: string): Promise<ListedRun | UnreadableRun> {
   try {
     const directory = await RunDirectory.open(path);
-    return summary(nearPath(path), directory.record.resolved, await directory.events());
+    const facts = new RunFactsReader(directory.record.resolved);
+    for (const event of await directory.events()) facts.add(event);
+    const { recipe, started, state, steps, plannedSteps, first, last, estimator, seed } = facts.facts;
+    return { path: nearPath(path), recipe, started, state, steps, plannedSteps, first, last, estimator, seed };
   } catch (error) {
     return { path: nearPath(path), state: 'unreadable', problem: messageOf(error) };
   }
-}
-
-function summary(path: string, recipe: Readonly<Record<string, unknown>>, events: readonly RunEvent[]): ListedRun {
-  const { name, seed, advantage, training } = recipe;
-  const steps = events.findLast((event) => event.type === 'step');
-  const evaluations = events.filter((event) => event.type === 'evaluation');
-  const finished = events.findLast((event) => event.type === 'run.finished');
-  return {
-    path,
-    recipe: textOr(name),
-    started: events[0]?.time ?? null,
-    state: finished?.reason ?? 'unfinished',
-    steps: steps?.step ?? 0,
-    plannedSteps: numberOr(isObject(training) ? training.steps : undefined),
-    first: scoreOf(evaluations[0]),
-    last: scoreOf(evaluations.at(-1)),
-    estimator: textOr(isObject(advantage) ? advantage.type : undefined),
-    seed: numberOr(seed),
-  };
-}
-
-const textOr = (value: unknown) => (typeof value === 'string' ? value : null);
-const numberOr = (value: unknown) => (typeof value === 'number' ? value : null);
-
-function scoreOf(event: EvaluationEvent | undefined): Score | null {
-  if (event === undefined) return null;
-  const { step, averageAtK, interval } = event;
-  return { step, averageAtK, low: interval.low, high: interval.high };
 }
 
 /** The key that runs are sorted by; runs that never began come last. */
@@ -167,7 +111,7 @@ function factsText({ recipe, started, first, last, estimator, seed }: ListedRun)
   return `${scoreText(first, last)}; ${text}`;
 }
 
-function scoreText(first: Score | null, last: Score | null): string {
+function scoreText(first: ScorePoint | null, last: ScorePoint | null): string {
   if (first === null || last === null) return 'no score yet';
   const points = (fraction: number) => (100 * fraction).toFixed(1);
   const end = `${percent(last.averageAtK)} [${points(last.low)}, ${points(last.high)}]`;

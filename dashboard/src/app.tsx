@@ -1,0 +1,70 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ComparePage } from './pages/compare-page.js';
+import { RunPage } from './pages/run-page.js';
+import { RunsPage } from './pages/runs-page.js';
+import { addressOf, go, type Route, useRoute } from './routes.js';
+import { useSource } from './run-store.js';
+
+/** The whole page: where one is, whether the source answers, and what the address asks to see. */
+export function App() {
+  const route = useRoute();
+  const { live } = useSource();
+  const [answers, setAnswers] = useState(true);
+  useEffect(() => {
+    document.title = `${titleOf(route)} - drmas`;
+  }, [route]);
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key === 'Escape' && !isTyping(event.target)) go({ page: 'runs' });
+    };
+    addEventListener('keydown', listen);
+    return () => removeEventListener('keydown', listen);
+  }, []);
+  return (
+    <>
+      <header class="top">
+        <a class="brand" href={addressOf({ page: 'runs' })}>
+          drmas
+        </a>
+        {route.page !== 'runs' && (
+          <nav aria-label="where">
+            <a href={addressOf({ page: 'runs' })}>runs</a> / <span>{titleOf(route)}</span>
+          </nav>
+        )}
+        {live && (
+          <span class={answers ? 'link' : 'link lost'} role="status">
+            {answers ? 'live' : 'no answer; trying again'}
+          </span>
+        )}
+      </header>
+      <main>
+        <Page route={route} onLink={setAnswers} />
+      </main>
+    </>
+  );
+}
+
+function Page({ route, onLink }: { readonly route: Route; readonly onLink: (answers: boolean) => void }) {
+  switch (route.page) {
+    case 'runs':
+      return <RunsPage onLink={onLink} />;
+    case 'run':
+      return <RunPage key={route.name} route={route} onLink={onLink} />;
+    case 'compare':
+      return <ComparePage key={route.names.join()} names={route.names} onLink={onLink} />;
+  }
+}
+
+function titleOf(route: Route): string {
+  switch (route.page) {
+    case 'runs':
+      return 'runs';
+    case 'run':
+      return route.name;
+    case 'compare':
+      return `${route.names.length} runs`;
+  }
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;

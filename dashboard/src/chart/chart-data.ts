@@ -1,0 +1,56 @@
+/** The data of charts: lines over steps, which may have steps of their own. */
+
+/** A line of a chart. */
+export interface Line {
+  readonly name: string;
+  /** The number of its colour and dashes. */
+  readonly colour: number;
+  readonly points: readonly ChartPoint[];
+  /** Steps at which something is to be marked by a ring. */
+  readonly marks?: readonly number[];
+  /** Draws points where there are few. */
+  readonly dots?: boolean;
+}
+
+/** A value at a step, with the ends of its interval or band where it has one. */
+export interface ChartPoint {
+  readonly x: number;
+  readonly y: number;
+  readonly low?: number;
+  readonly high?: number;
+}
+
+/** The points of steps and values; values that are no finite numbers are left out. */
+export function pointsOf(steps: readonly number[], values: readonly number[]): ChartPoint[] {
+  return values.flatMap((y, i) => (Number.isFinite(y) ? [{ x: steps[i] ?? 0, y }] : []));
+}
+
+/** Lines over the union of their steps: a list of x, then for each line its values, with null where it has none. */
+export function alignedData(lines: readonly Line[]): { xs: number[]; rows: (number | null)[][] } {
+  const xs = [...new Set(lines.flatMap(({ points }) => points.map(({ x }) => x)))].sort((a, b) => a - b);
+  const position = new Map(xs.map((x, i) => [x, i]));
+  const rows = lines.map(({ points }) => {
+    const row = new Array<number | null>(xs.length).fill(null);
+    for (const { x, y } of points) row[position.get(x) ?? 0] = y;
+    return row;
+  });
+  return { xs, rows };
+}
+
+/** The ratio of the largest to the smallest value from which an axis is logarithmic, where it may be. */
+const WIDE = 200;
+
+/** Lowest and highest of what is drawn, and whether a logarithmic axis suits it. */
+export function extentOf(lines: readonly Line[], include: readonly number[], mayBeLogarithmic: boolean) {
+  const values = lines.flatMap(({ points }) => points.flatMap(({ y, low = y, high = y }) => [y, low, high]));
+  const positive = values.filter((value) => value > 0);
+  const least = positive.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  const most = positive.reduce((a, b) => Math.max(a, b), 0);
+  // Norms of 1e-12 are nothing: four powers of ten are enough to see.
+  const floor = Math.max(least, most / 1e4);
+  if (mayBeLogarithmic && most / least > WIDE) return { low: floor, high: most, logarithmic: true };
+  const all = [...values, ...include];
+  const low = all.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  const high = all.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  return all.length === 0 ? { low: 0, high: 1, logarithmic: false } : { low, high, logarithmic: false };
+}

@@ -1,0 +1,105 @@
+import { useMemo } from 'preact/hooks';
+import { duration, grouped } from '../../../src/core/format.js';
+import type { ReadableRun, ShownRecord } from '../../../src/report/analysis/feed.js';
+import { StateBadge } from '../parts/state-badge.js';
+import { agoText, clean, timeBetween } from '../parts/texts.js';
+import { type Route, runAddress, tabs } from '../routes.js';
+import { type HeardRun, useHeard } from '../run-store.js';
+import { AgentsTab } from './run/agents-tab.js';
+import { Overview } from './run/overview.js';
+import { RecipeTab } from './run/recipe-tab.js';
+import { TablesTab } from './run/tables-tab.js';
+
+interface RunPageProps {
+  readonly route: Extract<Route, { page: 'run' }>;
+  readonly onLink: (answers: boolean) => void;
+}
+
+/** A run: what it is, how it stands, and in tabs what happened in it. */
+export function RunPage({ route, onLink }: RunPageProps) {
+  const names = useMemo(() => [route.name], [route.name]);
+  const heard = useHeard(names, onLink);
+  const run = heard.runs.get(route.name);
+  if (heard.problem !== undefined) return <p class="notice bad">{clean(heard.problem)}</p>;
+  if (run?.listed === undefined) return <p class="empty">reading {clean(route.name)} …</p>;
+  if (run.listed.state === 'unreadable')
+    return (
+      <>
+        <h1>{clean(route.name)}</h1>
+        <p class="notice bad">{clean(run.listed.problem)}</p>
+      </>
+    );
+  return (
+    <>
+      <Head run={run.listed} record={run.record} log={run.log} />
+      <nav class="tabs" aria-label="parts of the run">
+        {tabs.map((tab) => (
+          <a key={tab} href={runAddress(route.name, tab)} aria-current={tab === route.tab ? 'page' : undefined}>
+            {tab}
+          </a>
+        ))}
+      </nav>
+      <TabContent route={route} run={run} listed={run.listed} />
+    </>
+  );
+}
+
+interface TabContentProps {
+  readonly route: RunPageProps['route'];
+  readonly run: HeardRun;
+  readonly listed: ReadableRun;
+}
+
+function TabContent({ route, run, listed }: TabContentProps) {
+  switch (route.tab) {
+    case 'overview':
+      return <Overview run={run} listed={listed} />;
+    case 'agents':
+      return <AgentsTab run={run} />;
+    case 'tables':
+      return <TablesTab run={run} />;
+    case 'recipe':
+      return <RecipeTab record={run.record} />;
+  }
+}
+
+interface HeadProps {
+  readonly run: ReadableRun;
+  readonly record: ShownRecord | null;
+  readonly log: HeardRun['log'];
+}
+
+function Head({ run, record, log }: HeadProps) {
+  const overrides = (record?.recipe.overrides ?? []).filter((override) => !/^(seed|warmStart\.seed)=/.test(override));
+  const facts: (readonly [string, string])[] = [
+    ['recipe', [run.recipe ?? record?.recipe.source ?? '', ...overrides].join(' ')],
+    ['team', run.team ?? ''],
+    ['estimator', run.estimator ?? ''],
+    ['seed', run.seed === null ? '' : String(run.seed)],
+    [
+      'parameters',
+      Object.entries(log.started?.parameters ?? {})
+        .map(([name, count]) => `${name} ${grouped(count)}`)
+        .join(', '),
+    ],
+    ['took', log.finished === undefined ? timeBetween(run.started, run.latest) : duration(log.finished.seconds)],
+    ['began', agoText(run.started)],
+  ];
+  return (
+    <div class="head">
+      <h1>
+        {clean(run.name)} <StateBadge state={run.state} />
+      </h1>
+      <dl class="facts">
+        {facts
+          .filter(([, value]) => value !== '')
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{clean(value)}</dd>
+            </div>
+          ))}
+      </dl>
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { useMemo } from 'preact/hooks';
+import { type AgentMeasure, valuesOf } from '../../../../src/report/analysis/agent-measures.js';
+import { Chart } from '../../chart/chart.js';
+import { type Line, pointsOf } from '../../chart/chart-data.js';
+import type { HeardRun } from '../../run-store.js';
+
+/** One measurement, a line an agent. Nothing where nothing was recorded. */
+export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; readonly run: HeardRun }) {
+  const { steps, agents, spikes } = run.log;
+  const lines = useMemo(
+    () =>
+      agents.map((agent, colour): Line => {
+        const values = valuesOf(measure, agent, steps);
+        const at = steps.map(({ step }) => step);
+        const marks = measure.spikes
+          ? spikes.filter((spike) => (spike.agent ?? spike.policy) === agent).map(({ step }) => step)
+          : [];
+        return { name: agent, colour, points: pointsOf(at, values), marks, dots: true };
+      }),
+    [measure, steps, agents, spikes],
+  );
+  if (lines.every(({ points }) => points.length === 0)) return null;
+  return <Chart {...measure} lines={lines} sync="step" />;
+}

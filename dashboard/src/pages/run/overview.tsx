@@ -1,0 +1,107 @@
+import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { significant } from '../../../../src/core/format.js';
+import { mean } from '../../../../src/core/statistics.js';
+import { agentMeasures } from '../../../../src/report/analysis/agent-measures.js';
+import type { ReadableRun } from '../../../../src/report/analysis/feed.js';
+import { incidentsOf } from '../../../../src/report/analysis/time-line.js';
+import { type Crossing, firstCrossings, patientZero } from '../../../../src/report/analysis/trouble.js';
+import { intervalText, pointsText, scoreText } from '../../parts/texts.js';
+import { TimeLine } from '../../parts/time-line.js';
+import type { HeardRun } from '../../run-store.js';
+import { Steps } from '../runs-page.js';
+import { AgentChart } from './agent-chart.js';
+import { GroupsChart, RewardChart, ScoreChart, WarmStartChart } from './team-charts.js';
+
+interface OverviewProps {
+  readonly run: HeardRun;
+  readonly listed: ReadableRun;
+}
+
+/** The state of a run at a glance: score, reward, trouble, and the main measurements of each agent. */
+export function Overview({ run, listed }: OverviewProps) {
+  const { log } = run;
+  const crossings = useMemo(() => firstCrossings(log.steps), [log.steps]);
+  const incidents = useMemo(() => incidentsOf(log, crossings), [log, crossings]);
+  return (
+    <>
+      <Tiles run={run} listed={listed} crossings={crossings} />
+      <TimeLine run={run} incidents={incidents} zero={patientZero(crossings)} />
+      <div class="grid">
+        <ScoreChart run={run} />
+        <RewardChart run={run} />
+        <GroupsChart run={run} />
+        <WarmStartChart run={run} />
+      </div>
+      <h2>Agents</h2>
+      <div class="grid">
+        {agentMeasures
+          .filter(({ main }) => main === true)
+          .map((measure) => (
+            <AgentChart key={measure.key} measure={measure} run={run} />
+          ))}
+      </div>
+    </>
+  );
+}
+
+function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings: readonly Crossing[] }) {
+  const { first, last } = listed;
+  const { steps } = run.log;
+  const recent = steps.slice(-10).map(({ reward }) => reward.mean);
+  const zero = patientZero(crossings);
+  return (
+    <div class="tiles">
+      <Tile title="held-out score (avg@k)">
+        {last === null ? (
+          <span class="faint">no evaluation yet</span>
+        ) : (
+          <>
+            <b>{scoreText(last)}</b> {intervalText(last)}
+            {first !== null && first.step !== last.step && (
+              <span class={last.averageAtK >= first.averageAtK ? 'gain' : 'loss'}>
+                {' '}
+                {pointsText(last.averageAtK - first.averageAtK)} points
+              </span>
+            )}
+          </>
+        )}
+      </Tile>
+      <Tile title={`reward of the last ${recent.length === 1 ? 'step' : `${recent.length} steps`}`}>
+        {recent.length === 0 ? (
+          <span class="faint">no step yet</span>
+        ) : (
+          <>
+            <b>{significant(mean(recent))}</b>{' '}
+            <span class="faint">first {significant(mean(steps.slice(0, 10).map(({ reward }) => reward.mean)))}</span>
+          </>
+        )}
+      </Tile>
+      <Tile title="steps">
+        <b>
+          <Steps run={listed} />
+        </b>
+      </Tile>
+      <Tile title="where trouble began">
+        {zero === undefined ? (
+          <span class="faint">
+            {steps.length < 10 ? 'too early to say' : 'no agent left its first values for worse'}
+          </span>
+        ) : (
+          <>
+            <b>{zero.agent}</b> at step {zero.step} <span class="faint">{zero.text}</span>
+          </>
+        )}
+      </Tile>
+    </div>
+  );
+}
+
+function Tile({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section class="tile">
+      <h3>{title}</h3>
+      <p>{children}</p>
+    </section>
+  );
+}

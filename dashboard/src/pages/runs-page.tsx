@@ -1,0 +1,205 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ListedRun } from '../../../src/report/analysis/feed.js';
+import { Sparkline } from '../chart/sparkline.js';
+import { ScoreBar } from '../parts/score-bar.js';
+import { StateBadge } from '../parts/state-badge.js';
+import { agoText, clean } from '../parts/texts.js';
+import { go, runAddress } from '../routes.js';
+import { useHeard } from '../run-store.js';
+
+/** True once the one run or ablation of a folder was opened by itself; who comes back wants the list. */
+let opened = false;
+
+/** The runs of the folder: what each is, how it stands, what it scored. */
+export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => void }) {
+  const { list, problem } = useHeard([], onLink);
+  const [text, setText] = useState('');
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const field = useRef<HTMLInputElement>(null);
+  const runs = list?.runs ?? [];
+  const shown = useMemo(() => runs.filter((run) => matches(run, text)), [runs, text]);
+
+  useEffect(() => {
+    const [only, ...others] = runs;
+    if (opened || only === undefined) return;
+    opened = true;
+    if (others.length === 0) location.replace(runAddress(only.name));
+  }, [runs]);
+
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key !== '/' || event.target === field.current) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    addEventListener('keydown', listen);
+    return () => removeEventListener('keydown', listen);
+  }, []);
+
+  if (problem !== undefined) return <p class="notice bad">{clean(problem)}</p>;
+  if (list === undefined) return <p class="empty">reading the folder …</p>;
+  const toggle = (name: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(name)) next.add(name);
+    setChosen(next);
+  };
+  return (
+    <>
+      <div class="controls">
+        <h1>{clean(list.folder)}</h1>
+        <span class="faint">
+          {runs.length} {runs.length === 1 ? 'run' : 'runs'}
+        </span>
+        <input
+          ref={field}
+          type="search"
+          placeholder="name, recipe, estimator, state  ( / )"
+          aria-label="show runs with these words"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button
+          type="button"
+          class="main"
+          disabled={chosen.size < 2}
+          onClick={() => go({ page: 'compare', names: [...chosen] })}
+        >
+          {chosen.size < 2 ? 'choose two runs to compare' : `compare ${chosen.size} runs`}
+        </button>
+      </div>
+      {runs.length === 0 ? (
+        <p class="empty">
+          No runs here yet. <code>npx drmas train repair</code> makes one; it shows up by itself.
+        </p>
+      ) : (
+        <RunTable runs={shown} ablations={list.ablations} chosen={chosen} toggle={toggle} />
+      )}
+      {runs.length > 0 && shown.length === 0 && <p class="empty">No run has all of these words.</p>}
+    </>
+  );
+}
+
+interface RunTableProps {
+  readonly runs: readonly ListedRun[];
+  readonly ablations: readonly string[];
+  readonly chosen: ReadonlySet<string>;
+  readonly toggle: (name: string) => void;
+}
+
+function RunTable({ runs, ablations, chosen, toggle }: RunTableProps) {
+  const groups = [...new Set(runs.map(({ ablation }) => ablation ?? ''))];
+  return (
+    <div class="scroll">
+      <table class="runs">
+        <thead>
+          <tr>
+            <th scope="col" aria-label="chosen for a comparison" />
+            <th scope="col">run</th>
+            <th scope="col">state</th>
+            <th scope="col">held-out score, gain</th>
+            <th scope="col">reward</th>
+            <th scope="col">estimator</th>
+            <th scope="col">seed</th>
+            <th scope="col">steps</th>
+            <th scope="col">spikes</th>
+            <th scope="col">began</th>
+          </tr>
+        </thead>
+        {groups.map((group) => (
+          <tbody key={group}>
+            {ablations.includes(group) && (
+              <tr class="group">
+                <th colSpan={10} scope="rowgroup">
+                  {clean(group)} <span class="faint">an ablation</span>
+                </th>
+              </tr>
+            )}
+            {runs
+              .filter(({ ablation }) => (ablation ?? '') === group)
+              .map((run) => (
+                <RunRow key={run.name} run={run} chosen={chosen.has(run.name)} toggle={() => toggle(run.name)} />
+              ))}
+          </tbody>
+        ))}
+      </table>
+    </div>
+  );
+}
+
+interface RunRowProps {
+  readonly run: ListedRun;
+  readonly chosen: boolean;
+  readonly toggle: () => void;
+}
+
+function RunRow({ run, chosen, toggle }: RunRowProps) {
+  const short = run.ablation === null ? run.name : run.name.slice(run.ablation.length + 1);
+  if (run.state === 'unreadable')
+    return (
+      <tr class="unreadable">
+        <td />
+        <th scope="row">{clean(short)}</th>
+        <td>
+          <StateBadge state={run.state} />
+        </td>
+        <td colSpan={7} class="faint wide">
+          {clean(run.problem)}
+        </td>
+      </tr>
+    );
+  return (
+    <tr class={chosen ? 'chosen' : ''}>
+      <td>
+        <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`compare ${clean(run.name)}`} />
+      </td>
+      <th scope="row">
+        <a href={runAddress(run.name)}>{clean(short)}</a>
+        {run.recipe !== null && !short.startsWith(run.recipe) && <span class="faint"> {clean(run.recipe)}</span>}
+      </th>
+      <td>
+        <StateBadge state={run.state} />
+      </td>
+      <td>
+        <ScoreBar first={run.first} last={run.last} />
+      </td>
+      <td>
+        <Sparkline values={run.rewards} label="training reward" />
+      </td>
+      <td>{clean(run.estimator ?? '')}</td>
+      <td class="number">{run.seed ?? ''}</td>
+      <td class="number">
+        <Steps run={run} />
+      </td>
+      <td class="number">{run.spikes === 0 ? '' : run.spikes}</td>
+      <td class="faint">{agoText(run.started)}</td>
+    </tr>
+  );
+}
+
+/** How far a run is. */
+export function Steps({ run }: { readonly run: Exclude<ListedRun, { state: 'unreadable' }> }) {
+  const { steps, plannedSteps, warmStart } = run;
+  if (warmStart !== null && steps === 0)
+    return (
+      <span title="warm start">
+        warm {warmStart.step}/{warmStart.steps}
+      </span>
+    );
+  return (
+    <span class="steps">
+      {steps}
+      {plannedSteps === null ? '' : `/${plannedSteps}`}
+      {plannedSteps !== null && <progress value={steps} max={Math.max(1, plannedSteps)} aria-hidden="true" />}
+    </span>
+  );
+}
+
+/** Whether a run has all words. */
+function matches(run: ListedRun, text: string): boolean {
+  const facts = run.state === 'unreadable' ? [] : [run.recipe, run.team, run.estimator, `seed ${run.seed}`];
+  const all = [run.name, run.state, ...facts].join(' ').toLowerCase();
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.includes(word));
+}

@@ -1,0 +1,48 @@
+import type { ComponentChild } from 'preact';
+
+/** The most rows of a table of things that can be many; the table says how many there are in all. */
+const MOST_ROWS = 100;
+
+interface TableProps {
+  readonly title?: string;
+  readonly header: readonly string[];
+  readonly rows: readonly (readonly ComponentChild[])[];
+}
+
+/** A table whose first column heads its rows; nothing where there are no rows. */
+export function Table({ title, header, rows }: TableProps) {
+  if (rows.length === 0) return null;
+  return (
+    <section class="tabled">
+      {title !== undefined && <h2>{title}</h2>}
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              {header.map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, MOST_ROWS).map(([first, ...cells], i) => (
+              <tr key={i}>
+                <th scope="row">{first}</th>
+                {cells.map((cell, column) => (
+                  <td key={header[column + 1]}>{cell}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > MOST_ROWS && (
+        <p class="faint">
+          {MOST_ROWS} of {rows.length}; all stand in events.jsonl.
+        </p>
+      )}
+    </section>
+  );
+}

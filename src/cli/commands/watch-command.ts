@@ -1,0 +1,29 @@
+import { startWatching } from '../../watch/watch-server.js';
+import { defineCommand, optionalArgument } from '../define-command.js';
+import { integer, text } from '../flags.js';
+
+const FOLDER = 'runs';
+
+export const watch = defineCommand({
+  name: 'watch',
+  description: 'a live dashboard of runs in the browser: curves, trouble, episodes',
+  details:
+    'serves a dashboard of a run, an ablation or a folder of them (default: `runs/`) to the browser, until Ctrl-C. It reads their files and disturbs no training; this machine alone can open it, unless `--host` and `--token` say otherwise',
+  arguments: [optionalArgument('folder', `a run, an ablation or a folder of runs (default: ${FOLDER})`)],
+  flags: {
+    port: integer(0, 'port to listen at (default: 7373, or a free one)'),
+    host: text('address', 'address to listen at; beyond this machine it needs --token (default: 127.0.0.1)'),
+    token: text('text', 'what a browser must know to open it, 12 characters or more'),
+  },
+  examples: ['drmas watch', 'drmas watch runs/first', 'drmas watch runs --host 0.0.0.0 --token a-long-secret-of-yours'],
+  async run({ stdout, signal }, [folder = FOLDER], { port, host, token }) {
+    const { url, runs, close } = await startWatching({ folder, port, host, token });
+    stdout.write(`${url}\n${runs} ${runs === 1 ? 'run' : 'runs'} in ${folder}; Ctrl-C ends it\n`);
+    await new Promise<void>((ended) => {
+      if (signal.aborted) ended();
+      signal.addEventListener('abort', () => ended(), { once: true });
+    });
+    await close();
+    return 0;
+  },
+});

@@ -1,0 +1,110 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { nodeFiles } from '../platform/node-files.js';
+import type { EpisodeFile, FeedMessage, ListedRun } from '../report/analysis/feed.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { EPISODES, EVENTS } from '../store/run-files.js';
+import { LogTail } from './log-tail.js';
+import { eventOf, type RunCatalog } from './run-catalog.js';
+
+/** Time between two looks at the files of a run, and at a folder of runs. */
+const RUN_MS = 500;
+const FOLDER_MS = 1500;
+
+/** Tells what a folder holds, and again whenever that has changed, until the signal fires. */
+export async function* followFolder(catalog: RunCatalog, signal: AbortSignal): AsyncGenerator<FeedMessage> {
+  let before = '';
+  while (!signal.aborted) {
+    const runs = await catalog.refresh();
+    const ablations = catalog.ablations;
+    const now = JSON.stringify([runs, ablations]);
+    if (now !== before) yield { type: 'list', data: { folder: catalog.title, ablations, runs } };
+    before = now;
+    await pause(FOLDER_MS, signal);
+  }
+}
+
+/** Tells all about some runs, and what they add to it, until the signal fires. */
+export async function* followRuns(
+  catalog: RunCatalog,
+  names: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<FeedMessage> {
+  const followed = new Map<string, FollowedRun>();
+  while (!signal.aborted) {
+    const listed = await catalog.refresh();
+    for (const run of listed) {
+      const path = catalog.pathOf(run.name);
+      if (!names.includes(run.name) || path === undefined) continue;
+      const state = followed.get(run.name) ?? new FollowedRun(run.name, path);
+      followed.set(run.name, state);
+      yield* state.news(run);
+    }
+    await pause(RUN_MS, signal);
+  }
+}
+
+class FollowedRun {
+  readonly #name: string;
+  readonly #path: string;
+  readonly #tail: LogTail;
+  #listed = '';
+  #files = '';
+  #reset = true;
+
+  constructor(name: string, path: string) {
+    this.#name = name;
+    this.#path = path;
+    this.#tail = new LogTail(join(path, EVENTS));
+  }
+
+  async *news(listed: ListedRun): AsyncGenerator<FeedMessage> {
+    const name = this.#name;
+    const now = JSON.stringify(listed);
+    if (now !== this.#listed) {
+      const record = await RunDirectory.open(this.#path).then(
+        (run) => run.record,
+        () => null,
+      );
+      yield { type: 'run', data: { name, listed, record } };
+    }
+    this.#listed = now;
+    yield* this.#events();
+    const files = await episodeFiles(this.#path);
+    const all = JSON.stringify(files);
+    if (all !== this.#files) yield { type: 'files', data: { name, files } };
+    this.#files = all;
+  }
+
+  async *#events(): AsyncGenerator<FeedMessage> {
+    for (let first = this.#reset; ; first = false) {
+      const { rewound, lines, more } = await this.#tail.read();
+      const events = lines.flatMap((line) => eventOf(line) ?? []);
+      const reset = this.#reset || rewound;
+      // An empty log is told too, once: the page knows then that there is nothing to wait for.
+      if (events.length > 0 || rewound || (first && !more))
+        yield { type: 'events', data: { name: this.#name, reset, more, events } };
+      if (events.length > 0 || (first && !more)) this.#reset = false;
+      if (!more) return;
+    }
+  }
+}
+
+/** The files of episodes of a run, in the order of their names. */
+async function episodeFiles(path: string): Promise<EpisodeFile[]> {
+  const directory = join(path, EPISODES);
+  const names = (await nodeFiles.list(directory)).filter((name) => name.endsWith('.jsonl') && !name.startsWith('.'));
+  const files: EpisodeFile[] = [];
+  for (const name of names) {
+    const size = await stat(join(directory, name)).then(
+      (state) => state.size,
+      () => undefined,
+    );
+    if (size !== undefined) files.push({ name: name.replace(/\.jsonl$/, ''), size });
+  }
+  return files;
+}
+
+/** Waits; ends early, without an error, when the signal fires. */
+const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {});

@@ -1,0 +1,123 @@
+import { basename, resolve } from 'node:path';
+import { messageOf, RunError } from '../core/errors.js';
+import type { RunEvent } from '../core/events.js';
+import { isObject } from '../core/validation/objects.js';
+import type { ListedRun } from '../report/analysis/feed.js';
+import { RunFactsReader } from '../report/analysis/run-facts.js';
+import { type FoundRun, findRuns } from '../report/find-runs.js';
+import { RunDirectory } from '../store/run-directory.js';
+import { EVENTS } from '../store/run-files.js';
+import type { RunRecord } from '../store/run-record.js';
+import { LogTail } from './log-tail.js';
+import { runState } from './standing.js';
+
+/** What a catalog knows of a run that it has read. */
+interface KnownRun {
+  readonly record: RunRecord;
+  readonly tail: LogTail;
+  readonly facts: RunFactsReader;
+}
+
+/**
+ * The runs of a folder, with what a list says of each. A refreshing reads what was added since the one before; of a run
+ * only its facts stay in memory.
+ */
+export class RunCatalog {
+  readonly folder: string;
+  #found: ReadonlyMap<string, FoundRun> = new Map();
+  #ablations: ReadonlyMap<string, string> = new Map();
+  readonly #known = new Map<string, KnownRun>();
+  #refreshing: Promise<readonly ListedRun[]> | undefined;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** The name of the folder. */
+  get title(): string {
+    return basename(resolve(this.folder));
+  }
+
+  /** The path of a run that the folder holds; nothing else can be named. */
+  pathOf(name: string): string | undefined {
+    return this.#found.get(name)?.path;
+  }
+
+  /** The path of an ablation that the folder holds. */
+  ablationPath(name: string): string | undefined {
+    return this.#ablations.get(name);
+  }
+
+  /** The names of the ablations. */
+  get ablations(): string[] {
+    return [...this.#ablations.keys()];
+  }
+
+  /** The names of the runs of an ablation. */
+  runsOf(ablation: string): string[] {
+    return [...this.#found.values()].filter((run) => run.ablation === ablation).map(({ name }) => name);
+  }
+
+  /** Looks again and lists the runs, newest first. Callers at the same time share one look. @throws RunError */
+  refresh(): Promise<readonly ListedRun[]> {
+    this.#refreshing ??= this.#look().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #look(): Promise<readonly ListedRun[]> {
+    const { runs, ablations } = await findRuns(this.folder).catch((error: unknown) => {
+      throw new RunError(`${this.folder} cannot be read: ${messageOf(error)}`);
+    });
+    this.#found = new Map(runs.map((run) => [run.name, run]));
+    this.#ablations = ablations;
+    for (const name of this.#known.keys()) if (!this.#found.has(name)) this.#known.delete(name);
+    const listed: ListedRun[] = [];
+    for (const run of runs) listed.push(await this.#listed(run));
+    return listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.name.localeCompare(b.name));
+  }
+
+  async #listed({ name, path, ablation: part }: FoundRun): Promise<ListedRun> {
+    const ablation = part ?? null;
+    try {
+      const known = this.#known.get(name) ?? (await open(path));
+      this.#known.set(name, known);
+      await readOn(known);
+      const { facts } = known.facts;
+      return { name, ablation, ...facts, state: await runState(path, facts, Date.now()) };
+    } catch (error) {
+      return { name, ablation, state: 'unreadable', problem: messageOf(error) };
+    }
+  }
+}
+
+/** The key that runs are sorted by; runs that never began come last. */
+const timeOf = (run: ListedRun) => ('started' in run ? (run.started ?? '') : '');
+
+async function open(path: string): Promise<KnownRun> {
+  const { record } = await RunDirectory.open(path);
+  return { record, tail: new LogTail(`${path}/${EVENTS}`), facts: new RunFactsReader(record.resolved) };
+}
+
+async function readOn({ tail, facts }: KnownRun): Promise<void> {
+  for (;;) {
+    const { rewound, lines, more } = await tail.read();
+    if (rewound) facts.reset();
+    for (const line of lines) {
+      const event = eventOf(line);
+      if (event !== undefined) facts.add(event);
+    }
+    if (!more) return;
+  }
+}
+
+/** The event of a line; undefined for a line that holds none, as a damaged disk may leave one. */
+export function eventOf(line: string): RunEvent | undefined {
+  try {
+    const event: unknown = JSON.parse(line);
+    return isObject(event) && typeof event.type === 'string' ? (event as unknown as RunEvent) : undefined;
+  } catch {
+    return undefined;
+  }
+}

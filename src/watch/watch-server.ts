@@ -1,0 +1,75 @@
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { ArgumentError, messageOf } from '../core/errors.js';
+import { checkAccess } from './access.js';
+import { pageDirectory } from './page-directory.js';
+import { RunCatalog } from './run-catalog.js';
+import { watchApp } from './watch-app.js';
+
+/** The port that is tried where none is asked for; a free one is taken where it is in use. */
+const PORT = 7373;
+
+/** The options of the dashboard's server. */
+export interface WatchOptions {
+  /** A run, an ablation or a folder of them. */
+  readonly folder: string;
+  /** Default: this machine alone. */
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  /** Required where other machines can connect. */
+  readonly token?: string | undefined;
+}
+
+/** A server that listens. */
+export interface WatchServer {
+  /** The address to open, with the token where there is one. */
+  readonly url: string;
+  /** How many runs lie in the folder. */
+  readonly runs: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves the dashboard of a folder of runs. It reads their files and writes nothing.
+ * @throws ArgumentError when the host asks for a token or the port cannot be had, RunError when the folder cannot be
+ *   read; nothing listens then
+ */
+export async function startWatching({ folder, host = '127.0.0.1', port, token }: WatchOptions): Promise<WatchServer> {
+  checkAccess(host, token);
+  const page = pageDirectory();
+  const catalog = new RunCatalog(folder);
+  const runs = (await catalog.refresh()).length;
+  const ending = new AbortController();
+  const server = createAdaptorServer({
+    fetch: watchApp({ catalog, page, token, signal: ending.signal }).fetch,
+    overrideGlobalObjects: false,
+  });
+  const listen = (at: number) =>
+    new Promise<void>((done, failed) => {
+      server.once('error', failed);
+      server.listen(at, host, () => {
+        server.off('error', failed);
+        done();
+      });
+    });
+  try {
+    await listen(port ?? PORT).catch((error: unknown) => {
+      if (port !== undefined) throw error;
+      return listen(0);
+    });
+  } catch (error) {
+    throw new ArgumentError(`the dashboard cannot listen at ${host}, port ${port ?? PORT}: ${messageOf(error)}`);
+  }
+  const address = server.address() as AddressInfo;
+  const name = host.includes(':') ? `[${host}]` : host;
+  return {
+    url: `http://${name}:${address.port}/${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`,
+    runs,
+    close: () =>
+      new Promise((closed) => {
+        ending.abort();
+        server.close(() => closed());
+        if ('closeAllConnections' in server) server.closeAllConnections();
+      }),
+  };
+}

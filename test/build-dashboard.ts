@@ -1,0 +1,20 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+
+/** Builds the page of the dashboard, which tests and the report read, where its sources are newer than it. */
+export default async function setup(): Promise<void> {
+  const sources = [...filesBelow(path('dashboard')), ...filesBelow(path('src/report/analysis'))];
+  if (Math.max(...sources.map(timeOf)) <= timeOf(path('dist/dashboard/page.js'))) return;
+  const { build } = await import('vite');
+  await build({ configFile: path('dashboard/vite.config.ts') });
+}
+
+const filesBelow = (directory: string): string[] =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+
+const timeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
