@@ -2,9 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import { messageOf } from '../core/errors.js';
+import { z } from 'zod';
+import { messageOf, RunError } from '../core/errors.js';
 import type { FeedMessages } from '../report/analysis/feed.js';
 import { requireAccess } from './access.js';
+import { addEpisodeRoutes } from './episodes/episode-routes.js';
 import { followFolder, followRuns } from './event-feed.js';
 import type { RunCatalog } from './run-catalog.js';
 
@@ -44,7 +46,11 @@ export function watchApp({ catalog, page, token, signal }: WatchAppOptions): Hon
     for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
   });
   app.use(requireAccess(token));
-  app.onError((error, context) => context.json({ error: messageOf(error) }, 500));
+  app.onError((error, context) =>
+    error instanceof z.ZodError
+      ? context.json({ error: z.prettifyError(error) }, 400)
+      : context.json({ error: messageOf(error) }, error instanceof RunError ? 404 : 500),
+  );
 
   app.get('/api/stream', (context) => {
     const names = context.req.queries('run') ?? [];
@@ -61,6 +67,8 @@ export function watchApp({ catalog, page, token, signal }: WatchAppOptions): Hon
       }
     });
   });
+
+  addEpisodeRoutes(app, catalog);
 
   app.get('/*', async (context) => {
     const name = context.req.path === '/' ? '/index.html' : context.req.path;

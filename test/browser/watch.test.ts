@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startWatching, type WatchServer } from '../../src/watch/watch-server.js';
 import { stamped, step } from '../fixtures/run-events.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
-import { hostile, recordRun } from '../support/recorded-run.js';
+import { hostile, madeUpEpisode, recordRun } from '../support/recorded-run.js';
 
 describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped where no Chromium is installed)', () => {
   let root: string;
@@ -15,8 +15,18 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'drmas-watch-browser-'));
     await mkdir(join(root, 'runs'));
-    for (const [i, name] of ['first', 'second'].entries())
-      await (await recordRun(join(root, 'runs', name), { text: hostile, seed: i + 1 })).close();
+    for (const [i, name] of ['first', 'second'].entries()) {
+      const run = await recordRun(join(root, 'runs', name), { text: hostile, seed: i + 1 });
+      const many = Array.from({ length: 3000 }, (_, n) =>
+        madeUpEpisode(`task ${n >> 1}`, n & 1, n & 1, `${hostile} ${n}`),
+      );
+      await run.writeStepEpisodes(
+        2,
+        many,
+        many.map((_, n) => [n % 2 === 0 ? -0.5 : 0.5, 0.25]),
+      );
+      await run.close();
+    }
     server = await startWatching({ folder: join(root, 'runs'), port: 0 });
     page = await BrowserPage.open(server.url);
   }, 60_000);
@@ -53,8 +63,27 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await page.until("document.body.innerText.includes('Agents over all steps')");
   }, 60_000);
 
+  it('browses thousands of episodes, finds some, and shows siblings and tokens', async () => {
+    await page.click('nav.tabs a', 'episodes');
+    await page.until("document.body.innerText.includes('1,500 of 1,500 groups')");
+    expect(await page.evaluate("document.querySelectorAll('.virtual .row').length")).toBeLessThan(60);
+    await page.evaluate("document.querySelector('.virtual').scrollTop = 44 * 1200");
+    await page.click('.virtual .row', 'task 1205');
+    await page.until("document.querySelector('.question b')?.textContent === 'task 1205'");
+    expect(await page.evaluate("document.querySelectorAll('.episode .turn.good').length")).toBe(3);
+    expect(await page.evaluate("document.querySelectorAll('.episode .turn.bad').length")).toBe(1);
+    await page.type('input[type=search]', ' 2468');
+    await page.until("document.body.innerText.includes('1 of 1,500 groups')");
+    await page.until("document.querySelector('.question b')?.textContent === 'task 1234'");
+    await page.click('.turn button', '3 tokens');
+    await page.until("document.querySelectorAll('.token').length === 3");
+    await page.type('input[type=search]', 'in no text at all');
+    await page.until("document.body.innerText.includes('No group here is like that')");
+    await page.type('input[type=search]', '');
+  }, 60_000);
+
   it('never runs what a model or a task wrote', async () => {
-    for (const tab of ['overview', 'agents', 'tables', 'recipe']) {
+    for (const tab of ['overview', 'agents', 'episodes', 'tables', 'recipe']) {
       await page.click('nav.tabs a', tab);
       await page.until(`document.querySelector('nav.tabs [aria-current]').textContent === '${tab}'`);
     }

@@ -5,6 +5,7 @@ import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean, timeBetween } from '../parts/texts.js';
 import { type Route, runAddress, tabs } from '../routes.js';
 import { type HeardRun, useHeard } from '../run-store.js';
+import { EpisodesTab } from './episodes/episodes-tab.js';
 import { AgentsTab } from './run/agents-tab.js';
 import { Overview } from './run/overview.js';
 import { RecipeTab } from './run/recipe-tab.js';
@@ -56,6 +57,8 @@ function TabContent({ route, run, listed }: TabContentProps) {
       return <Overview run={run} listed={listed} />;
     case 'agents':
       return <AgentsTab run={run} />;
+    case 'episodes':
+      return <EpisodesTab run={run} query={route.query} />;
     case 'tables':
       return <TablesTab run={run} />;
     case 'recipe':

@@ -2,6 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Incident } from '../../../src/report/analysis/time-line.js';
 import type { Crossing } from '../../../src/report/analysis/trouble.js';
 import { colourClass } from '../chart/theme.js';
+import { runAddress } from '../routes.js';
 import type { HeardRun } from '../run-store.js';
 import { clean } from './texts.js';
 
@@ -94,7 +95,8 @@ export function TimeLine({ run, incidents, zero }: TimeLineProps) {
               {chosen.agent === undefined ? '' : `, ${clean(chosen.agent)}`}
             </b>
             : {clean(chosen.text)}
-            {chosen.count > 1 && ` (${chosen.count} of them)`}
+            {chosen.count > 1 && ` (${chosen.count} of them)`}{' '}
+            <a href={runAddress(run.name, 'episodes', { step: String(chosen.step) })}>episodes of this step</a>
           </>
         )}
       </p>

@@ -17,4 +17,16 @@ export const liveSource: Source = {
     stream.addEventListener('error', () => onLink(false));
     return () => stream.close();
   },
+  groups: (run, query, offset) => ask('groups', { run, ...query, offset }),
+  group: (run, file, task) => ask('group', { run, file, task }),
+  tokens: (run, place) => ask('tokens', { run, ...place }),
 };
+
+/** @throws an error with what the server says is wrong */
+async function ask<Answer>(what: string, query: Readonly<Record<string, string | number | null>>): Promise<Answer> {
+  const words = Object.entries(query).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]]));
+  const response = await fetch(`api/${what}?${new URLSearchParams(words)}`);
+  if (response.ok) return (await response.json()) as Answer;
+  const { error } = (await response.json().catch(() => ({}))) as { error?: string };
+  throw new Error(error ?? `the server answered with ${response.status}`);
+}

@@ -2,7 +2,12 @@ import { useMemo } from 'preact/hooks';
 import { type AgentMeasure, valuesOf } from '../../../../src/report/analysis/agent-measures.js';
 import { Chart } from '../../chart/chart.js';
 import { type Line, pointsOf } from '../../chart/chart-data.js';
+import { go } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
+
+/** Shows the episodes of a step, or the next ones that were kept. */
+export const showEpisodes = (name: string) => (step: number) =>
+  go({ page: 'run', name, tab: 'episodes', query: { step: String(step) } });
 
 /** One measurement, a line an agent. Nothing where nothing was recorded. */
 export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; readonly run: HeardRun }) {
@@ -20,5 +25,5 @@ export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; r
     [measure, steps, agents, spikes],
   );
   if (lines.every(({ points }) => points.length === 0)) return null;
-  return <Chart {...measure} lines={lines} sync="step" />;
+  return <Chart {...measure} lines={lines} sync="step" onPick={showEpisodes(run.name)} />;
 }

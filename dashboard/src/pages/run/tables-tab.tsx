@@ -5,6 +5,7 @@ import { finite, mean } from '../../../../src/core/statistics.js';
 import type { RunLog } from '../../../../src/report/analysis/run-log.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
+import { runAddress } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
 
 /** The numbers of a run: agents over all steps, evaluations, spikes, warnings, failed episodes. */
@@ -26,7 +27,11 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
           significant(median),
           type === 'skipped' ? 'not made' : action,
           <span key="episodes" class="wide">
-            {clean(episodes.join(', '))}
+            {episodes.map((name) => (
+              <a key={name} href={runAddress(run.name, 'episodes', { step: String(step), task: taskOf(name) })}>
+                {clean(name)}
+              </a>
+            ))}
           </span>,
         ])}
       />
@@ -56,6 +61,9 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
     </>
   );
 }
+
+/** The task of an episode's name in events, `task/sample`. */
+const taskOf = (episode: string) => episode.replace(/\/[^/]*$/, '');
 
 const AGENT_HEADER = [
   'agent',

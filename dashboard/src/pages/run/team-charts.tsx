@@ -3,6 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { Chart } from '../../chart/chart.js';
 import { type Line, pointsOf } from '../../chart/chart-data.js';
 import type { HeardRun } from '../../run-store.js';
+import { showEpisodes } from './agent-chart.js';
 
 interface OfRun {
   readonly run: HeardRun;
@@ -84,6 +85,7 @@ export function RewardChart({ run }: OfRun) {
       lines={lines}
       unit="number"
       sync="step"
+      onPick={showEpisodes(run.name)}
     />
   );
 }
@@ -115,6 +117,7 @@ export function GroupsChart({ run }: OfRun) {
       unit="share"
       include={[0, 1]}
       sync="step"
+      onPick={showEpisodes(run.name)}
     />
   );
 }

@@ -1,0 +1,120 @@
+import { useEffect, useState } from 'preact/hooks';
+import { significant } from '../../../../src/core/format.js';
+import type { ShownEpisode, ShownGroup } from '../../../../src/report/analysis/shown-episode.js';
+import { colourClass } from '../../chart/theme.js';
+import { clean } from '../../parts/texts.js';
+import { type HeardRun, useSource } from '../../run-store.js';
+import { CallMap } from './call-map.js';
+import { TurnView } from './turn-view.js';
+
+interface GroupViewProps {
+  readonly run: HeardRun;
+  readonly file: string;
+  readonly task: string;
+  /** The agent whose turns are to be seen first; empty for any. */
+  readonly agent: string;
+}
+
+/** The episodes of one task side by side. */
+export function GroupView({ run, file, task, agent }: GroupViewProps) {
+  const source = useSource();
+  const [group, setGroup] = useState<ShownGroup>();
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    let wanted = true;
+    source.group(run.name, file, task).then(
+      (found) => {
+        if (!wanted) return;
+        setProblem(undefined);
+        setGroup(found);
+      },
+      (error: Error) => wanted && setProblem(error.message),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [source, run.name, file, task]);
+  if (problem !== undefined) return <p class="notice bad">{clean(problem)}</p>;
+  if (group === undefined) return <p class="empty">reading …</p>;
+  const colours = new Map(agentsOf(run, group).map((name, i) => [name, i]));
+  return (
+    <>
+      <div class="question">
+        <b>{clean(group.task)}</b>
+        {group.data !== '' && <pre>{clean(group.data)}</pre>}
+      </div>
+      <div class="siblings">
+        {group.episodes.map((episode) => (
+          <EpisodeView
+            key={`${group.task} ${episode.sample}`}
+            episode={episode}
+            place={{ run: run.name, file, task: group.task }}
+            colours={colours}
+            agent={agent}
+          />
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** All agents, those of the run first, so that each has the colour of its charts. */
+function agentsOf({ log }: HeardRun, { episodes }: ShownGroup): string[] {
+  const playing = episodes.flatMap(({ turns }) => turns.map((turn) => turn.agent));
+  return [...new Set([...log.agents, ...playing])];
+}
+
+interface EpisodeViewProps {
+  readonly episode: ShownEpisode;
+  readonly place: { readonly run: string; readonly file: string; readonly task: string };
+  readonly colours: ReadonlyMap<string, number>;
+  readonly agent: string;
+}
+
+function EpisodeView({ episode, place, colours, agent }: EpisodeViewProps) {
+  const { sample, reward, parts, agents, metrics, outcome, log, failure, turns } = episode;
+  const numbers = [
+    ...(Object.keys(parts).length > 1 ? Object.entries(parts) : []),
+    ...Object.entries(agents).map(([name, value]) => [`for ${name}`, value] as const),
+    ...Object.entries(metrics),
+  ];
+  return (
+    <article class="episode">
+      <header>
+        <b>reward {significant(reward)}</b> <span class="faint">sample {sample}</span>
+        {numbers.map(([name, value]) => (
+          <span key={name} class="fact">
+            {clean(name)} {significant(value)}
+          </span>
+        ))}
+      </header>
+      {turns.length > 1 && <CallMap turns={turns} colours={colours} />}
+      {failure !== null && <p class="notice bad">failed: {clean(failure)}</p>}
+      {turns.map((turn, i) => (
+        <TurnView
+          key={i}
+          turn={turn}
+          place={{ ...place, sample, turn: i }}
+          colour={colourClass(colours.get(turn.agent) ?? 0)}
+          reads={turn.reads.map((earlier) => `${turns[earlier]?.agent ?? ''} (${earlier + 1})`)}
+          dimmed={agent !== '' && turn.agent !== agent}
+        />
+      ))}
+      {log.length > 0 && (
+        <dl class="log">
+          {log.map(([name, value], i) => (
+            <div key={i}>
+              <dt>{clean(name)}</dt>
+              <dd>{clean(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {outcome !== '' && (
+        <p class="outcome">
+          <span class="faint">outcome</span> {clean(outcome)}
+        </p>
+      )}
+    </article>
+  );
+}

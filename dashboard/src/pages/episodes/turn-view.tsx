@@ -1,0 +1,66 @@
+import { useState } from 'preact/hooks';
+import { significant } from '../../../../src/core/format.js';
+import type { ShownToken, ShownTurn } from '../../../../src/report/analysis/shown-episode.js';
+import { clean } from '../../parts/texts.js';
+import { useSource } from '../../run-store.js';
+import type { TurnPlace } from '../../source/source.js';
+import { TokenView } from './token-view.js';
+
+interface TurnViewProps {
+  readonly turn: ShownTurn;
+  readonly place: TurnPlace & { readonly run: string };
+  readonly colour: string;
+  /** The earlier turns whose words it read, in words. */
+  readonly reads: readonly string[];
+  readonly dimmed: boolean;
+}
+
+const signed = (value: number) => `${value > 0 ? '+' : ''}${significant(value)}`;
+
+/** A turn: who, what it earned, what it wrote; what it read and its tokens where one asks. */
+export function TurnView({ turn, place, colour, reads, dimmed }: TurnViewProps) {
+  const source = useSource();
+  const [tokens, setTokens] = useState<readonly ShownToken[]>();
+  const [problem, setProblem] = useState<string>();
+  const { advantage } = turn;
+  const sign = advantage === null || advantage === 0 ? '' : advantage > 0 ? ' good' : ' bad';
+  const showTokens = () => {
+    if (tokens !== undefined) return setTokens(undefined);
+    source.tokens?.(place.run, place).then(setTokens, (error: Error) => setProblem(error.message));
+  };
+  return (
+    <div class={`turn${sign}${dimmed ? ' dimmed' : ''}`}>
+      <div class="what">
+        <b class={colour}>{clean(turn.agent)}</b>
+        {turn.frozen && <span>frozen</span>}
+        {advantage !== null && <span class="advantage">A {signed(advantage)}</span>}
+        <span>reward {significant(turn.reward)}</span>
+        {turn.stepReward !== 0 && <span>its own {signed(turn.stepReward)}</span>}
+        {turn.penalty !== 0 && <span>penalty {significant(-turn.penalty)}</span>}
+        {!turn.valid && <span class="flag">invalid</span>}
+        {turn.cut && <span class="flag">cut at its limit</span>}
+        {reads.length > 0 && <span>read {clean(reads.join(', '))}</span>}
+      </div>
+      {tokens === undefined ? <pre>{clean(turn.text) || '(nothing)'}</pre> : <TokenView tokens={tokens} />}
+      {problem !== undefined && <p class="notice bad">{clean(problem)}</p>}
+      <div class="more">
+        {turn.messages.length > 0 && (
+          <details>
+            <summary>prompt</summary>
+            {turn.messages.map(([role, text], i) => (
+              <div key={i} class="message">
+                <span class="faint">{role}</span>
+                <pre>{clean(text)}</pre>
+              </div>
+            ))}
+          </details>
+        )}
+        {source.tokens !== undefined && turn.tokens > 0 && (
+          <button type="button" class="plain" aria-pressed={tokens !== undefined} onClick={showTokens}>
+            {turn.tokens} {turn.tokens === 1 ? 'token' : 'tokens'}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
