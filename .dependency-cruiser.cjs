@@ -9,6 +9,7 @@ const rooms = [
   'training',
   'recipe',
   'store',
+  'agents',
   'rollout',
   'backends',
   'dialects',

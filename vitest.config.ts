@@ -7,6 +7,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^drmas$/, replacement: path('./src/index.ts') },
+      { find: /^drmas\/agents$/, replacement: path('./src/agents/index.ts') },
       { find: /^drmas\/testing$/, replacement: path('./src/testing/index.ts') },
       { find: /^(\.\.\/)+(tensor\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
     ],

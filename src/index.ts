@@ -42,6 +42,7 @@ export {
   TaskError,
   TokenizerError,
   TrainingError,
+  UnattributedCallError,
 } from './core/errors.js';
 export type {
   AgentEvaluation,

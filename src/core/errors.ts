@@ -142,6 +142,16 @@ export class DialectError extends DrmasError {
 }
 
 /**
+ * Raised when a model is called by code that belongs to none of the episodes that are being played, or where none is
+ * played. Frameworks do not send such a call again.
+ */
+export class UnattributedCallError extends DialectError {
+  constructor(message: string) {
+    super(400, 'unattributed_call', message);
+  }
+}
+
+/**
  * Raised when training cannot go on, for instance after three steps in a row with NaN. The last checkpoint is intact.
  */
 export class TrainingError extends DrmasError {

@@ -26,7 +26,7 @@ export function requireStep(name: string, { envStep }: AskOptions = {}, counter:
  * @throws EpisodeFailure naming the agent and the option that is wrong
  */
 export function checkedOptions({ name, agent, policy }: Speaker, options: AskOptions): AskOptions {
-  const { observation, envStep, tools = [], toolChoice, maxTokens } = options;
+  const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema } = options;
   const refuse = (message: string): never => {
     throw new EpisodeFailure('error', `${name}: ${message}`);
   };
@@ -34,6 +34,8 @@ export function checkedOptions({ name, agent, policy }: Speaker, options: AskOpt
     refuse(`the observation is ${String(observation)}, expected a text`);
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     refuse(`maxTokens is ${String(maxTokens)}, expected an integer >= 1`);
+  if (responseSchema !== undefined && !isObject(responseSchema))
+    refuse(`responseSchema is ${String(responseSchema)}, expected a JSON schema`);
   if (!Array.isArray(tools)) refuse(`tools is ${String(tools)}, expected a list`);
   for (const tool of tools)
     if (!isObject(tool) || typeof tool.name !== 'string' || !isObject(tool.parameters))
@@ -53,6 +55,7 @@ export function checkedOptions({ name, agent, policy }: Speaker, options: AskOpt
       ? {}
       : { tools: structuredClone(tools), ...(toolChoice === undefined ? {} : { toolChoice }) }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(responseSchema === undefined ? {} : { responseSchema: structuredClone(responseSchema) }),
   };
 }
 

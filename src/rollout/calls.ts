@@ -2,7 +2,7 @@ import type { Generation, Sampling } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
-import type { Message, Tool, ToolChoice } from '../core/message.js';
+import type { JsonSchema, Message, Tool, ToolChoice } from '../core/message.js';
 import { digestOfIds, type RandomKey, randomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
@@ -38,6 +38,7 @@ interface Call {
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly maxTokens: number;
+  readonly responseSchema?: JsonSchema;
   /** It ends with `opening`. */
   readonly prompt: readonly number[];
   /** The beginning of the response, where a call of a tool is required; else empty. */
@@ -148,7 +149,7 @@ function promptOf(
   const { name, agent, sampling, policy } = role;
   if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
   const { maxTokens = sampling.maxTokens, ...given } = checkedOptions(role, options);
-  const messages = promptMessages(agent.system, input);
+  const messages = promptMessages(agent.system, input, given.responseSchema);
   const call = { ...ordinals, messages, ...given, maxTokens: Math.min(maxTokens, sampling.maxTokens) };
   if ('endpoint' in policy) return { ...call, prompt: [], opening: [] };
   const tokenizerOf = (turn: Turn) => {
@@ -192,9 +193,10 @@ function generate(
 
 function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
   const { name, settings, sampling } = role;
-  const { key, opening, maxTokens: _, toolChoice, ...read } = call;
+  const { key, opening, maxTokens: _, toolChoice, responseSchema, ...read } = call;
   const id = nameOf(key);
-  const question = { id, opening, ...read, ...(toolChoice === undefined ? {} : { toolChoice }) };
+  const choice = toolChoice === undefined ? {} : { toolChoice };
+  const question = { id, opening, ...read, ...choice, ...(responseSchema === undefined ? {} : { responseSchema }) };
   return Object.freeze({
     id,
     ...read,

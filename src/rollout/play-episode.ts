@@ -43,11 +43,11 @@ export async function playEpisode<Data>(
 
   let end = 'play and reward have returned';
   try {
-    const agents = agentsOf(context, running);
+    const ways = context.waysIn(running, agentsOf(context, running));
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
     const log = (name: string, value: unknown) => running.log.add(name, value);
-    const outcome = await perform('error', () => team.play({ task: data, agents, random, signal, log }));
+    const outcome = await perform('error', () => team.play({ task: data, ...ways, random, signal, log }));
     replies.stop();
     if (!isSmall(outcome, maxOutcomeBytes))
       throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);

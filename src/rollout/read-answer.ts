@@ -2,7 +2,8 @@ import type { Generation, PlayableHandle } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
-import type { Tool, ToolChoice } from '../core/message.js';
+import type { JsonSchema, Tool, ToolChoice } from '../core/message.js';
+import { fitsJsonSchema } from '../core/validation/json-schema.js';
 import { callsIn, isCallOf, type ToolFormatName } from '../model/tool-formats/index.js';
 import { withoutThinking } from '../model/tool-formats/thinking.js';
 import type { TextWithCalls } from '../model/tool-formats/tool-format.js';
@@ -17,6 +18,7 @@ export interface Question {
   readonly id: string;
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
+  readonly responseSchema?: JsonSchema;
   /** The ids at the prompt's end with which the response begins. */
   readonly opening: readonly number[];
 }
@@ -52,9 +54,11 @@ export function readAnswer(speaker: Speaker, question: Question, answer: Generat
   const { reasoning, rest } = thought;
   const read = callsOf(speaker, question, answer, rest);
   const calls = read?.calls ?? [];
-  const value = read === undefined || calls.length > 0 ? undefined : parsed(speaker, text);
-  const valid = calls.length > 0 || value !== undefined;
   const content = read?.content ?? rest;
+  const { responseSchema: schema } = question;
+  const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
+  const value = unfit || calls.length > 0 ? undefined : parsed(speaker, text);
+  const valid = calls.length > 0 || value !== undefined;
   return {
     ...response,
     finishReason,

@@ -1,9 +1,11 @@
 import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
+import type { Turn } from '../core/episode.js';
 import type { Phase, PlayObserver } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import type { Scope } from '../platform/async-scopes.js';
-import type { Team } from '../teams/team.js';
+import type { Ask, Team } from '../teams/team.js';
+import type { AgentWays, OpenAIConnection } from '../teams/ways-in.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
@@ -20,6 +22,18 @@ export interface AgentSettings {
 /** An endpoint that answers in place of a policy. */
 export interface EndpointSettings {
   readonly endpoint: TextBackend;
+}
+
+/** An episode as those see it who serve its calls. */
+export interface EpisodeInPlay extends Scope {
+  /** The turns so far. */
+  readonly turns: readonly Turn[];
+}
+
+/** The agents as `play` gets them. */
+export interface PlayWays {
+  readonly agents: Readonly<Record<string, Ask & AgentWays>>;
+  readonly openai: OpenAIConnection;
 }
 
 /** The settings that stay the same while a run plays episodes. */
@@ -41,6 +55,8 @@ export interface RolloutContext {
    * error is the process's, as in every program.
    */
   readonly inScope?: <T>(scope: Scope, run: () => T) => T;
+  /** Gives `play` the agents with the ways to them for code that was written for other frameworks. */
+  readonly waysIn: (episode: EpisodeInPlay, agents: Readonly<Record<string, Ask>>) => PlayWays;
   /** Begins to watch for code of a team that does not return, and gives the end of the watch. */
   readonly watch?: () => () => void;
   /** Receives what a person should know about a team. */

@@ -1,3 +1,4 @@
+import { waysIn } from '../agents/ways.js';
 import type { OpenOptions as BackendOptions } from '../backends/backend-declaration.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
@@ -81,6 +82,7 @@ export async function openRun(
       timeoutMs: recipe.training.episodeTimeoutMs,
       maxOutcomeBytes: recipe.training.maxOutcomeBytes,
       inScope: runInScope,
+      waysIn,
       watch: () => watchTeams(recipe.training.episodeTimeoutMs),
       warn: once((message) => host.warn('team.stray', message)),
       observer: host.observer,

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { Episode, FinishReason } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
-import type { Message, Tool, ToolCall, ToolChoice } from '../core/message.js';
+import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../core/message.js';
 import type { RandomStream } from '../core/random.js';
 import { issuesText } from '../core/validation/issues.js';
 import type { Agent } from './agent.js';
+import type { AgentWays, OpenAIConnection } from './ways-in.js';
 
 /** The agents of a team by name. */
 export type Agents = Readonly<Record<string, Agent>>;
@@ -47,6 +48,11 @@ export interface AskOptions {
   readonly toolChoice?: ToolChoice;
   /** The most tokens of the response, where that is less than the agent's own `maxTokens`. */
   readonly maxTokens?: number;
+  /**
+   * The JSON schema of the response. The agent reads it behind its system prompt; sampling is as free as ever, and a
+   * response that is no JSON of this schema is invalid. What fits is read by the agent's parser.
+   */
+  readonly responseSchema?: JsonSchema;
 }
 
 /**
@@ -62,7 +68,9 @@ export interface PlayContext<Data, A extends Agents> {
   /** Frozen: all episodes of the task share it. */
   readonly task: Data;
   /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
-  readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
+  readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> & AgentWays };
+  /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
+  readonly openai: OpenAIConnection;
   /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */
   readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */

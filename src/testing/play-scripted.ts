@@ -1,3 +1,4 @@
+import { waysIn } from '../agents/ways.js';
 import type { Sampling } from '../contract/sampling.js';
 import type { Episode } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
@@ -32,6 +33,7 @@ export function scriptedContext(
     maxTurns: 16,
     timeoutMs: 5_000,
     inScope: runInScope,
+    waysIn,
     ...changes,
   };
 }

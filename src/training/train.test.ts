@@ -252,19 +252,19 @@ describe('failed episodes', () => {
   const failing = (everything: 'alike' | 'in its own way' | undefined) => {
     const team = solverVerifier({ maxLoops: 2, solver: { system: '<solver>' }, verifier: { system: '<verifier>' } });
     let calls = 0;
-    const play: typeof team.play = (context) =>
-      team.play({
+    const play: typeof team.play = (context) => {
+      const { verifier } = context.agents;
+      const failingVerifier = async (...[input]: Parameters<typeof verifier>) => {
+        const text = JSON.stringify(input);
+        if (everything === 'in its own way' && calls++ % 2 === 0) throw new RangeError('no verdict at all');
+        if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
+        return verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
+      };
+      return team.play({
         ...context,
-        agents: {
-          ...context.agents,
-          verifier: async (input) => {
-            const text = JSON.stringify(input);
-            if (everything === 'in its own way' && calls++ % 2 === 0) throw new RangeError('no verdict at all');
-            if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
-            return context.agents.verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
-          },
-        },
+        agents: { ...context.agents, verifier: Object.assign(failingVerifier, { ...verifier }) },
       });
+    };
     return { ...team, play };
   };
   const trained = async (rule: string, everything?: 'alike' | 'in its own way') => {

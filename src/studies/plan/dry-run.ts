@@ -1,4 +1,5 @@
 /** The plan of a run, before anything of it exists: no file is written, no backend started, no model called. */
+import { waysIn } from '../../agents/ways.js';
 import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
 import { backendOf } from '../../backends/registry.js';
@@ -13,6 +14,7 @@ import { parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
 import { readAdapterDescription } from '../../model/formats/peft.js';
 import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/model-spec.js';
 import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
+import { runInScope } from '../../platform/async-scopes.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
@@ -163,6 +165,8 @@ async function rehearse(
     seed: recipe.seed,
     maxTurns: recipe.training.maxTurns,
     timeoutMs: recipe.training.episodeTimeoutMs,
+    inScope: runInScope,
+    waysIn,
   });
   const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
   // An agent whose calls only an endpoint's server reads is offered its tools here too.

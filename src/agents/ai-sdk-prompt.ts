@@ -1,0 +1,116 @@
+/** Reads a call of AI SDK's interface as a request to a model. */
+import { ArgumentError } from '../core/errors.js';
+import type { Message, Tool, ToolCall } from '../core/message.js';
+import { isObject } from '../core/validation/objects.js';
+import type { ModelRequest } from '../dialects/dialect.js';
+import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../teams/language-model.js';
+
+/** A request, and what of the call it leaves out. */
+export interface ReadCall {
+  readonly request: ModelRequest;
+  readonly warnings: ModelWarning[];
+}
+
+const SAMPLING = [
+  'temperature',
+  'topP',
+  'topK',
+  'presencePenalty',
+  'frequencyPenalty',
+  'stopSequences',
+  'seed',
+] as const satisfies readonly (keyof ModelCall)[];
+
+/** Reads a call. @throws ArgumentError for what a model of text cannot read: a file, an image */
+export function readCall(model: string, call: ModelCall): ReadCall {
+  const { prompt, tools = [], toolChoice, maxOutputTokens, responseFormat } = call;
+  const ignored = SAMPLING.filter((setting) => call[setting] !== undefined);
+  const usable = tools.filter(({ type }) => type === 'function');
+  const read = usable.map(
+    ({ name, description, inputSchema }): Tool => ({
+      name,
+      ...(description === undefined ? {} : { description }),
+      parameters: isObject(inputSchema) ? inputSchema : { type: 'object' },
+    }),
+  );
+  const request: ModelRequest = {
+    model,
+    messages: prompt.flatMap(messagesOf),
+    ...(read.length === 0 ? {} : { tools: read }),
+    ...(read.length === 0 || toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
+    ...(maxOutputTokens === undefined ? {} : { maxTokens: maxOutputTokens }),
+    ...(responseFormat?.type === 'json' ? { responseSchema: { ...responseFormat.schema } } : {}),
+    stream: false,
+    streamUsage: false,
+    wantsTokenIds: false,
+    sampling: {},
+    ignored,
+  };
+  const warnings = [
+    ...ignored.map((feature) => warning(feature, 'the recipe says how the agent samples')),
+    ...tools
+      .filter(({ type }) => type !== 'function')
+      .map(({ name }) => warning(`tool ${name}`, 'only tools that the program runs itself are offered')),
+  ];
+  return { request, warnings };
+}
+
+const warning = (feature: string, details: string): ModelWarning => ({ type: 'unsupported', feature, details });
+
+const choiceOf = (choice: NonNullable<ModelCall['toolChoice']>) =>
+  choice.type === 'tool' ? { name: choice.toolName } : choice.type;
+
+function messagesOf(message: PromptMessage): Message[] {
+  const { role, content } = message;
+  const parts: readonly PromptPart[] =
+    typeof content === 'string' ? [{ type: 'text', text: content } as PromptPart] : content;
+  if (role === 'tool') return parts.flatMap(toolMessage);
+  const text = parts
+    .filter(({ type }) => type !== 'reasoning' && type !== 'tool-call') // those stand in the turn, or in toolCalls
+    .map((part) => textOf(role, part))
+    .join('');
+  if (role !== 'assistant') return [{ role, content: text }];
+  const toolCalls = parts.filter(({ type }) => type === 'tool-call').map(callOf);
+  const turnId = [message, ...parts].map(turnOf).find((id) => id !== undefined);
+  return [
+    {
+      ...{ role, content: text },
+      ...(toolCalls.length === 0 ? {} : { toolCalls }),
+      ...(turnId === undefined ? {} : { turnId }),
+    },
+  ];
+}
+
+/** The turn that a message or a part of one came from. */
+function turnOf({ providerOptions }: Pick<PromptPart, 'providerOptions'>): string | undefined {
+  const id = providerOptions?.drmas?.turn;
+  return typeof id === 'string' ? id : undefined;
+}
+
+function textOf(role: string, part: PromptPart & { readonly text?: unknown }): string {
+  if (part.type === 'text' && typeof part.text === 'string') return part.text;
+  throw new ArgumentError(
+    `a ${role} message has a part of type '${part.type}'; expected text, which is all that is read`,
+  );
+}
+
+function callOf(part: PromptPart): ToolCall {
+  const { toolCallId, toolName, input } = part as PromptPart & Record<string, unknown>;
+  const text = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+  return { id: String(toolCallId), name: String(toolName), arguments: text };
+}
+
+/** A tool's result as a message; parts that ask a person for approval say nothing to a model. */
+function toolMessage(part: PromptPart): Message[] {
+  if (part.type !== 'tool-result') return [];
+  const { toolCallId, toolName, output } = part as PromptPart & Record<string, unknown>;
+  return [{ role: 'tool', content: resultText(output), toolCallId: String(toolCallId), name: String(toolName) }];
+}
+
+function resultText(output: unknown): string {
+  if (!isObject(output)) return JSON.stringify(output) ?? '';
+  const { type, value, reason } = output;
+  if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
+  if (type === 'content' && Array.isArray(value)) return value.map((part) => textOf('tool', part)).join('');
+  return typeof value === 'string' ? value : JSON.stringify(value ?? output);
+}

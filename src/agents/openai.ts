@@ -1,0 +1,61 @@
+/** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { DialectError, UnattributedCallError } from '../core/errors.js';
+import { modelApp } from '../dialects/model-app.js';
+import type { OpenAIConnection } from '../teams/ways-in.js';
+import { callsOfCaller, type EpisodeCalls } from './attribution.js';
+
+/** Whom a connection reaches. */
+interface Target {
+  readonly calls: EpisodeCalls;
+  /** The agent, where every request is for the same. */
+  readonly agent?: string | undefined;
+}
+
+const targets = new AsyncLocalStorage<Target>();
+
+const app = modelApp<Target>({
+  authorise: ({ path }) => {
+    const { calls, agent = path?.agent } = targets.getStore() ?? { calls: callsHere() };
+    return { calls, agent };
+  },
+  countTokens: () => {
+    throw new DialectError(404, 'unknown_url', 'tokens are counted by the gateway alone');
+  },
+  models: ({ calls }) => calls.agents,
+  complete: (request, { caller: { calls, agent = lastSegment(request.model) }, signal }) =>
+    calls.complete(agent, request, signal),
+});
+
+/** Frameworks put a provider before a model's name. */
+const lastSegment = (model: string) => model.slice(model.lastIndexOf('/') + 1);
+
+function callsHere(): EpisodeCalls {
+  const calls = callsOfCaller();
+  if (calls === undefined) throw new UnattributedCallError('no episode is played: there is no agent to answer');
+  return calls;
+}
+
+/**
+ * A `fetch` for clients of OpenAI's API that are made before any episode, such as those of a graph that is compiled
+ * once: it finds the episode when it is called, and the model that a request names is the agent. Whatever goes wrong is
+ * an answer with status 400 or 404, which no client sends again.
+ *
+ * @example
+ * ```ts
+ * import { boundFetch } from 'drmas/agents';
+ * import OpenAI from 'openai';
+ *
+ * const client = new OpenAI({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch });
+ * ```
+ */
+export const boundFetch: typeof fetch = async (input, init) => app.fetch(new Request(input, init));
+
+/** What clients need to reach the agents of one episode, or one of them. */
+export function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
+  return {
+    baseURL: 'http://drmas/v1', // nothing is looked up by this name
+    apiKey: 'drmas',
+    fetch: (input, init) => targets.run({ calls, agent }, () => boundFetch(input, init)),
+  };
+}

@@ -1,0 +1,28 @@
+/** What every episode offers to code that was written for other frameworks. */
+import { DialectError } from '../core/errors.js';
+import type { EpisodeInPlay, PlayWays } from '../rollout/rollout-context.js';
+import type { Ask } from '../teams/team.js';
+import { agentModel } from './ai-sdk-model.js';
+import { type EpisodeCalls, offer } from './attribution.js';
+import { foreignCall } from './foreign-call.js';
+import { connectionTo } from './openai.js';
+
+/** The agents of an episode with all ways to them; code of the episode finds them by itself, too. */
+export function waysIn(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask>>): PlayWays {
+  const names = Object.keys(asks);
+  const calls: EpisodeCalls = {
+    agents: names,
+    complete: async (name, request, signal) => {
+      const ask = Object.hasOwn(asks, name) ? asks[name] : undefined;
+      if (ask === undefined)
+        throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names.join(', ')}`);
+      return foreignCall(episode, ask, request, signal);
+    },
+  };
+  offer(episode, calls);
+  const agents = Object.entries(asks).map(([name, ask]) => {
+    const model = agentModel(name, (request, signal) => calls.complete(name, request, signal));
+    return [name, Object.assign(ask, { model, openai: { ...connectionTo(calls, name), model: name } })] as const;
+  });
+  return { agents: Object.fromEntries(agents), openai: connectionTo(calls) };
+}
