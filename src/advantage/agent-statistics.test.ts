@@ -104,14 +104,70 @@ describe('partition has every pool', () => {
   it.each([
     ['agent', 'turn', 'drmas'],
     ['agent-episodes', 'agent-episode', 'drmas-episode'],
+    ['agent-chains', 'chain', { type: 'drmas', unit: 'chain' }],
     ['batch-agent', 'turn', 'drmas-batch'],
   ] as const)('%s', (pool, score, type) => {
     fc.assert(
       fc.property(turns, (records) => {
         const choices = { type: 'partition', score, mean: pool, spread: pool } as const;
-        expect(flat(records, choices)).toEqual(flat(records, { type }));
+        expect(flat(records, choices)).toEqual(flat(records, typeof type === 'string' ? { type } : type));
       }),
     );
+  });
+});
+
+describe('the unit of the statistics', () => {
+  const by = (records: readonly TurnRecord[], unit: 'turn' | 'chain' | 'episode') =>
+    flat(records, { type: 'drmas', unit });
+  const ofChains = (records: readonly TurnRecord[]) =>
+    flat(records, { type: 'partition', score: 'chain', mean: 'task', spread: 'task', unit: 'chain' });
+
+  it('makes drmas-episode of drmas, and lies between where chains do', () => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        expect(by(records, 'turn')).toEqual(flat(records, { type: 'drmas' }));
+        expect(by(records, 'episode')).toEqual(flat(records, { type: 'drmas-episode' }));
+        const apart = records.map(({ chain: _, ...turn }) => turn);
+        expect(by(apart, 'chain')).toEqual(by(records, 'turn'));
+        expect(ofChains(apart)).toEqual(flat(records, { type: 'grpo-turn' }));
+        const whole = records.map((turn) => ({ ...turn, chain: 0 }));
+        expect(by(whole, 'chain')).toEqual(by(records, 'episode'));
+        const alone = whole.map((turn) => ({ ...turn, agent: 'solver' }));
+        expect(ofChains(alone)).toEqual(flat(alone, { type: 'grpo' }));
+      }),
+    );
+  });
+
+  it('chain: every chain counts once, however many turns it has, and all of them get the same', () => {
+    fc.assert(
+      fc.property(
+        turns,
+        fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 40, maxLength: 40 }),
+        (records, times) => {
+          const chained = records.map((turn, i) => ({ ...turn, chain: i }));
+          const longer = chained.flatMap((turn, i) =>
+            Array.from({ length: times[i] as number }, () => ({ ...turn, name: i })),
+          );
+          for (const estimate of [(all: readonly TurnRecord[]) => by(all, 'chain'), ofChains]) {
+            const once = estimate(chained);
+            expectClose(
+              estimate(longer),
+              longer.map(({ name }) => once[name] as number),
+              1e-9,
+            );
+          }
+        },
+      ),
+    );
+  });
+
+  it('chain: a loop counts with the mean of what its turns earned', () => {
+    const loop = [0.9, 1].map((value, i) => ({ ...turnOf('e0', 'agent', i, value), chain: 0 }));
+    const second = { ...turnOf('e0', 'agent', 2, 0), chain: 1 };
+    const other = { ...turnOf('e1', 'agent', 0, 0.25), chain: 0 };
+    const values = [0.95, 0, 0.25];
+    const expected = values.map((value) => (value - mean(values)) / (standardDeviation(values) + 1e-6));
+    expectClose(by([...loop, second, other], 'chain'), [expected[0], ...expected].map(Number), 1e-12);
   });
 });
 
@@ -124,6 +180,7 @@ describe('agents that share their statistics', () => {
     { type: 'reinforce++-baseline', byAgent: true },
     { type: 'gigpo', byAgent: true },
     { type: 'partition', score: 'turn', mean: 'agent', spread: 'none' },
+    { type: 'drmas', unit: 'chain' },
   ];
 
   it.each(estimators)('are as one agent: %o', (estimator) => {

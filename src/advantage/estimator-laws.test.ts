@@ -26,8 +26,8 @@ function accepted(records: readonly TurnRecord[], estimator: Estimator): (readon
   }
 }
 
-/** For each of about two hundred estimators and choices. */
-const runs = { numRuns: 20 };
+/** For each of about four hundred estimators and choices. */
+const runs = { numRuns: 10 };
 
 it('every estimator is among them', () => {
   expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(estimators.map(({ type }) => type)));

@@ -50,5 +50,6 @@ export function sharedScores(batch: TurnBatch, { rule, settings }: OpenEstimator
 /** What is normalised against which pool, where all agents share one: plain GRPO for an estimator that shares none. */
 function sharedNormalisation(rule: Rule | undefined): { readonly score: Rule['score']; readonly pool: SharedPool } {
   if (rule !== undefined && isShared(rule.mean)) return { score: rule.score, pool: rule.mean };
+  if (rule?.shared === 'chains') return { score: 'chain', pool: 'chains' };
   return rule?.shared === 'turns' ? { score: 'turn', pool: 'turns' } : { score: 'episode', pool: 'episodes' };
 }

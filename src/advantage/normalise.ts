@@ -10,22 +10,25 @@ import type { TurnBatch } from './turn-batch.js';
  * - `agent`: the turns of (task, agent);
  * - `agent-step`: the turns of (task, agent, step);
  * - `agent-episodes`: the episodes of (task, agent), each with the mean of the agent's rewards there;
+ * - `chains`: all chains of the task, each with the mean of its turns' rewards;
+ * - `agent-chains`: the chains of (task, agent), likewise;
  * - `batch-agent`: the turns of the agent in the whole step, whatever their task.
  */
-export type Pool = 'episodes' | 'turns' | 'agent' | 'agent-step' | 'agent-episodes' | 'batch-agent';
+export type Pool = SharedPool | 'agent' | 'agent-step' | 'agent-episodes' | 'agent-chains' | 'batch-agent';
 
 /** The pools whose statistics all agents of a task share. */
-export type SharedPool = Extract<Pool, 'episodes' | 'turns'>;
+export type SharedPool = 'episodes' | 'chains' | 'turns';
 
-export const isShared = (pool: Pool): pool is SharedPool => pool === 'episodes' || pool === 'turns';
+export const isShared = (pool: Pool): pool is SharedPool =>
+  pool === 'episodes' || pool === 'chains' || pool === 'turns';
 
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
   /**
    * The number that is normalised: the episode's score, the same for all of its turns; the mean of the agent's rewards
-   * in the episode, the same for all of its turns there; or the turn's own reward.
+   * in the episode or in the chain, the same for all of its turns there; or the turn's own reward.
    */
-  readonly score: 'episode' | 'agent-episode' | 'turn';
+  readonly score: 'episode' | 'agent-episode' | 'chain' | 'turn';
   readonly mean: Pool;
   readonly spread: Pool | 'none';
   /** The mean is that of the other members: the difference is scaled by n / (n - 1). */
@@ -182,6 +185,16 @@ export function poolOf(
       const values = statisticsOf(agentEpisodes, rewards).mean;
       return { turns: taskAgents.of, members, values, ...ofAgents(parentsOf(agentEpisodes, agents)) };
     }
+    case 'chains': {
+      const members = parentsOf(batch.chains, batch.tasks);
+      const wider = { of: new Int32Array(batch.chains.count), count: 1 };
+      return { turns: batch.tasks.of, members, values: batch.chainScores, wider, names: [pool] };
+    }
+    case 'agent-chains': {
+      const { chains, chainScores, taskAgents, agents } = batch;
+      const members = parentsOf(chains, taskAgents);
+      return { turns: taskAgents.of, members, values: chainScores, ...ofAgents(parentsOf(chains, agents)) };
+    }
     case 'batch-agent':
       return { ...ofTurns(batch.agents), ...ofAgents() };
   }
@@ -190,6 +203,7 @@ export function poolOf(
 /** What a rule normalises, one number a turn. */
 export function scoresOf(batch: TurnBatch, score: Rule['score'], { episodeScore }: Settings): Float64Array {
   if (score === 'turn') return batch.rewards;
+  if (score === 'chain') return Float64Array.from(batch.chains.of, (chain) => batch.chainScores[chain] as number);
   const groups = score === 'episode' ? batch.episodes : batch.agentEpisodes;
   const scores = score === 'episode' ? batch.episodeScores(episodeScore) : statisticsOf(groups, batch.rewards).mean;
   return Float64Array.from(groups.of, (group) => scores[group] as number);

@@ -9,6 +9,7 @@ export class TurnBatch {
   /** The reward of each turn, its tokens' rewards included. */
   readonly rewards: Float64Array; // [turns]
   readonly #groups = new Map<string, Groups>();
+  #chainScores: Float64Array | undefined;
 
   /** @throws ArgumentError naming the first turn whose reward is not a finite number */
   constructor(turns: readonly TurnRecord[]) {
@@ -73,6 +74,10 @@ export class TurnBatch {
   get agentEpisodes(): Groups {
     return this.#grouped('agentEpisodes', (turn) => turn.agent, this.episodes);
   }
+  /** The chains of the turns; a turn without one is a chain by itself. */
+  get chains(): Groups {
+    return this.#grouped('chains', ({ chain }, i) => chain ?? -1 - i, this.agentEpisodes);
+  }
   /** Turns of (task, step); every turn is another step unless `envStep` says otherwise. */
   get taskSteps(): Groups {
     return this.#grouped('taskSteps', (turn) => turn.envStep ?? turn.turn, this.tasks);
@@ -99,6 +104,12 @@ export class TurnBatch {
     return Object.fromEntries(this.agentNames.map((name, k) => [name, entryOf(k, name)]));
   }
 
+  /** One score a chain: the mean of its turns' rewards. */
+  get chainScores(): Float64Array {
+    this.#chainScores ??= statisticsOf(this.chains, this.rewards).mean;
+    return this.#chainScores;
+  }
+
   /** One score an episode. @throws ArgumentError naming a turn without the `outcome` that the score needs */
   episodeScores(kind: EpisodeScore): Float64Array {
     const { episodes, rewards } = this;
@@ -119,10 +130,10 @@ export class TurnBatch {
     return scores;
   }
 
-  #grouped(name: string, key: (turn: TurnRecord) => string | number, outer?: Groups): Groups {
+  #grouped(name: string, key: (turn: TurnRecord, index: number) => string | number, outer?: Groups): Groups {
     const earlier = this.#groups.get(name);
     if (earlier !== undefined) return earlier;
-    const named = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord));
+    const named = groupBy(this.turns.length, (i) => key(this.turns[i] as TurnRecord, i));
     const groups = outer === undefined ? named : within(outer, named);
     this.#groups.set(name, groups);
     return groups;

@@ -23,6 +23,11 @@ export interface TurnRecord {
    * outcome.
    */
   readonly stepReward?: number;
+  /**
+   * The number of the chain in the episode that the turn is part of: turns of one agent, each of which went on from the
+   * one before it, as the calls of a loop over tools. Without it the turn is a chain by itself.
+   */
+  readonly chain?: number;
   /** The position of the step in the episode where several turns share one step; by default each turn is one step. */
   readonly envStep?: number;
 }

@@ -423,6 +423,13 @@ export type EstimatorInput =
        */
       readonly spread?: 'agent' | 'none' | undefined;
       /**
+       * What counts once in the statistics: each `turn` of the agent, each `chain` of its turns, such as a loop
+       * over tools, with the mean of their rewards, or each `episode`, with the mean of the agent's rewards in
+       * it.
+       * @default `turn`
+       */
+      readonly unit?: 'turn' | 'chain' | 'episode' | undefined;
+      /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
        * the group is an agent's); `ema` takes running ones of the steps before, of which each step keeps 0.9.
@@ -594,21 +601,22 @@ export type EstimatorInput =
       readonly type: 'partition';
       /**
        * What is normalised: the score of the `episode`, the mean of the agent's rewards in it (`agent-episode`),
-       * or the reward of the single `turn`.
+       * that of the rewards of a `chain` of turns, or the reward of the single `turn`.
        */
-      readonly score: 'episode' | 'agent-episode' | 'turn';
+      readonly score: 'episode' | 'agent-episode' | 'chain' | 'turn';
       /**
        * Who shares the mean: the turns of one `agent` in the task; its episodes there, each with the mean of its
-       * rewards (`agent-episodes`); its turns of the whole step (`batch-agent`); or all of the `task`.
+       * rewards (`agent-episodes`), or its chains of turns, likewise (`agent-chains`); its turns of the whole
+       * step (`batch-agent`); or all of the `task`.
        */
-      readonly mean: 'agent' | 'agent-episodes' | 'batch-agent' | 'task';
+      readonly mean: 'agent' | 'agent-episodes' | 'agent-chains' | 'batch-agent' | 'task';
       /** Who shares the standard deviation that divides; `none` does not divide. */
-      readonly spread: 'agent' | 'agent-episodes' | 'batch-agent' | 'task' | 'none';
+      readonly spread: 'agent' | 'agent-episodes' | 'agent-chains' | 'batch-agent' | 'task' | 'none';
       /**
-       * What the statistics of the whole task are over: one score for each `episode`, or every `turn`.
+       * What the statistics of the whole task are over: one score for each `episode` or `chain`, or every `turn`.
        * @default `episode`
        */
-      readonly unit?: 'episode' | 'turn' | undefined;
+      readonly unit?: 'episode' | 'chain' | 'turn' | undefined;
       /**
        * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
        * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where

@@ -54,6 +54,7 @@ export const turns: fc.Arbitrary<TurnRecord[]> = fc
       stepReward: reward,
       baseline: reward,
       observation: fc.constantFrom('here', 'there'),
+      chain: fc.constantFrom(0, 0, 1),
       values: fc.array(reward, { minLength: 1, maxLength: 3 }),
     }),
     { minLength: 2, maxLength: 40 },

@@ -12,7 +12,7 @@ const episode = (task: string, sample: number, score: Partial<Episode['score']>,
     sample,
     outcome: {},
     score: { team: 0, agents: {}, parts: {}, ...score },
-    turns: turns.map((turn, index) => ({ turn: index, messages: [], response: [1, 2], penalty: 0, ...turn })),
+    turns: turns.map((turn, t) => ({ turn: t, messages: [], prompt: [t], response: [1, 2], penalty: 0, ...turn })),
   }) as Episode;
 
 const solver = { agent: 'solver' };
@@ -24,6 +24,25 @@ const groups = ['a', 'b'].map((task, t) => ({
     episode(task, 1, { team: 0 }, [solver, { ...verifier, penalty: 0.5 }]),
   ],
 }));
+
+it('knows which turns go on from which, and so what one chain earned', () => {
+  const loop = (sample: number, team: number) =>
+    episode('a', sample, { team }, [
+      { ...solver, prompt: [0], response: [1] },
+      { ...verifier, prompt: [0, 1, 2], response: [1] },
+      { ...solver, prompt: [0, 1, 2], response: [3], penalty: 0.5 },
+      { ...solver, prompt: [9], response: [1] },
+    ]);
+  const group = [{ task: { id: 'a', data: {} }, episodes: [loop(0, 1), loop(1, 0)] }];
+  const { records, turns } = advantagesOf(group, { type: 'drmas', unit: 'chain', spread: 'none' });
+  expect(records.map(({ chain }) => chain)).toEqual([0, 1, 0, 2, 0, 1, 0, 2]);
+  const [of0, of1] = [0.75, -0.25]; // the mean over the loop of each episode; the solver's other chain earned 1 and 0
+  const centre = (of0 + of1 + 1 + 0) / 4;
+  const expected = [of0 - centre, 0.5, of0 - centre, 1 - centre, of1 - centre, -0.5, of1 - centre, -centre];
+  turns.forEach(({ advantage }, i) => {
+    expect(advantage).toBeCloseTo(expected[i] as number, 12);
+  });
+});
 
 describe('the steps that a team names', () => {
   const paid = { penalty: 0.25, stepReward: 0.5 };

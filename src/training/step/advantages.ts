@@ -10,6 +10,7 @@ import {
   trainedTurns,
   turnReward,
 } from '../../core/episode.js';
+import { chainsOf } from './chains.js';
 
 /** A turn with its reward and its advantage. */
 export interface TurnAdvantage {
@@ -77,9 +78,15 @@ export function stepAdvantages(
     const turns = trainedTurns(episode);
     return (byFirst ? turns : inCanonicalOrder(turns)).map((turn) => ({ episode, turn }));
   });
+  const chains = new Map<Turn, number>(
+    episodes.flatMap((episode) =>
+      chainsOf(inCanonicalOrder(trainedTurns(episode))).flatMap((chain, c) => chain.map((turn) => [turn, c] as const)),
+    ),
+  );
   const stepRewards = new Map(episodes.map((episode) => [episode, rewardsOfSteps(episode)]));
   const records = pairs.map(({ episode, turn }) => ({
     ...turnRecord(episode, turn),
+    chain: chains.get(turn) as number,
     stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
     ...inputsOf(inputs, turn),
   }));
@@ -142,7 +149,7 @@ function rewardsOfSteps(episode: Episode): ReadonlyMap<number, number> {
   return rewards;
 }
 
-function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'> {
+function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward' | 'chain'> {
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,

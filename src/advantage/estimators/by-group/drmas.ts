@@ -2,6 +2,13 @@ import { z } from 'zod';
 import { defineEstimator } from '../../define-estimator.js';
 import { sharingChoices, spreadChoices } from '../../named-choices.js';
 
+/** What is normalised, and what it is compared with. */
+const members = {
+  turn: { score: 'turn', mean: 'agent' },
+  chain: { score: 'chain', mean: 'agent-chains' },
+  episode: { score: 'agent-episode', mean: 'agent-episodes' },
+} as const;
+
 /** Every agent measured against itself. */
 export const drmas = defineEstimator({
   type: 'drmas',
@@ -10,12 +17,24 @@ export const drmas = defineEstimator({
       .enum(['agent', 'none'])
       .default('agent')
       .describe("The standard deviation that divides: the agent's, or none."),
+    unit: z
+      .enum(['turn', 'chain', 'episode'])
+      .default('turn')
+      .describe(
+        'What counts once in the statistics: each `turn` of the agent, each `chain` of its turns, such as a loop over ' +
+          "tools, with the mean of their rewards, or each `episode`, with the mean of the agent's rewards in it.",
+      ),
     ...spreadChoices,
     ...sharingChoices,
   },
   source: 'Dr. MAS, arXiv 2602.08847',
-  formula: "(r - mean agent) / (std agent + eps); `spread: 'none'`: r - mean agent",
+  formula:
+    "(r - mean agent) / (std agent + eps); `spread: 'none'`: r - mean agent; `unit`: the mean reward of the turn's " +
+    'chain or of the agent in the episode for r, agent-chains or agent-episodes for agent',
   use: 'the default: agents that are called when things go badly (or well), or have rewards or penalties of their own',
   traits: { compared: 'usually', rival: 'grpo' },
-  rule: ({ spread }) => ({ score: 'turn', mean: 'agent', spread }),
+  rule: ({ spread, unit }) => {
+    const { score, mean } = members[unit];
+    return { score, mean, spread: spread === 'none' ? 'none' : mean };
+  },
 });
