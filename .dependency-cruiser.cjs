@@ -5,6 +5,7 @@ const rooms = [
   'watch',
   'report',
   'testing',
+  'serve',
   'run',
   'training',
   'recipe',

@@ -1,7 +1,7 @@
 /** An agent that is spoken to outside of training: the prompt it is used to, its sampling, its text as it comes. */
 import type { OnTokens, PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { FinishReason } from '../core/episode.js';
-import { type Message, system, user } from '../core/message.js';
+import { type Message, system, type Tool, user } from '../core/message.js';
 import type { RandomKey } from '../core/random.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
@@ -16,13 +16,15 @@ export interface Voice {
 export type Conversation = string | readonly Message[];
 
 /**
- * The ids of a conversation. The agent's system prompt stands in front, unless the conversation begins with another.
+ * The ids of a conversation. The agent's system prompt stands in front as in training, unless the conversation begins
+ * with it.
  */
-export function promptOf({ model, agent }: Voice, conversation: Conversation): number[] {
+export function promptOf({ model, agent }: Voice, conversation: Conversation, tools?: readonly Tool[]): number[] {
   const messages = typeof conversation === 'string' ? [user(conversation)] : conversation;
   const prompt = agent?.system;
-  const complete = prompt === undefined || messages[0]?.role === 'system' ? messages : [system(prompt), ...messages];
-  return model.tokenizer.chat(complete);
+  const [first] = messages;
+  const isThere = prompt === undefined || (first?.role === 'system' && first.content === prompt);
+  return model.tokenizer.chat(isThere ? messages : [system(prompt), ...messages], undefined, tools);
 }
 
 /** The agent's sampling with what is asked for otherwise; without an agent the model's whole distribution. */

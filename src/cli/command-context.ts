@@ -1,12 +1,21 @@
+import type { Readable, Writable } from 'node:stream';
 import type { RunEvent } from '../core/events.js';
 import type { Host } from '../core/host.js';
 import type { Stream } from './reporter/screen.js';
 import type { Work } from './wiring.js';
 
+/** Where lines come from; a terminal also has what they are edited on. */
+export interface Keyboard {
+  readonly input: Readable & { readonly isTTY?: boolean | undefined };
+  readonly output: Writable;
+}
+
 /** The surroundings of a command: its streams, its environment and the work that it may call. */
 export interface CommandContext {
   readonly stdout: Stream;
   readonly stderr: Stream;
+  /** What a person types, or a program sends. A command that reads nothing must not ask for it. */
+  readonly stdin: () => Keyboard;
   readonly environment: NodeJS.ProcessEnv;
   /** Fires on the first Ctrl-C. */
   readonly signal: AbortSignal;

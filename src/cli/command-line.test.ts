@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step } from '../../test/fixtures/run-events.js';
+import { keyboardOf } from '../../test/support/command-line.js';
 import { TaskError, TrainingError } from '../core/errors.js';
 import { runCommandLine } from './command-line.js';
 import type { Work } from './wiring.js';
@@ -66,6 +67,7 @@ async function drmas(words: readonly string[], work: Partial<Work> = {}, signal 
     stderr: { write: (text: string) => (err += text) },
     environment: { DRMAS_KERNELS: 'reference', DRMAS_CACHE: join(root, 'cache') },
     signal,
+    stdin: () => keyboardOf(''),
     protect: <Result>(perform: () => Promise<Result>) => perform(),
     work: { ...short, ...work },
   };

@@ -10,5 +10,6 @@ const words = argv.slice(2);
 const stdout = words.includes('--json') ? reserveStdout(process) : process.stdout;
 const ended = guardExit(process);
 void enableWatchdog();
-process.exitCode = await runCommandLine({ stdout, stderr, environment, work, ...interruption(process) }, words);
+const stdin = () => ({ input: process.stdin, output: process.stdout });
+process.exitCode = await runCommandLine({ stdin, stdout, stderr, environment, work, ...interruption(process) }, words);
 ended();

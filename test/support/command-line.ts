@@ -1,4 +1,6 @@
 /** Runs a command in this process, as a person would type it. */
+import { PassThrough, Readable } from 'node:stream';
+import type { Keyboard } from '../../src/cli/command-context.js';
 import { runCommandLine } from '../../src/cli/command-line.js';
 import { type Work, work } from '../../src/cli/wiring.js';
 
@@ -6,6 +8,8 @@ export interface Typed {
   readonly work?: Partial<Work>;
   readonly signal?: AbortSignal;
   readonly environment?: NodeJS.ProcessEnv;
+  /** What comes in. */
+  readonly input?: string;
 }
 
 export async function drmas(words: readonly string[], typed: Typed = {}) {
@@ -14,6 +18,7 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
     {
       stdout: { write: (text: string) => (out += text) },
       stderr: { write: (text: string) => (err += text) },
+      stdin: () => keyboardOf(typed.input ?? ''),
       environment: typed.environment ?? process.env,
       signal: typed.signal ?? new AbortController().signal,
       protect: (work) => work(),
@@ -23,6 +28,9 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
   );
   return { code, out, err };
 }
+
+/** What a program sends through a pipe. */
+export const keyboardOf = (text: string): Keyboard => ({ input: Readable.from([text]), output: new PassThrough() });
 
 /** A recipe file without imports: two agents that are never asked. Needs no package near it. */
 export const plainRecipe = `

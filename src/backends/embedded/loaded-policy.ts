@@ -120,7 +120,7 @@ export class LoadedPolicy {
 
   /**
    * Answers a conversation as the agent that was exported: with its system prompt in front, unless the conversation
-   * begins with one, and its sampling. A string is one user message. Of a model that is no agent's, the whole
+   * begins with it, and its sampling. A string is one user message. Of a model that is no agent's, the whole
    * distribution is sampled up to the end of the context.
    * @throws ArgumentError when an option is wrong or the conversation leaves no room in the context; TokenizerError
    *   where the model has no chat template

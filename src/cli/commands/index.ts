@@ -11,6 +11,8 @@ import { recipes } from './recipes-command.js';
 import { report } from './report-command.js';
 import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
+import { chat } from './serving/chat-command.js';
+import { serve } from './serving/serve-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { verify } from './upkeep/verify-command.js';
@@ -26,6 +28,8 @@ export const commands: readonly Command[] = [
   probe,
   ablate,
   exportPolicy,
+  serve,
+  chat,
   recipes,
   inspectLog,
   runs,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step } from '../../../test/fixtures/run-events.js';
-import { drmas } from '../../../test/support/command-line.js';
+import { drmas, keyboardOf } from '../../../test/support/command-line.js';
 import { systemClock } from '../../core/clock.js';
 import type { EventBody, RunFinished } from '../../core/events.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -56,7 +56,8 @@ async function lines(columns?: number, environment: NodeJS.ProcessEnv = {}) {
   let out = '';
   const stdout = { isTTY: columns !== undefined, columns, write: (text: string) => (out += text) };
   const signal = new AbortController().signal;
-  const context = { stdout, stderr: stdout, environment, signal, protect: <T>(act: () => T) => act(), work };
+  const stdin = () => keyboardOf('');
+  const context = { stdin, stdout, stderr: stdout, environment, signal, protect: <T>(act: () => T) => act(), work };
   expect(await runCommandLine(context, ['runs', folder])).toBe(0);
   return out.replaceAll(folder, 'runs').trimEnd().split('\n');
 }

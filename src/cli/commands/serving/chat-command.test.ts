@@ -1,0 +1,112 @@
+import { PassThrough } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../../test/support/command-line.js';
+import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import { lora } from '../../../model/model-spec.js';
+import { bytesTokenizer } from '../../../model/tokenizers/bytes.js';
+import { Chat } from '../../../serve/chat.js';
+import { scriptedSampler } from '../../../testing/scripted-sampler.js';
+import { talk } from './talk.js';
+
+const root = temporaryRoot();
+let run: string;
+beforeAll(async () => {
+  run = (await trainTiny(root, tinyRecipe({ model: lora(tinyModel, { rank: 2 }) }, ['training.steps=1']))).path;
+});
+
+describe('chat', () => {
+  it('answers every line of a pipe, with what was said before unless /reset came', async () => {
+    const words = ['chat', run, '--agent', 'solver', '--greedy'];
+    const { code, out, err } = await drmas(words, { input: '1+2\n3\n\n/reset\n1+2\n/quit\n4\n' });
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const [first, , again, ...rest] = out.split('\n');
+    expect(first).not.toBe('');
+    expect(again).toBe(first);
+    expect(rest).toEqual(['']);
+  });
+
+  it('shows what was answered before training, where an adapter or a checkpoint was trained', async () => {
+    const words = ['chat', run, '--agent', 'solver', '--seed', '1', '--beside-untrained'];
+    const { code, out } = await drmas(words, { input: '1+2\n' });
+    expect(code).toBe(0);
+    expect(out).toMatch(/^solver: .*\nuntrained: .*\n$/);
+  });
+
+  it('says when the conversation has outgrown the context, and goes on after /reset', async () => {
+    const input = `${'1+2\n'.repeat(12)}/reset\n1\n`;
+    const { code, out, err } = await drmas(['chat', run, '--agent', 'solver', '--seed', '3'], { input });
+    expect(code).toBe(0);
+    expect(err).toMatch(/the conversation has \d+ tokens, the model reads 64: \/reset begins a new one/);
+    expect(out.split('\n')).toHaveLength(14);
+  });
+
+  it.each([
+    [[], /has several agents, say which with --agent: solver, verifier/],
+    [['--agent', 'solvr'], /has no trained agent 'solvr'; did you mean 'solver'/],
+    [['--agent', 'solver', '--checkpoint', '7'], /has no checkpoint '7'; it has step-000001/],
+  ])('refuses %j', async (words, message) => {
+    expect(await drmas(['chat', run, ...words])).toMatchObject({ code: 2, err: expect.stringMatching(message) });
+  });
+});
+
+/** A terminal with a person who types; the agent says what it was asked, letter by letter, and waits where told. */
+function terminal() {
+  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} });
+  let shown = '';
+  const screen = { write: (text: string) => (shown += text), width: 49, live: true, colour: false };
+  const sampler = scriptedSampler(() => '');
+  const model = sampler.policy('echo');
+  const tokenizer = bytesTokenizer();
+  const generate: typeof model.generate = async ({ prompt }, signal, onTokens) => {
+    const text = tokenizer.decode(prompt).match(/.*<\|user\|>(.*)<\|end\|>/)?.[1] ?? '';
+    const tokens = tokenizer.encode(text);
+    onTokens?.(tokens);
+    if (text === 'long')
+      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    return { tokens, logprobs: tokens.map(() => 0), finishReason: 'length', policyVersion: 0 };
+  };
+  const chat = new Chat({ agent: undefined, model: { ...model, generate } }, { seed: 1 });
+  const controller = new AbortController();
+  const talking = talk([{ name: 'echo', chat }], {
+    ...{ screen, keyboard: { input, output: new PassThrough() }, notify: screen.write, signal: controller.signal },
+    greeting: 'hello',
+  });
+  const until = async (text: string) => {
+    while (!shown.endsWith(text)) await pause(5);
+  };
+  return { type: (keys: string) => void input.write(keys), until, talking, controller, shown: () => shown };
+}
+
+const CTRL_C = '\u0003';
+
+describe('a terminal', () => {
+  it('shows who answers; Ctrl-C stops the answer first, then the conversation', async () => {
+    const { type, until, talking, shown } = terminal();
+    await until('hello\n');
+    type('one\r');
+    await until('echo: one\n');
+    type('long\r');
+    await until('echo: long');
+    type(CTRL_C);
+    await until('echo: long\n');
+    type('two\r');
+    await until('echo: two\n');
+    type(CTRL_C);
+    await talking;
+    expect(shown()).toBe('hello\necho: one\necho: long\necho: two\n');
+  });
+
+  it('ends with the end of its input, and with the process', async () => {
+    const first = terminal();
+    await first.until('hello\n');
+    first.type('\u0004');
+    await first.talking;
+    const second = terminal();
+    await second.until('hello\n');
+    second.type('long\r');
+    await second.until('echo: long');
+    second.controller.abort(new Error('terminated'));
+    await second.talking;
+  });
+});
