@@ -128,6 +128,14 @@ export type {
   TrainingInput,
   WarmStartInput,
 } from './recipe/settings-input.js';
+export type {
+  AgentStage,
+  AgentSummary,
+  Curve,
+  PairedDifference,
+  RunSummary,
+  VariantSummary,
+} from './report/analysis/ablation-summary.js';
 export {
   type EvaluateOptions,
   evaluate,
@@ -140,14 +148,6 @@ export {
 } from './run/api.js';
 export { type AblateOptions, type AblationPlan, type AblationResult, ablate } from './studies/ablation/ablate.js';
 export type { PlannedRun } from './studies/ablation/ablation-plan.js';
-export type {
-  AgentStage,
-  AgentSummary,
-  Curve,
-  PairedDifference,
-  RunSummary,
-  VariantSummary,
-} from './studies/ablation/ablation-summary.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';
 export { file, jsonl, type QuestionAndAnswer } from './tasks/files/file-source.js';
 export type { FileRow } from './tasks/files/row-fields.js';

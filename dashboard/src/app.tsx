@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { AblationPage } from './pages/ablation-page.js';
 import { ComparePage } from './pages/compare-page.js';
 import { RunPage } from './pages/run-page.js';
 import { RunsPage } from './pages/runs-page.js';
@@ -50,6 +51,8 @@ function Page({ route, onLink }: { readonly route: Route; readonly onLink: (answ
       return <RunsPage onLink={onLink} />;
     case 'run':
       return <RunPage key={route.name} route={route} onLink={onLink} />;
+    case 'ablation':
+      return <AblationPage key={route.name} name={route.name} onLink={onLink} />;
     case 'compare':
       return <ComparePage key={route.names.join()} names={route.names} onLink={onLink} />;
   }
@@ -60,6 +63,7 @@ function titleOf(route: Route): string {
     case 'runs':
       return 'runs';
     case 'run':
+    case 'ablation':
       return route.name;
     case 'compare':
       return `${route.names.length} runs`;

@@ -8,7 +8,8 @@ export type Tab = (typeof tabs)[number];
 export type Route =
   | { readonly page: 'runs' }
   | { readonly page: 'run'; readonly name: string; readonly tab: Tab; readonly query: Readonly<Record<string, string>> }
-  | { readonly page: 'compare'; readonly names: readonly string[] };
+  | { readonly page: 'compare'; readonly names: readonly string[] }
+  | { readonly page: 'ablation'; readonly name: string };
 
 /** The address of a route, behind the `#`. */
 export function addressOf(route: Route): string {
@@ -19,6 +20,8 @@ export function addressOf(route: Route): string {
       const query = new URLSearchParams(route.query).toString();
       return `#/run/${encodeURIComponent(route.name)}/${route.tab}${query === '' ? '' : `?${query}`}`;
     }
+    case 'ablation':
+      return `#/ablation/${encodeURIComponent(route.name)}`;
     case 'compare':
       return `#/compare/${route.names.map(encodeURIComponent).join('/')}`;
   }
@@ -35,6 +38,7 @@ function routeOf(hash: string): Route {
   const [name, second] = names;
   if (page === 'compare' && names.length > 0) return { page, names };
   if (name === undefined) return { page: 'runs' };
+  if (page === 'ablation') return { page, name };
   if (page !== 'run') return { page: 'runs' };
   const tab = tabs.find((one) => one === second) ?? 'overview';
   return { page, name, tab, query: Object.fromEntries(new URLSearchParams(query)) };

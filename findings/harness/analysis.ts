@@ -1,6 +1,6 @@
 /** Comparisons of variants in pairs, and gains against what the probe predicts. */
 import { mean, standardDeviation } from '../../src/core/statistics.js';
-import { type PairedInterval, pairedInterval } from '../../src/studies/ablation/paired-interval.js';
+import { type PairedInterval, pairedInterval } from '../../src/report/analysis/paired-interval.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/core/events.js';
-import { summariseRun } from '../../src/studies/ablation/ablation-summary.js';
+import { summariseRun } from '../../src/report/analysis/ablation-summary.js';
 import { commandOf, type Job, jobName } from './declaration.js';
 import { type ProbeResult, repeatableCommand, type StoredResult, type TrainResult } from './stored-result.js';
 

@@ -1,6 +1,6 @@
 import { RecipeError } from '../core/errors.js';
+import { type AblationRecord, readAblation } from '../store/ablation-record.js';
 import { type AblateOptions, type AblationResult, ablateWith } from '../studies/ablation/ablate.js';
-import { type AblationRecord, readAblation } from '../studies/ablation/ablation-record.js';
 import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js';
 import { nearPath } from './reporter/text-layout.js';
 

@@ -2,10 +2,8 @@ import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { nodeFiles } from '../platform/node-files.js';
+import { ABLATION } from '../store/ablation-record.js';
 import { RECIPE } from '../store/run-files.js';
-
-/** The file that makes a directory an ablation. */
-const ABLATION = 'ablation.json';
 
 /** A run that was found in a folder. */
 export interface FoundRun {

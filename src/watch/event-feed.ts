@@ -17,7 +17,7 @@ export async function* followFolder(catalog: RunCatalog, signal: AbortSignal): A
   let before = '';
   while (!signal.aborted) {
     const runs = await catalog.refresh();
-    const ablations = catalog.ablations;
+    const ablations = await catalog.ablations();
     const now = JSON.stringify([runs, ablations]);
     if (now !== before) yield { type: 'list', data: { folder: catalog.title, ablations, runs } };
     before = now;

@@ -2,9 +2,11 @@ import { basename, resolve } from 'node:path';
 import { messageOf, RunError } from '../core/errors.js';
 import type { RunEvent } from '../core/events.js';
 import { isObject } from '../core/validation/objects.js';
-import type { ListedRun } from '../report/analysis/feed.js';
+import type { ListedAblation, ListedRun } from '../report/analysis/feed.js';
 import { RunFactsReader } from '../report/analysis/run-facts.js';
 import { type FoundRun, findRuns } from '../report/find-runs.js';
+import { listedAblation } from '../report/listed-ablation.js';
+import { readAblation } from '../store/ablation-record.js';
 import { RunDirectory } from '../store/run-directory.js';
 import { EVENTS } from '../store/run-files.js';
 import type { RunRecord } from '../store/run-record.js';
@@ -43,19 +45,16 @@ export class RunCatalog {
     return this.#found.get(name)?.path;
   }
 
-  /** The path of an ablation that the folder holds. */
-  ablationPath(name: string): string | undefined {
-    return this.#ablations.get(name);
-  }
-
-  /** The names of the ablations. */
-  get ablations(): string[] {
-    return [...this.#ablations.keys()];
-  }
-
-  /** The names of the runs of an ablation. */
-  runsOf(ablation: string): string[] {
-    return [...this.#found.values()].filter((run) => run.ablation === ablation).map(({ name }) => name);
+  /** The ablations, with their runs as far as those could be read. */
+  async ablations(): Promise<readonly ListedAblation[]> {
+    const listed = [...this.#ablations].map(async ([name, path]) => {
+      const record = await readAblation(path).catch(() => undefined); // its runs are listed all the same
+      const runs = [...this.#known].flatMap(([run, known]) =>
+        this.#found.get(run)?.ablation === name ? [{ name: run, record: known.record }] : [],
+      );
+      return record === undefined ? [] : [listedAblation(name, record, runs)];
+    });
+    return (await Promise.all(listed)).flat();
   }
 
   /** Looks again and lists the runs, newest first. Callers at the same time share one look. @throws RunError */

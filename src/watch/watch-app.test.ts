@@ -7,6 +7,7 @@ import { stamped, step } from '../../test/fixtures/run-events.js';
 import { drmas } from '../../test/support/command-line.js';
 import { hostile, recordRun } from '../../test/support/recorded-run.js';
 import { ArgumentError, RunError } from '../core/errors.js';
+import { writeAblation } from '../store/ablation-record.js';
 import { checkAccess } from './access.js';
 import { followRuns } from './event-feed.js';
 import { RunCatalog } from './run-catalog.js';
@@ -26,7 +27,13 @@ beforeAll(async () => {
     const run = await recordRun(join(root, 'runs', name), { text: hostile });
     await run.close();
   }
-  await writeFile(join(root, 'runs', 'sweep', 'ablation.json'), '{}');
+  await writeAblation(join(root, 'runs', 'sweep'), {
+    version: 1,
+    recipe: { source: 'math', codeHash: 'abc', overrides: [] },
+    vary: [{ key: 'seed', values: ['1', '2'] }],
+    seeds: 1,
+    baseline: '1',
+  });
   await mkdir(join(root, 'runs', 'no-run'));
 });
 afterAll(async () => {
@@ -86,7 +93,8 @@ describe('the server of the dashboard', () => {
       ['sweep/a-seed-1', 'completed', 'sweep'],
       ['sweep/b-seed-1', 'completed', 'sweep'],
     ]);
-    expect(message?.data.ablations).toEqual(['sweep']);
+    const members = ['sweep/a-seed-1', 'sweep/b-seed-1'].map((name) => ({ name, variant: '1', seed: 1 }));
+    expect(message?.data.ablations).toEqual([{ name: 'sweep', variants: ['1', '2'], baseline: '1', runs: members }]);
   });
 
   it('tells all events of a run, and nothing of what is no run of the folder', async () => {

@@ -3,8 +3,9 @@ import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeAblation } from '../../src/store/ablation-record.js';
 import { startWatching, type WatchServer } from '../../src/watch/watch-server.js';
-import { stamped, step } from '../fixtures/run-events.js';
+import { evaluation, stamped, step } from '../fixtures/run-events.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 import { hostile, madeUpEpisode, recordRun } from '../support/recorded-run.js';
 
@@ -17,7 +18,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await mkdir(join(root, 'runs'));
     for (const [i, name] of ['first', 'second'].entries()) {
       const run = await recordRun(join(root, 'runs', name), { text: hostile, seed: i + 1 });
-      const many = Array.from({ length: 3000 }, (_, n) =>
+      const many = Array.from({ length: i === 0 ? 3000 : 2 }, (_, n) =>
         madeUpEpisode(`task ${n >> 1}`, n & 1, n & 1, `${hostile} ${n}`),
       );
       await run.writeStepEpisodes(
@@ -27,6 +28,23 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
       );
       await run.close();
     }
+    const sweep = join(root, 'runs', 'sweep');
+    await mkdir(sweep);
+    for (const [i, type] of ['grpo', 'drmas'].entries())
+      for (const seed of [1, 2]) {
+        const run = await recordRun(join(sweep, `${type}-${seed}`), { seed, overrides: [`advantage.type=${type}`] });
+        run.emit(evaluation(2, 0.5 + 0.1 * i + 0.01 * seed));
+        run.emit({ type: 'run.finished', reason: 'completed', steps: 2, seconds: 1 });
+        await run.close();
+      }
+    const vary = [{ key: 'advantage.type', values: ['grpo', 'drmas'] }];
+    await writeAblation(sweep, {
+      version: 1,
+      recipe: { source: 'math', codeHash: 'abc', overrides: [] },
+      vary,
+      seeds: 2,
+      baseline: 'grpo',
+    });
     server = await startWatching({ folder: join(root, 'runs'), port: 0 });
     page = await BrowserPage.open(server.url);
   }, 60_000);
@@ -37,14 +55,21 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
   });
 
   it('lists the runs, finds some by words, and compares two', async () => {
-    await page.until("document.querySelectorAll('table.runs input[type=checkbox]').length === 2");
+    await page.until("document.querySelectorAll('table.runs input[type=checkbox]').length === 6");
     await page.type('input[type=search]', 'second completed');
     await page.until("document.querySelectorAll('table.runs input[type=checkbox]').length === 1");
     await page.type('input[type=search]', '');
     for (const name of ['first', 'second']) await page.click('input[type=checkbox]', name);
     await page.click('button', 'compare 2 runs');
     await page.until("document.querySelectorAll('.chart canvas').length > 5");
-    expect(await page.text()).toMatch(/Where their settings differ[\s\S]*seed\s+1\s+2/);
+    await page.says(/Where their settings differ[\s\S]*seed\s+1\s+2/);
+    await page.click('header a', 'runs');
+  }, 60_000);
+
+  it('shows an ablation as means of its variants and differences over pairs', async () => {
+    await page.click('table.runs a', 'sweep');
+    await page.until("document.querySelectorAll('.chart canvas').length > 5");
+    await page.says(/drmas\s+2 of 2\s+50\.0 %\s+61\.5 % ± 0\.7\s+\+10\.0 \[\+10\.0, \+10\.0\], 2 pairs/);
     await page.click('header a', 'runs');
   }, 60_000);
 

@@ -120,9 +120,9 @@ export class BrowserPage {
     );
   }
 
-  /** What the page shows, as text. */
-  async text(): Promise<string> {
-    return String(await this.evaluate('document.body.innerText'));
+  /** Waits until the page shows a text. */
+  says(text: RegExp): Promise<void> {
+    return this.until(`${text}.test(document.body.innerText)`);
   }
 
   /** Writes a picture of the page, or of as much of it as is `height` high. */

@@ -34,11 +34,14 @@ export function madeUpEpisode(task: string, sample: number, reward: number, text
 }
 
 /** Two steps of two tasks, a spike at the second, evaluations around them; texts are what `text` says. */
-export async function recordRun(path: string, options: { readonly text?: string; readonly seed?: number } = {}) {
-  const { text = 'an answer', seed = 1 } = options;
+export async function recordRun(
+  path: string,
+  options: { readonly text?: string; readonly seed?: number; readonly overrides?: readonly string[] } = {},
+) {
+  const { text = 'an answer', seed = 1, overrides = [] } = options;
   const run = await RunDirectory.create(path, {
     version: 1,
-    recipe: { source: 'math', overrides: [`seed=${seed}`], codeHash: 'abc' },
+    recipe: { source: 'math', overrides: [...overrides, `seed=${seed}`], codeHash: 'abc' },
     resolved: { name: 'math', team: 'solver-verifier', seed, advantage: { type: 'drmas' }, loss: { type: 'ppo-clip' } },
     acceptedChanges: [],
   });

@@ -4,7 +4,7 @@ import { Sparkline } from '../chart/sparkline.js';
 import { ScoreBar } from '../parts/score-bar.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean } from '../parts/texts.js';
-import { go, runAddress } from '../routes.js';
+import { addressOf, go, runAddress } from '../routes.js';
 import { useHeard } from '../run-store.js';
 
 /** True once the one run or ablation of a folder was opened by itself; who comes back wants the list. */
@@ -24,6 +24,8 @@ export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => vo
     if (opened || only === undefined) return;
     opened = true;
     if (others.length === 0) location.replace(runAddress(only.name));
+    else if (only.ablation !== null && others.every(({ ablation }) => ablation === only.ablation))
+      location.replace(addressOf({ page: 'ablation', name: only.ablation }));
   }, [runs]);
 
   useEffect(() => {
@@ -72,7 +74,7 @@ export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => vo
           No runs here yet. <code>npx drmas train repair</code> makes one; it shows up by itself.
         </p>
       ) : (
-        <RunTable runs={shown} ablations={list.ablations} chosen={chosen} toggle={toggle} />
+        <RunTable runs={shown} ablations={list.ablations.map(({ name }) => name)} chosen={chosen} toggle={toggle} />
       )}
       {runs.length > 0 && shown.length === 0 && <p class="empty">No run has all of these words.</p>}
     </>
@@ -110,7 +112,8 @@ function RunTable({ runs, ablations, chosen, toggle }: RunTableProps) {
             {ablations.includes(group) && (
               <tr class="group">
                 <th colSpan={10} scope="rowgroup">
-                  {clean(group)} <span class="faint">an ablation</span>
+                  <a href={addressOf({ page: 'ablation', name: group })}>{clean(group)}</a>{' '}
+                  <span class="faint">an ablation: means of its variants, and their differences</span>
                 </th>
               </tr>
             )}

@@ -1,6 +1,7 @@
 /** The lines that an ablation shows while it goes on, and the comparison at its end. */
+
+import type { PairedDifference, RunSummary, VariantSummary } from '../../report/analysis/ablation-summary.js';
 import type { AblationResult } from '../../studies/ablation/ablate.js';
-import type { PairedDifference, RunSummary, VariantSummary } from '../../studies/ablation/ablation-summary.js';
 import { percent, significant, table, wrap } from './text-layout.js';
 
 /** One line for a run that has ended. */

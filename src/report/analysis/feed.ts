@@ -1,5 +1,6 @@
 /** What the page of the dashboard is told, by a server or by the report that it is written into. */
 import type { RunEvent } from '../../core/events.js';
+import type { ComparedRun } from './ablation-summary.js';
 import type { RunFacts } from './run-facts.js';
 
 /** How a run stands: how it ended; or, without an end, whether a process writes it still. */
@@ -37,11 +38,20 @@ export interface EpisodeFile {
   readonly size: number;
 }
 
+/** An ablation: its variants, and which run is of which. */
+export interface ListedAblation {
+  readonly name: string;
+  readonly variants: readonly string[];
+  /** The variant that the others are compared with. */
+  readonly baseline: string;
+  readonly runs: readonly ComparedRun[];
+}
+
 /** What the page is told, one message after another. */
 export interface FeedMessages {
   readonly list: {
     readonly folder: string;
-    readonly ablations: readonly string[];
+    readonly ablations: readonly ListedAblation[];
     readonly runs: readonly ListedRun[];
   };
   /** A run as it is listed; it comes before the run's first events. */

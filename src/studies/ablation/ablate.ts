@@ -14,15 +14,6 @@ import { suggestion } from '../../recipe/explain.js';
 import type { LoadedRecipe } from '../../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
-import { executeRun } from '../../run/execute-run.js';
-import { prepareTasks } from '../../run/open-run.js';
-import { load, runRecord } from '../../run/request.js';
-import { contentHash } from '../../store/files/content-hash.js';
-import { RunDirectory } from '../../store/run-directory.js';
-import { defaultRunPath } from '../../store/run-path.js';
-import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './ablation-plan.js';
-import { runQueue } from './ablation-queue.js';
-import { type AblationRecord, requireSameAblation, writeAblation } from './ablation-record.js';
 import {
   metricDifferences,
   type PairedDifference,
@@ -31,7 +22,16 @@ import {
   summariseRun,
   summariseVariants,
   type VariantSummary,
-} from './ablation-summary.js';
+} from '../../report/analysis/ablation-summary.js';
+import { executeRun } from '../../run/execute-run.js';
+import { prepareTasks } from '../../run/open-run.js';
+import { load, runRecord } from '../../run/request.js';
+import { type AblationRecord, requireSameAblation, writeAblation } from '../../store/ablation-record.js';
+import { contentHash } from '../../store/files/content-hash.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import { defaultRunPath } from '../../store/run-path.js';
+import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './ablation-plan.js';
+import { runQueue } from './ablation-queue.js';
 
 /** The most runs at once by default: small models leave most of a machine idle, but more runs only crowd each other. */
 const MOST_PARALLEL = 4;

@@ -1,7 +1,7 @@
 /** The end of a comparison: scores, curves, and what became of each agent under each variant. */
 import { explainInflation, isNotable } from '../../../advantage/analysis/diagnosis.js';
+import type { AgentStage, AgentSummary, VariantSummary } from '../../../report/analysis/ablation-summary.js';
 import type { AblationResult } from '../../../studies/ablation/ablate.js';
-import type { AgentStage, AgentSummary, VariantSummary } from '../../../studies/ablation/ablation-summary.js';
 import { endedLine, points } from '../ablation-printer.js';
 import { percent, significant, table, wrap } from '../text-layout.js';
 import { chartLines } from './line-chart.js';

@@ -1,8 +1,8 @@
 import type { RunEvent } from '../../../core/events.js';
 import type { PlayProgress } from '../../../core/play/play-observer.js';
+import type { RunSummary } from '../../../report/analysis/ablation-summary.js';
 import type { AblationPlan, AblationResult } from '../../../studies/ablation/ablate.js';
 import type { PlannedRun } from '../../../studies/ablation/ablation-plan.js';
-import type { RunSummary } from '../../../studies/ablation/ablation-summary.js';
 import { endedLine } from '../ablation-printer.js';
 import { secondsLeft, warmupLine } from '../progress-printer.js';
 import { emptyHistory, type History, remember } from '../run-history.js';

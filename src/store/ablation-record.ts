@@ -2,11 +2,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { messageOf, RunError } from '../../core/errors.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import { contentHash } from '../../store/files/content-hash.js';
+import { messageOf, RunError } from '../core/errors.js';
+import { nodeFiles } from '../platform/node-files.js';
+import { contentHash } from './files/content-hash.js';
 
-const FILE = 'ablation.json';
+/** The file that makes a directory an ablation. */
+export const ABLATION = 'ablation.json';
 
 const recordSchema = z.object({
   version: z.literal(1),
@@ -31,7 +32,7 @@ export type AblationRecord = z.output<typeof recordSchema>;
 
 /** The record of an ablation's directory; undefined where there is none. @throws RunError when it cannot be used */
 export async function readAblation(directory: string): Promise<AblationRecord | undefined> {
-  const path = join(directory, FILE);
+  const path = join(directory, ABLATION);
   if (!existsSync(path)) return undefined;
   try {
     return recordSchema.parse(JSON.parse(await nodeFiles.readText(path)));
@@ -45,7 +46,7 @@ export async function readAblation(directory: string): Promise<AblationRecord | 
 export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
   try {
     await nodeFiles.makeDirectory(directory);
-    await nodeFiles.write(join(directory, FILE), `${JSON.stringify(record, null, 2)}\n`);
+    await nodeFiles.write(join(directory, ABLATION), `${JSON.stringify(record, null, 2)}\n`);
   } catch (error) {
     throw new RunError(`the directory ${directory} cannot be written: ${messageOf(error)}`);
   }

@@ -1,7 +1,6 @@
 /** The summary of an ablation's runs: means of every variant, and paired differences to one of them. */
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../core/events.js';
 import { finite, mean, meansByKey, standardDeviation } from '../../core/statistics.js';
-import type { PlannedRun } from './ablation-plan.js';
 import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
 /** An agent's means over a few steps. Norms are before clipping. */
@@ -40,7 +39,14 @@ export interface Curve {
   readonly evaluations: readonly { readonly step: number; readonly score: number }[];
 }
 
-export interface RunSummary extends Pick<PlannedRun, 'name' | 'variant' | 'seed'> {
+/** A run of an ablation: its directory's name, its variant and its pair. */
+export interface ComparedRun {
+  readonly name: string;
+  readonly variant: string;
+  readonly seed: number;
+}
+
+export interface RunSummary extends ComparedRun {
   readonly status: 'completed' | 'failed';
   /** The reason of its failure. */
   readonly message?: string;
@@ -88,7 +94,7 @@ export interface PairedDifference extends PairedInterval {
 
 /** Summarises a run from its events. */
 export function summariseRun(
-  { name, variant, seed }: Pick<PlannedRun, 'name' | 'variant' | 'seed'>,
+  { name, variant, seed }: ComparedRun,
   events: readonly RunEvent[],
   failure?: string,
 ): RunSummary {
