@@ -3,6 +3,26 @@ import type { Task } from './task.js';
 
 export type FinishReason = 'stop' | 'length';
 
+/**
+ * How the assistant's messages of a prompt were traced to the turns of the episode that they repeat: by the turn's id
+ * or those of its calls, by equal text, or by equal calls. These were read with the ids that were sampled. Foreign ones
+ * were read as text: no turn wrote them, or somebody changed what it wrote.
+ */
+export interface History {
+  readonly exact: number;
+  readonly byText: number;
+  readonly byCalls: number;
+  readonly foreign: number;
+}
+
+/** The share of foreign messages in histories that have messages. */
+export function shareOfForeign(histories: readonly History[]): number {
+  const sum = (of: (history: History) => number) => histories.reduce((total, history) => total + of(history), 0);
+  return (
+    sum(({ foreign }) => foreign) / sum(({ exact, byText, byCalls, foreign }) => exact + byText + byCalls + foreign)
+  );
+}
+
 /** One call of one agent, with P prompt tokens and R response tokens: exactly the ids that were fed and sampled. */
 export interface Turn {
   /**
@@ -32,6 +52,8 @@ export interface Turn {
   readonly finishReason: FinishReason;
   /** The decoded response without its stop token, from the beginning that was written for it, where one was. */
   readonly text: string;
+  /** Where the prompt's messages of assistants came from; absent where it has none. */
+  readonly history?: History;
   /** The tools that the agent was offered; absent where none were. */
   readonly tools?: readonly Tool[];
   /** The length of the response's beginning that was written for it, tokens at the prompt's end; absent without one. */

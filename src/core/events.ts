@@ -1,3 +1,4 @@
+import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
 
 /**
@@ -73,6 +74,8 @@ export interface AgentStep extends LossTerms {
   readonly parts?: Readonly<Record<string, number>>;
   /** The share of turns whose output was invalid. */
   readonly invalid: number;
+  /** Where the assistant's messages in the turns' prompts came from, counted; absent where no prompt has any. */
+  readonly history?: History;
   /**
    * The second moment of the agent's gradient under the statistics that all agents share, relative to the one under
    * its own (Dr. MAS, Lemma 4.2): 1 is no inflation.

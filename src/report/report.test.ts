@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { evaluation } from '../../test/fixtures/run-events.js';
+import { evaluation, step } from '../../test/fixtures/run-events.js';
 import { drmas } from '../../test/support/command-line.js';
 import { hostile, recordRun } from '../../test/support/recorded-run.js';
+import type { History } from '../core/episode.js';
+import type { AgentStep } from '../core/events.js';
 
 let root: string;
 beforeAll(async () => {
@@ -61,6 +63,22 @@ describe('the page of one run', () => {
     expect(page).not.toMatch(/\b(src|href)="(?!#)/);
     expect(page).not.toMatch(/url\(|@import|fetch\(|https?:/);
   });
+});
+
+it('says how many messages of earlier turns no turn wrote, where prompts have such messages', async () => {
+  const pageOf = async (name: string, history?: History) => {
+    const path = join(root, name);
+    const run = await recordRun(path);
+    const { solver } = step(3).agents;
+    if (history !== undefined) run.emit({ ...step(3), agents: { solver: { ...(solver as AgentStep), history } } });
+    expect(await drmas(['report', path])).toMatchObject({ code: 0 });
+    return readFile(join(path, 'report.html'), 'utf8');
+  };
+  const page = await pageOf('with-history', { exact: 2, byText: 1, byCalls: 2, foreign: 3 });
+  expect(page).toMatch(/foreign in history<\/th>/);
+  expect(page).toContain('37.5 %');
+  expect(page).toMatch(/messages in prompts that no turn wrote/);
+  expect(await pageOf('without-history')).not.toMatch(/foreign in history|that no turn wrote/);
 });
 
 it('has a row for each part of an evaluation, and shows what the team measures', async () => {

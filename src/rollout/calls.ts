@@ -8,7 +8,7 @@ import { onAbort } from '../platform/on-abort.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
 import { type CallCounter, checkedOptions, openingOf, requireStep } from './ask-options.js';
 import { EpisodeFailure } from './episode-failure.js';
-import { exactIds } from './exact-ids.js';
+import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 import { promptMessages } from './prompt-messages.js';
 import { readAnswer, type Speaker } from './read-answer.js';
 import type { RolloutContext } from './rollout-context.js';
@@ -43,6 +43,8 @@ interface Call {
   readonly prompt: readonly number[];
   /** The beginning of the response, where a call of a tool is required; else empty. */
   readonly opening: readonly number[];
+  /** What the prompt was made of; absent for an endpoint. */
+  readonly encoded?: Encoded;
   /** Names the random stream of the response. */
   readonly key: RandomKey;
 }
@@ -51,7 +53,7 @@ interface Call {
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): Record<string, Ask> {
-  const counter = { turns: 0 };
+  const shared = { counter: { turns: 0 }, conversations: new ExactConversations() };
   const asks = Object.entries(episode.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
@@ -60,13 +62,20 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Reco
     const { evaluationSampling = settings.sampling } = settings;
     const ofPhase = episode.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
     const sampling = { ...ofPhase, ...episode.request.sampling };
-    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, counter)] as const;
+    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, shared)] as const;
   });
   return Object.fromEntries(asks);
 }
 
+/** What the agents of an episode have together. */
+interface Shared {
+  readonly counter: CallCounter;
+  readonly conversations: ExactConversations;
+}
+
 /** The function by which `play` calls one agent. */
-function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, counter: CallCounter): Ask {
+function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, shared: Shared): Ask {
+  const { counter, conversations } = shared;
   let calls = 0;
   const nextKey = keysOf(context, episode, role.name);
   const { signal } = episode;
@@ -84,7 +93,15 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, cou
       };
       attempt(() => {
         requireStep(role.name, options, counter);
-        const read = promptOf(context, episode, role, { turn: counter.turns++, call: calls++ }, input, options);
+        const read = promptOf(
+          context,
+          episode,
+          role,
+          conversations,
+          { turn: counter.turns++, call: calls++ },
+          input,
+          options,
+        );
         const call = { ...read, key: nextKey(read) };
         episode.replies.add(generate(episode, role, call), (result) =>
           attempt(() => {
@@ -93,6 +110,7 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, cou
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value);
             episode.turns.push(turn);
+            if (call.encoded !== undefined) conversations.add(turn, call.encoded);
             removeListener();
             resolve(replyOf(turn));
           }),
@@ -142,6 +160,7 @@ function promptOf(
   { maxTurns, policies, agents }: RolloutContext,
   { turns }: RunningEpisode,
   role: Role,
+  conversations: ExactConversations,
   ordinals: Pick<Call, 'turn' | 'call'>,
   input: string | readonly Message[],
   options: AskOptions = {},
@@ -152,10 +171,6 @@ function promptOf(
   const messages = promptMessages(agent.system, input, given.responseSchema);
   const call = { ...ordinals, messages, ...given, maxTokens: Math.min(maxTokens, sampling.maxTokens) };
   if ('endpoint' in policy) return { ...call, prompt: [], opening: [] };
-  const tokenizerOf = (turn: Turn) => {
-    const speaker = policies[agents[turn.agent]?.policy ?? ''];
-    return speaker && 'tokenizer' in speaker ? speaker.tokenizer : undefined;
-  };
   const characters = [...(given.tools ?? []), ...messages].reduce((sum, part) => sum + charactersOf(part), 0);
   if (characters > policy.context * LONGEST_TOKEN)
     throw new EpisodeFailure(
@@ -164,13 +179,18 @@ function promptOf(
     );
   const { tokenizer } = policy;
   const opening = tokenizer.encode(openingOf(agent, given));
-  const prompt = [...tokenizer.chat(messages, exactIds(turns, tokenizerOf, tokenizer), given.tools), ...opening];
+  const sameIds = turns.filter((turn) => {
+    const speaker = policies[agents[turn.agent]?.policy ?? ''];
+    return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
+  });
+  const encoded = conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
+  const prompt = [...encoded.ids, ...opening];
   if (prompt.length + call.maxTokens > policy.context)
     throw new EpisodeFailure(
       'overlong',
       `${name}: a prompt of ${prompt.length} tokens and up to ${call.maxTokens} more exceed the context of ${policy.context}`,
     );
-  return { ...call, prompt, opening };
+  return { ...call, prompt, opening, encoded };
 }
 
 function charactersOf(part: Tool | Message): number {
@@ -193,7 +213,7 @@ function generate(
 
 function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
   const { name, settings, sampling } = role;
-  const { key, opening, maxTokens: _, toolChoice, responseSchema, ...read } = call;
+  const { key, opening, maxTokens: _, toolChoice, responseSchema, encoded, ...read } = call;
   const id = nameOf(key);
   const choice = toolChoice === undefined ? {} : { toolChoice };
   const question = { id, opening, ...read, ...choice, ...(responseSchema === undefined ? {} : { responseSchema }) };
@@ -201,6 +221,7 @@ function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
     id,
     ...read,
     ...(opening.length === 0 ? {} : { prefilled: opening.length }),
+    ...(encoded?.history === undefined ? {} : { history: encoded.history }),
     agent: name,
     policy: settings.policy,
     temperature: sampling.temperature,

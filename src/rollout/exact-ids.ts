@@ -1,6 +1,7 @@
-import type { FinishReason, Turn } from '../core/episode.js';
-import type { Message } from '../core/message.js';
+import type { FinishReason, History, Turn } from '../core/episode.js';
+import type { Message, Tool } from '../core/message.js';
 import type { Tokenizer } from '../core/tokenizer.js';
+import { canonicalCalls, type Traced, traceMessages } from './provenance.js';
 
 /** The response's ids without the stop token at their end. */
 export function withoutStop(
@@ -13,26 +14,102 @@ export function withoutStop(
   return stopped ? tokens.slice(0, -1) : tokens;
 }
 
+/** What an agent reads: messages and tools. */
+export interface Conversation {
+  readonly messages: readonly Message[];
+  readonly tools?: readonly Tool[] | undefined;
+}
+
+/** A conversation as ids. */
+export interface Encoded {
+  readonly ids: readonly number[];
+  /** What a later conversation that goes on from this one begins with. */
+  readonly keys: readonly string[];
+  /** How its assistant's messages were traced to their turns; absent where it has none. */
+  readonly history?: History;
+}
+
 /**
- * Looks up the sampled ids of an assistant message that repeats an earlier reply of the episode word for word, so that
- * models read the reply with the ids it was sampled with and it is never tokenised again. The latest such reply of a
- * policy with an equal tokenizer counts.
+ * The conversations of an episode as its agents read them. What a turn said is read with the ids that were sampled, not
+ * tokenised again, thinking and special tokens included: where a conversation goes on from a turn, its ids are that
+ * turn's prompt and response and what came after. So a framework that spells a reply in another way changes nothing.
  */
-export function exactIds(
-  turns: readonly Turn[],
-  tokenizerOf: (turn: Turn) => Tokenizer | undefined,
-  tokenizer: Tokenizer,
-): (message: Message) => readonly number[] | undefined {
-  return ({ role, content, toolCalls = [] }) => {
-    if (role !== 'assistant' || toolCalls.length > 0) return undefined;
-    const turn = turns.findLast((turn) => turn.text === content && same(tokenizerOf(turn), tokenizer));
-    return turn && withoutStop(turn.response, turn.finishReason, tokenizer);
-  };
+export class ExactConversations {
+  /** The keys of the conversation that a turn answered. */
+  readonly #answered = new WeakMap<Turn, readonly string[]>();
+
+  /** Keeps what a turn answered. */
+  add(turn: Turn, { keys }: Pick<Encoded, 'keys'>): void {
+    this.#answered.set(turn, keys);
+  }
+
+  /** @param turns The earlier turns of the episode whose tokenizer is this one */
+  encode({ messages, tools }: Conversation, turns: readonly Turn[], tokenizer: Tokenizer): Encoded {
+    const offered = JSON.stringify(tools ?? []);
+    const goesOn = (turn: Turn, before: readonly Traced[]) => this.#goesOnFrom(turn, before, offered);
+    const traced = traceMessages(messages, turns, goesOn);
+    const indices = new Map(traced.flatMap(({ message, turn }, i) => (turn === undefined ? [] : [[message, i]])));
+    // A negative number marks the place of a message, which its ids then take.
+    const marked = tokenizer.chat(
+      traced.map(({ message }) => message),
+      (message) => {
+        const index = indices.get(message);
+        return index === undefined ? undefined : [-1 - index];
+      },
+      tools,
+    );
+    const places = new Set(marked.filter((id) => id < 0).map((id) => -1 - id));
+    // The last message that repeats a turn which answered just the messages before it.
+    const begin = traced.findLastIndex(
+      ({ turn }, i) => turn !== undefined && places.has(i) && goesOn(turn, traced.slice(0, i)),
+    );
+    const { turn: last } = traced[begin] ?? {};
+    const ids = last === undefined ? [] : [...last.prompt, ...withoutStop(last.response, last.finishReason, tokenizer)];
+    for (const id of last === undefined ? marked : marked.slice(marked.indexOf(-1 - begin) + 1)) {
+      const turn = id < 0 ? traced[-1 - id]?.turn : undefined;
+      if (turn === undefined) ids.push(id);
+      else ids.push(...sampledIds(turn, tokenizer));
+    }
+    const keys = [offered, ...traced.map(keyOf)];
+    return { ids, keys, ...historyOf(traced, (index) => index <= begin || places.has(index)) };
+  }
+
+  #goesOnFrom(turn: Turn, before: readonly Traced[], offered: string): boolean {
+    const [tools, ...keys] = this.#answered.get(turn) ?? [];
+    return tools === offered && keys.length === before.length && before.every((each, i) => keyOf(each) === keys[i]);
+  }
+}
+
+/** The ids of a turn's response, its beginning that was written for it included. */
+function sampledIds({ prompt, prefilled = 0, response, finishReason }: Turn, tokenizer: Tokenizer): number[] {
+  return [...prompt.slice(prompt.length - prefilled), ...withoutStop(response, finishReason, tokenizer)];
+}
+
+const keys = new WeakMap<Traced, string>();
+
+/** A message as a text, but for what frameworks change in it. */
+function keyOf(traced: Traced): string {
+  const { message, turn } = traced;
+  const { role, content, toolCalls = [], toolCallId, name } = message;
+  const key =
+    keys.get(traced) ?? turn?.id ?? JSON.stringify([role, content, canonicalCalls(toolCalls), toolCallId, name]);
+  keys.set(traced, key);
+  return key;
+}
+
+function historyOf(traced: readonly Traced[], isPlaced: (index: number) => boolean): Pick<Encoded, 'history'> {
+  const history = { exact: 0, byText: 0, byCalls: 0, foreign: 0 };
+  const kinds = { id: 'exact', text: 'byText', calls: 'byCalls' } as const;
+  traced.forEach(({ message, by }, index) => {
+    if (message.role === 'assistant') history[by === undefined || !isPlaced(index) ? 'foreign' : kinds[by]]++;
+  });
+  return Object.values(history).every((count) => count === 0) ? {} : { history };
 }
 
 const descriptions = new WeakMap<Tokenizer, string>();
 
-function same(a: Tokenizer | undefined, b: Tokenizer): boolean {
+/** Whether two tokenizers give equal ids. */
+export function isSameTokenizer(a: Tokenizer | undefined, b: Tokenizer): boolean {
   return a === b || (a !== undefined && describe(a) === describe(b));
 }
 

@@ -43,7 +43,7 @@ async function reply(line: string, options: AskOptions = { tools: [add] }) {
 
 describe('an agent with tools', () => {
   it('calls them, reads what they say, and answers', async () => {
-    const episode = await played(['Hm.\n@add(1,2)', '3'], async (adder) => {
+    const episode = await played(['Hm.\n@add( 1, 2)', '3'], async (adder) => {
       const messages: Message[] = [user('1+2')];
       const first = await adder(messages, { tools: [add] });
       messages.push(assistant(first), ...first.toolCalls.map((call) => toolResult(call, '3')));
@@ -54,11 +54,11 @@ describe('an agent with tools', () => {
     const toolCalls = [{ id: `call_${turn?.id}_0`, name: 'add', arguments: '{"a":1,"b":2}' }];
     expect(turn).toMatchObject({ tools: [add], content: 'Hm.', toolCalls, valid: true, value: undefined, penalty: 0 });
     expect(episode.outcome).toMatchObject([
-      { id: turn?.id, text: 'Hm.\n@add(1,2)', content: 'Hm.', toolCalls, valid: true, value: undefined },
+      { id: turn?.id, text: 'Hm.\n@add( 1, 2)', content: 'Hm.', toolCalls, valid: true, value: undefined },
       { id: last?.id, text: '3', content: '3', toolCalls: [], valid: true, value: 3 },
     ]);
     const list = '<|system|>@add(a, b)<|end|><|user|>1+2<|end|><|assistant|>';
-    expect(episode.prompts).toEqual([list, `${list}Hm.\n@add(1,2)<|end|><|user|>3<|end|><|assistant|>`]);
+    expect(episode.prompts).toEqual([list, `${list}Hm.\n@add( 1, 2)<|end|><|user|>3<|end|><|assistant|>`]);
     expect(last?.messages.slice(1)).toEqual([
       { role: 'assistant', content: 'Hm.', toolCalls, turnId: turn?.id },
       { role: 'tool', content: '3', toolCallId: toolCalls[0]?.id, name: 'add' },

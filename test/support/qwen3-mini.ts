@@ -1,5 +1,5 @@
 /** The tiny Qwen3 of the goldens with the chat template of the real one, which knows tools and thinking. */
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Tokenizer } from '../../src/core/tokenizer.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
 import { goldenPath } from '../goldens.js';
@@ -18,10 +18,4 @@ export function miniTokenizer(
   const read = (file: string): unknown => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'));
   const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
   return createTokenizer({ type: 'huggingface', ...files, chatTemplate, variables });
-}
-
-/** Writes the model's directory, as a checkpoint of a recipe. */
-export function writeQwen3Mini(target: string): void {
-  cpSync(directory, target, { recursive: true });
-  writeFileSync(`${target}/chat_template.jinja`, chatTemplateOf('qwen3'));
 }

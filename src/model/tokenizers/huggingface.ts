@@ -37,9 +37,12 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
     return ids;
   };
 
+  const stopTokens = spec.stopTokens ?? endToken(spec, library);
+  const textOf = (id: number): string => library.id_to_token(id) ?? '';
+
   return {
     vocabSize,
-    stopTokens: spec.stopTokens ?? endToken(spec, library),
+    stopTokens,
     toolFormat: formatOfTemplate(templatesOf(spec).withTools ?? ''),
     encode,
     decode(tokens) {
@@ -51,10 +54,10 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
         library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
       );
     },
-    chat: (messages, exact, tools) =>
-      splice((conversation) => render(conversation, tools), messages, exact).flatMap((piece) =>
-        typeof piece === 'string' ? encode(piece) : [...piece],
-      ),
+    chat(messages, exact, tools) {
+      const pieces = splice((conversation) => render(conversation, tools), messages, exact, stopTokens.map(textOf));
+      return pieces.flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece]));
+    },
     toJSON: () => spec,
   };
 }

@@ -38,8 +38,68 @@ describe('splice', () => {
     expect(splice(trimming, [assistant(' yes\n')], () => [7])).toEqual(['<assistant>', [7], '</><assistant>']);
   });
 
-  it('lets the template drop what it wants to drop', () => {
+  it('puts them whole where the template would drop a part', () => {
     const messages = [assistant('<think>hm</think>no'), assistant('yes')];
-    expect(splice(dropping, messages, () => [7])).toEqual(['<assistant>no</><assistant>', [7], '</><assistant>']);
+    expect(splice(dropping, messages, ({ content }) => [content.length])).toEqual([
+      '<assistant>',
+      [19],
+      '</><assistant>',
+      [3],
+      '</><assistant>',
+    ]);
+  });
+
+  it('renders as it stands what the template has no place for, or several', () => {
+    const losing = (messages: readonly Message[]) =>
+      simple(messages.filter(({ content }) => !content.includes('\ue0000:0')));
+    expect(splice(losing, [assistant('a'), assistant('b')], () => [7])).toEqual([
+      '<assistant>a</><assistant>',
+      [7],
+      '</><assistant>',
+    ]);
+    const doubling = (messages: readonly Message[]) => simple([...messages, ...messages.slice(0, 1)]);
+    expect(splice(doubling, [assistant('a')], () => [7])).toEqual([doubling([assistant('a')])]);
+  });
+
+  describe('of calls', () => {
+    const call = { id: 'c', name: 'add', arguments: '{"a": 1.0}' };
+    const messages: Message[] = [
+      user('1'),
+      { role: 'assistant', content: 'Hm.', toolCalls: [call] },
+      { role: 'tool', content: '2', toolCallId: 'c' },
+    ];
+
+    it('takes the place of content and calls', () => {
+      const hermes = (list: readonly Message[]) =>
+        simple(
+          list.map(({ role, content, toolCalls = [] }) => ({
+            role,
+            content: content + toolCalls.map(({ name }) => `(${name})`).join(''),
+          })),
+        );
+      expect(splice(hermes, messages, ({ role }) => (role === 'assistant' ? [7] : undefined))).toEqual([
+        '<user>1</><assistant>',
+        [7],
+        '</><tool>2</><assistant>',
+      ]);
+    });
+
+    it('does so where a result has to follow a call, as templates of Mistral want it', () => {
+      const strict = (list: readonly Message[]): string =>
+        list
+          .map(({ role, content, toolCalls = [] }, i) => {
+            if (role === 'tool' && !list[i - 1]?.toolCalls?.length) throw new Error('a result without a call');
+            if (role === 'user') return `[I]${content}[/I]`;
+            return role === 'tool'
+              ? `[R]${content}[/R]`
+              : ` [C] [${toolCalls.map(({ name }) => `{"name": "${name}"}`).join()}]</s>`;
+          })
+          .join('');
+      const pieces = splice(strict, messages, ({ role }) => (role === 'assistant' ? [7] : undefined), ['</s>']);
+      expect(pieces).toEqual(['[I]1[/I]', [7], '</s>[R]2[/R]']);
+      expect(splice(strict, messages, ({ role }) => (role === 'assistant' ? [7] : undefined))).toEqual([
+        strict(messages),
+      ]);
+    });
   });
 });

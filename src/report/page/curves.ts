@@ -1,4 +1,5 @@
 /** The charts of a report. */
+import { shareOfForeign } from '../../core/episode.js';
 import type { AgentStep, Step } from '../../core/events.js';
 import { percent } from '../../core/format.js';
 import { eventsOf, type RunData } from '../run-data.js';
@@ -148,6 +149,11 @@ const metrics: readonly Metric[] = [
   { title: 'largest |advantage|', learning: true, of: (agent) => agent.maxAbsAdvantage, chart: norms },
   { title: 'invalid outputs', of: (agent) => agent.invalid, chart: shares },
   { title: 'invalid outputs that were rewarded', of: (agent) => agent.health?.rewardedInvalid, chart: shares },
+  {
+    title: "assistants' messages in prompts that no turn wrote",
+    of: ({ history }) => (history === undefined ? undefined : shareOfForeign([history])),
+    chart: shares,
+  },
   { title: 'spread of rewards within a group', of: (agent) => agent.health?.groupSpread, chart: fromZero },
   { title: "turns that repeat a sibling's", of: (agent) => agent.health?.duplicates, chart: shares },
   { title: 'groups that differ by penalties alone', of: (agent) => agent.health?.groups.penaltyOnly, chart: fromZero },

@@ -1,5 +1,6 @@
 /** The tables of a report. */
 
+import { shareOfForeign } from '../../core/episode.js';
 import { measuresOf } from '../../core/evaluation/measures.js';
 import type { AgentStep, EvaluationScores } from '../../core/events.js';
 import { duration, grouped, percent, significant } from '../../core/format.js';
@@ -100,6 +101,9 @@ function rewardAtEnd(run: RunData): string {
 
 /** The table of agents over all steps of their runs. */
 export function agentTable(runs: readonly RunData[]): Html {
+  const hasHistory = runs.some(({ events }) =>
+    eventsOf(events, 'step').some(({ agents }) => Object.values(agents).some(({ history }) => history !== undefined)),
+  );
   const header = [
     'agent',
     'turns',
@@ -112,6 +116,7 @@ export function agentTable(runs: readonly RunData[]): Html {
     'largest |A|',
     'tokens a turn',
     'entropy at last',
+    ...(hasHistory ? ['foreign in history'] : []),
   ];
   const rows = runs.flatMap((run) =>
     agentNames(run).map((name) => {
@@ -134,10 +139,17 @@ export function agentTable(runs: readonly RunData[]): Html {
         learnt(() => significant(largest(({ maxAbsAdvantage }) => maxAbsAdvantage))),
         significant(weighted(({ responseTokens }) => responseTokens)),
         learnt(() => significant(steps.at(-1)?.entropy ?? 0)),
+        ...(hasHistory ? [foreignShare(steps)] : []),
       ];
     }),
   );
   return htmlTable(header, rows);
+}
+
+/** The share of the assistants' messages in prompts that no turn wrote; empty where prompts have none. */
+function foreignShare(steps: readonly AgentStep[]): string {
+  const histories = steps.flatMap(({ history }) => history ?? []);
+  return histories.length === 0 ? '' : percent(shareOfForeign(histories));
 }
 
 export function evaluationTable(runs: readonly RunData[]): Html {

@@ -6,6 +6,7 @@ import { TurnBatch } from '../../advantage/turn-batch.js';
 import {
   type Episode,
   type EpisodeGroup,
+  type History,
   inCanonicalOrder,
   responseTokens,
   successOf,
@@ -120,6 +121,7 @@ function agentStep(
     rewardMean,
     rewardStd,
     invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
+    ...sumOfHistories(turns),
     health: { groupSpread, ...agentHealth(turns) },
     maxAbsAdvantage: maxAbs,
     gradientNorm: update === undefined ? 0 : (update.gradientNorm ?? Number.NaN),
@@ -132,6 +134,13 @@ function agentStep(
     responseTokens: mean(turns.map(({ turn }) => responseTokens(turn))),
     ...Object.fromEntries(LOSS_TERMS.flatMap((name) => (update?.[name] === undefined ? [] : [[name, update[name]]]))),
   };
+}
+
+function sumOfHistories(turns: readonly PlayedTurn[]): Pick<AgentStep, 'history'> {
+  const histories = turns.flatMap(({ turn }) => turn.history ?? []);
+  if (histories.length === 0) return {};
+  const sum = (kind: keyof History) => histories.reduce((total, history) => total + history[kind], 0);
+  return { history: { exact: sum('exact'), byText: sum('byText'), byCalls: sum('byCalls'), foreign: sum('foreign') } };
 }
 
 /** An event for every episode that failed, with what became of it. */
