@@ -33,6 +33,7 @@ export {
   CheckpointError,
   DrmasError,
   EndpointError,
+  EpisodeError,
   EpisodeOverError,
   type FilePlace,
   HubError,
@@ -146,6 +147,13 @@ export {
   type TrainResult,
   train,
 } from './run/api.js';
+export {
+  type LoadedTeam,
+  type LoadTeamOptions,
+  loadTeam,
+  type PlayedTask,
+  type PlayTaskOptions,
+} from './run/load-team.js';
 export { type AblateOptions, type AblationPlan, type AblationResult, ablate } from './studies/ablation/ablate.js';
 export type { PlannedRun } from './studies/ablation/ablation-plan.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';

@@ -1,7 +1,7 @@
 /** An agent that is spoken to outside of training: the prompt it is used to, its sampling, its text as it comes. */
 import type { OnTokens, PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { FinishReason } from '../core/episode.js';
-import { type Message, system, type Tool, user } from '../core/message.js';
+import { type Message, system, user } from '../core/message.js';
 import type { RandomKey } from '../core/random.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
@@ -15,16 +15,18 @@ export interface Voice {
 /** What an agent reads. A string is one user message. */
 export type Conversation = string | readonly Message[];
 
-/**
- * The ids of a conversation. The agent's system prompt stands in front as in training, unless the conversation begins
- * with it.
- */
-export function promptOf({ model, agent }: Voice, conversation: Conversation, tools?: readonly Tool[]): number[] {
+/** A conversation with the agent's system prompt in front, as in training, unless it begins with that already. */
+export function conversationWith({ agent }: Pick<Voice, 'agent'>, conversation: Conversation): readonly Message[] {
   const messages = typeof conversation === 'string' ? [user(conversation)] : conversation;
   const prompt = agent?.system;
   const [first] = messages;
   const isThere = prompt === undefined || (first?.role === 'system' && first.content === prompt);
-  return model.tokenizer.chat(isThere ? messages : [system(prompt), ...messages], undefined, tools);
+  return isThere ? messages : [system(prompt), ...messages];
+}
+
+/** The ids of a conversation with an agent. */
+export function promptOf(voice: Voice, conversation: Conversation): number[] {
+  return voice.model.tokenizer.chat(conversationWith(voice, conversation));
 }
 
 /** The agent's sampling with what is asked for otherwise; without an agent the model's whole distribution. */

@@ -1,3 +1,5 @@
+import type { Episode, Failure } from './episode.js';
+
 /** A message quotes what was wrong, which may be as long as a file. */
 const LONGEST_MESSAGE = 5000;
 
@@ -148,6 +150,20 @@ export class DialectError extends DrmasError {
 export class UnattributedCallError extends DialectError {
   constructor(message: string) {
     super(400, 'unattributed_call', message);
+  }
+}
+
+/**
+ * Raised when a loaded team fails at a task: `failure` says why and where, `episode` holds the turns until then.
+ */
+export class EpisodeError extends DrmasError {
+  readonly exitCode = 1;
+  readonly failure: Failure;
+  readonly episode: Episode;
+  constructor(failure: Failure, episode: Episode) {
+    super(`the episode failed (${failure.reason}): ${failure.message}`);
+    this.failure = failure;
+    this.episode = episode;
   }
 }
 

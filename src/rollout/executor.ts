@@ -14,6 +14,8 @@ interface GroupsRequest<Data = unknown> {
   readonly tasks: readonly Task<Data>[];
   /** The number of episodes a task: G in training, k of avg@k in evaluation. */
   readonly groupSize: number;
+  /** The number of each group's first sample; 0 unless it says otherwise. */
+  readonly firstSample?: number;
   readonly phase: Phase;
   readonly step: number;
   /** Sampling settings that override those of the agents. */
@@ -35,7 +37,7 @@ export interface RolloutExecutor {
 /** Plays all episodes of a request at once: no episode waits for another, only for the sampler. */
 export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
   return {
-    async playGroups({ team, tasks, groupSize, phase, step, sampling, signal: run }) {
+    async playGroups({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, signal: run }) {
       if (!Number.isInteger(groupSize) || groupSize < 1)
         throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
       run?.throwIfAborted();
@@ -54,7 +56,7 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
         return await Promise.all(
           tasks.map(async (task) => ({
             task,
-            episodes: await Promise.all(Array.from({ length: groupSize }, (_, sample) => play(task, sample))),
+            episodes: await Promise.all(Array.from({ length: groupSize }, (_, i) => play(task, firstSample + i))),
           })),
         );
       } catch (error) {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { waysIn } from '../agents/ways.js';
 import type { OpenOptions as BackendOptions } from '../backends/backend-declaration.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
@@ -14,6 +15,7 @@ import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
 import { inProcessExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
+import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
 import { checkBackend, checkRecipe, checkToolFormats, type Purpose } from './recipe-checks.js';
@@ -43,6 +45,8 @@ export interface OpenOptions {
   readonly commits?: Commits | undefined;
   /** Training, unless it says otherwise. */
   readonly purpose?: Purpose;
+  /** Opens the trained models as they are in this checkpoint, of which the backend has the weights, to play alone. */
+  readonly checkpoint?: Checkpoint | undefined;
   /** Starts the backend; by default the one that the recipe names. */
   readonly openBackend?: OpenBackend | undefined;
 }
@@ -57,17 +61,22 @@ export async function openRun(
   requested: Recipe,
   tasks: Tasks,
   host: Host,
-  { commits: wanted, purpose, openBackend = openNamed }: OpenOptions = {},
+  { commits: wanted, purpose, checkpoint, openBackend = openNamed }: OpenOptions = {},
 ): Promise<OpenRun> {
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
-  const weights = firstWeights(recipe, assignment, assignmentOf(requested));
+  const first = firstWeights(recipe, assignment, assignmentOf(requested));
+  const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(checkpoint, assignment, first) };
   const backend = await openBackend(recipe, { host, models: Object.values(weights) });
   try {
     checkBackend(recipe, assignment, backend.capabilities, purpose);
     const { hardware } = backend;
     if (hardware.notice !== undefined) host.notify(hardware.notice);
-    const { models, policies } = await openModels(backend, assignment, weights);
+    const { models, policies } = await openModels(
+      backend,
+      checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
+      weights,
+    );
     checkToolFormats(recipe, assignment, models);
     const executor = inProcessExecutor({
       agents: agentSettings(recipe, assignment),
@@ -121,6 +130,22 @@ async function openModels(
     }),
   );
   return { models: Object.fromEntries(opened), policies };
+}
+
+/** The weights of the models that a checkpoint holds: as they were saved, on the bases that they had at first. */
+function weightsOf(
+  { directory }: Checkpoint,
+  { warmStarted }: Assignment,
+  first: OpenRun['weights'],
+): OpenRun['weights'] {
+  return Object.fromEntries(
+    warmStarted.map(({ name }): [string, WeightsSpec] => {
+      const [place, spec] = [join(directory, name), first[name]];
+      if (spec?.type !== 'adapter' && spec?.type !== 'saved-adapter')
+        return [name, { type: 'directory', directory: place }];
+      return [name, { type: 'saved-adapter', base: spec.base, directory: place }];
+    }),
+  );
 }
 
 /** How every agent of a recipe plays. */

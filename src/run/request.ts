@@ -175,6 +175,8 @@ export interface CheckpointRequest {
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[] | undefined;
   readonly set?: readonly string[] | undefined;
+  /** The checkpoint that plays, `step-000004` or `4`; by default the last. */
+  readonly from?: string | undefined;
   readonly definition?: RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
 }
@@ -186,22 +188,24 @@ export interface CheckpointRequest {
  */
 export async function requestEvaluation(
   path: string,
-  { tasks, samples, by, set = [], definition, acceptChanges }: CheckpointRequest,
+  { tasks, samples, by, set = [], from, definition, acceptChanges }: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
   const run = await RunDirectory.open(path);
   const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
     value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
   );
   const { recipe } = await recipeOfRun(run, definition, { more: [...set, ...evaluation], acceptChanges });
-  return { run, recipe, checkpoint: await lastCheckpoint(run, 'evaluate') };
+  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate') };
 }
 
-/**
- * The last checkpoint of a run, whose weights were compared with their digests.
- * @throws RunError when there is none; CheckpointError when it is damaged
- */
-export async function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
-  const checkpoint = await checkpointOf(run, undefined, to);
+/** The last checkpoint of a run. @throws RunError when there is none; CheckpointError when it is damaged */
+export function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
+  return wholeCheckpoint(run, undefined, to);
+}
+
+/** A checkpoint as `checkpointOf` finds it, whose weights were compared with their digests. */
+async function wholeCheckpoint(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
+  const checkpoint = await checkpointOf(run, name, to);
   await requireWhole(nodeFiles, checkpoint.directory, isNoOptimizer);
   return checkpoint;
 }

@@ -1,12 +1,13 @@
 /** A request of a client answered by an agent, piece by piece. */
 import { randomBytes } from 'node:crypto';
 import { checkedSampling } from '../backends/embedded/generate-options.js';
-import { promptOf, samplingOf, type Voice } from '../backends/voice.js';
+import { conversationWith, samplingOf, type Voice } from '../backends/voice.js';
 import type { OnTokens, Sampling } from '../contract/sampling.js';
 import { ArgumentError, DialectError, TokenizerError } from '../core/errors.js';
 import { randomKey } from '../core/random.js';
 import type { ModelDelta, ModelRequest } from '../dialects/dialect.js';
 import { toolFormat } from '../model/tool-formats/index.js';
+import { promptMessages } from '../rollout/prompt-messages.js';
 import { AnswerWriter, type Reading } from './answer-writer.js';
 import { Pushed } from './pushed.js';
 
@@ -17,7 +18,10 @@ const LONGEST_TOKEN = 128;
  * The ids that a request makes the agent read.
  * @throws DialectError for tools that the agent cannot call, and for what its tokenizer or template cannot say
  */
-export function readingOf(voice: Voice, { messages, tools, toolChoice = 'auto', model }: ModelRequest): Reading {
+export function readingOf(
+  voice: Voice,
+  { messages, tools, toolChoice = 'auto', responseSchema, model }: ModelRequest,
+): Reading {
   const format = voice.agent?.tools;
   if (tools !== undefined && format === undefined)
     throw new DialectError(400, 'no_tools', `the agent '${model}' was trained without tools and calls none`);
@@ -25,7 +29,8 @@ export function readingOf(voice: Voice, { messages, tools, toolChoice = 'auto', 
   const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
   if (characters > context * LONGEST_TOKEN) throw noRoom(`${characters} characters`, context);
   try {
-    const prompt = promptOf(voice, messages, tools);
+    const conversation = promptMessages(undefined, conversationWith(voice, messages), responseSchema);
+    const prompt = tokenizer.chat(conversation, undefined, tools);
     const mustCall = tools !== undefined && format !== undefined && toolChoice !== 'auto' && toolChoice !== 'none';
     const name = typeof toolChoice === 'object' ? toolChoice.name : undefined;
     const opening = mustCall ? tokenizer.encode(toolFormat(format).opening(name)) : [];

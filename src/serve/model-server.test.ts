@@ -148,7 +148,17 @@ describe('a served agent', () => {
     const call = { id, type: 'function' as const, function: { name: 'add', arguments: '{"a":1,"b":2}' } };
     const called = { role: 'assistant' as const, content: 'Let me see.', tool_calls: [call] };
     await client.chat.completions.create({ ...sent, messages: [...question, called, result], tool_choice: 'none' });
-    expect(prompts.at(-1)).toContain('@add(1, 2)');
+    expect(prompts.at(-1)).toMatch(/Let me see\.\n@add\(1, ?2\)/);
+  });
+
+  it('reads the schema that its answer should fit where it read it in training', async () => {
+    const prompts: string[] = [];
+    const voice = scripted(({ prompt }) => `${prompts.push(prompt)}`);
+    const { client } = await served({ voices: new Map([['scripted', voice]]) });
+    const schema = { type: 'object', properties: { sum: { type: 'number' } } };
+    const format = { type: 'json_schema' as const, json_schema: { name: 'sum', schema } };
+    await client.chat.completions.create({ model: 'scripted', messages: question, response_format: format });
+    expect(prompts[0]).toContain(`Be brief.\nAnswer with JSON of this schema alone: ${JSON.stringify(schema)}<|end|>`);
   });
 
   it('ends at the stop texts of the client, of which nothing is streamed', async () => {

@@ -1,0 +1,155 @@
+/** A trained team in a program of one's own: tasks in, outcomes out. */
+import type { ZodType } from 'zod';
+import { backendOf } from '../backends/registry.js';
+import type { Sampling } from '../contract/sampling.js';
+import type { Episode } from '../core/episode.js';
+import { ArgumentError, BackendError, EpisodeError } from '../core/errors.js';
+import type { TaskSet } from '../core/task.js';
+import { issuesText } from '../core/validation/issues.js';
+import { nodeHost } from '../platform/node-host.js';
+import type { RecipeDefinition } from '../recipe/define.js';
+import { contentHash } from '../store/files/content-hash.js';
+import type { Team } from '../teams/team.js';
+import { commitsOf, loadCheckpoint } from '../training/checkpoint.js';
+import type { OpenRun } from '../training/run-state.js';
+import { openRun, publishAll } from './open-run.js';
+import { requestEvaluation } from './request.js';
+
+/** The options of `loadTeam`. */
+export interface LoadTeamOptions {
+  /** The step of the checkpoint that plays; by default the last one. */
+  readonly checkpoint?: number;
+  /** The definition, of a run that was begun with what `defineRecipe` returned. */
+  readonly recipe?: RecipeDefinition;
+  /** Play although the code of the recipe has changed. */
+  readonly acceptChanges?: boolean;
+  /** Threads of the engine's kernels; by default one a core. */
+  readonly threads?: number;
+  /** Receives what a person should know. */
+  readonly onNotice?: (message: string) => void;
+}
+
+/** The options of `LoadedTeam.play`. */
+export interface PlayTaskOptions {
+  /** Ends the episode; the promise rejects with its reason. */
+  readonly signal?: AbortSignal;
+  /** Sampling in place of the agents' own: `{ temperature: 0 }` plays greedily. */
+  readonly sampling?: Partial<Sampling>;
+  /** Equal tasks with equal numbers are played alike; by default every play has the next number. */
+  readonly sample?: number;
+  /** Compute the reward and the success too, for a task whose answer is known. */
+  readonly score?: boolean;
+}
+
+/** What a team made of a task. */
+export interface PlayedTask<Data = unknown, Outcome = unknown> {
+  /** What `play` of the team returned. */
+  readonly outcome: Outcome;
+  /** The episode with its turns; its score is 0 unless it was asked for. */
+  readonly episode: Episode<Data>;
+}
+
+type DataOf<T> = T extends { readonly task: ZodType<infer Data> } ? Data : unknown;
+type OutcomeOf<T> = T extends { play(context: never): Promise<infer Outcome> } ? Outcome : unknown;
+
+/** A team that plays with the weights of a checkpoint. Its engine, and with it the process, lives until `close`. */
+export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDisposable {
+  readonly #run: OpenRun;
+  readonly #step: number;
+  readonly #closed = new AbortController();
+  #plays = 0;
+
+  /** To be made by `loadTeam`. */
+  constructor(run: OpenRun, step: number) {
+    this.#run = run;
+    this.#step = step;
+  }
+
+  /** The names of the team's agents. */
+  get agents(): readonly string[] {
+    return Object.keys(this.#run.recipe.team.agents);
+  }
+
+  /**
+   * Plays a task with the prompts, parsers and sampling of evaluations. Plays may overlap. Nothing is written.
+   * @param data A task as the team declares it. What only the reward reads, such as the right answer, must be there,
+   *   and may be anything that fits the schema
+   * @throws ArgumentError for a task that does not fit; EpisodeError with the episode so far when the team fails;
+   *   BackendError after `close`; rejects with the signal's reason
+   */
+  async play(data: Data, options: PlayTaskOptions = {}): Promise<PlayedTask<Data, Outcome>> {
+    const { signal, sampling, sample = this.#plays++, score = false } = options;
+    const { recipe, executor } = this.#run;
+    const { team } = recipe;
+    const read = team.task.safeParse(data);
+    if (!read.success) throw new ArgumentError(`the task does not fit the team: ${issuesText(read.error.issues)}`);
+    const task = { id: contentHash(read.data), data: read.data };
+    const { success: _, metrics: __, ...unscored } = team;
+    const [group] = await executor.playGroups({
+      team: score ? team : { ...unscored, reward: () => 0 },
+      tasks: [task],
+      ...{ groupSize: 1, firstSample: sample, phase: 'evaluation', step: this.#step, sampling },
+      signal: AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]),
+    });
+    const episode = group?.episodes[0] as Episode<Data>;
+    if (episode.failure !== undefined) throw new EpisodeError(episode.failure, episode);
+    return { outcome: episode.outcome as Outcome, episode };
+  }
+
+  /** Ends the episodes that are played, and the engine. */
+  async close(): Promise<void> {
+    this.#closed.abort(new BackendError('the team was closed'));
+    await this.#run.backend.dispose();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** No tasks: those that are played come one by one. */
+const none: TaskSet = {
+  name: 'none',
+  size: 0,
+  at: (index) => {
+    throw new ArgumentError(`there is no task ${index}`);
+  },
+};
+
+/**
+ * Loads a trained team from a run: its code from the recipe, which must not have changed, and the weights of a
+ * checkpoint. Tasks and their files are not read. Name the team's type to have that of outcomes:
+ * `loadTeam<typeof team>(run)`.
+ * @throws RunError when there is no such run or checkpoint, or the code of its recipe has changed; CheckpointError when
+ *   the checkpoint is damaged
+ *
+ * @example
+ * ```ts
+ * import { loadTeam } from 'drmas';
+ *
+ * await using team = await loadTeam('runs/first');
+ * const { outcome, episode } = await team.play({ question: '19a+7', answer: '' });
+ * console.log(outcome, episode.turns.length);
+ * ```
+ */
+export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
+  run: string,
+  { checkpoint: step, recipe: definition, acceptChanges, threads, onNotice: notify }: LoadTeamOptions = {},
+): Promise<LoadedTeam<DataOf<T>, OutcomeOf<T>>> {
+  const host = nodeHost({ threads, notify });
+  const from = step === undefined ? undefined : String(step);
+  const { recipe, checkpoint } = await requestEvaluation(run, { definition, acceptChanges, from });
+  const commits = await commitsOf(host.files, checkpoint);
+  const here = backendOf(recipe.backend).capabilities.weights === 'here';
+  const options = { commits, purpose: 'evaluation', ...(here ? { checkpoint } : {}) } as const;
+  const opened = await openRun(recipe, { train: none, test: none }, host, options);
+  try {
+    for (const { message } of opened.warnings) host.notify(message);
+    if (!here) await loadCheckpoint(opened, checkpoint, { optimizer: false });
+    await publishAll(opened);
+    return new LoadedTeam(opened, checkpoint.step);
+  } catch (error) {
+    await opened.backend.dispose();
+    throw error;
+  }
+}
