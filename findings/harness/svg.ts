@@ -1,5 +1,5 @@
 /** Figures as SVG files that are readable on a light and on a dark page. */
-import { scaleFor } from '../../src/report/page/scale.js';
+import { scaleFor } from './scale.js';
 
 export interface Series {
   readonly name: string;

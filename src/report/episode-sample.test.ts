@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { madeUpEpisode, recordRun } from '../../test/support/recorded-run.js';
 import { LogError } from '../core/errors.js';
+import type { Spike } from '../core/events.js';
 import { RunDirectory } from '../store/run-directory.js';
+import { TextPool, unpack } from './analysis/packed-texts.js';
+import type { ShownGroup } from './analysis/shown-episode.js';
 import { sampleEpisodes } from './episode-sample.js';
 
 let root: string;
@@ -13,16 +16,23 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
+async function sampled(path: string, spikes: readonly Spike[], bytes: number) {
+  const pool = new TextPool();
+  const { files, shown, kept } = await sampleEpisodes(path, spikes, bytes, pool);
+  const groups = files.map((file) => file.groups.map((packed) => unpack(packed, pool.texts) as ShownGroup));
+  return { names: files.map(({ name }) => name), groups, shown, kept, texts: pool.texts };
+}
+
 const long = (task: number, sample: number) =>
   madeUpEpisode(`task ${task}`, sample, sample, `${task}-${sample} `.repeat(100));
 
-it('holds every episode where they fit, in the order in which they came about', async () => {
+it('holds every episode where they fit', async () => {
   const path = join(root, 'small');
   await recordRun(path);
-  const sample = await sampleEpisodes(path, [], 1e6);
-  expect(sample.files.map(({ name }) => name)).toEqual(['evaluation 0', 'step 1', 'step 2']);
-  expect([sample.shown, sample.kept]).toEqual([12, 12]);
-  const group = sample.files[1]?.groups[1];
+  const { names, groups, shown, kept, texts } = await sampled(path, [], 1e6);
+  expect(names).toEqual(['evaluation-000000', 'step-000001', 'step-000002']);
+  expect([shown, kept]).toEqual([12, 12]);
+  const group = groups[1]?.[1];
   expect(group).toMatchObject({
     task: 'two',
     episodes: [
@@ -35,36 +45,44 @@ it('holds every episode where they fit, in the order in which they came about', 
     [-0.7, 0, 0],
     [-1, -0.1, 0.1],
   ]);
-  expect(sample.texts[turns[0]?.text ?? -1]).toBe('an answer 1');
-  expect(new Set(sample.texts).size).toBe(sample.texts.length);
+  expect(turns[0]?.text).toBe('an answer 1');
+  expect(new Set(texts).size).toBe(texts.length);
 });
 
-it('otherwise whole groups, those behind a spike first, at least one a file', async () => {
+it('otherwise whole groups, those behind a spike first, and of fewer files where there is no room for all', async () => {
   const path = join(root, 'large');
   const run = await recordRun(path);
   const episodes = Array.from({ length: 40 }, (_, i) => long(i >> 1, i & 1));
   await run.writeStepEpisodes(2, episodes);
-  const spike = { type: 'spike', step: 2, policy: 'p', gradientNorm: 1, median: 1, action: 'clip' } as const;
-  const sample = await sampleEpisodes(path, [{ ...spike, episodes: ['task 13/1'] }], 6000);
-  const groups = sample.files.at(-1)?.groups ?? [];
-  expect(groups.map(({ task }) => task)).toContain('task 13');
-  expect(groups.length).toBeLessThan(20);
-  expect(groups.every((group) => group.episodes.length === 2)).toBe(true);
-  expect(sample.kept).toBe(48);
-  expect(sample.shown).toBeLessThan(48);
-  const least = await sampleEpisodes(path, [{ ...spike, episodes: ['task 13/1'] }], 0);
-  expect(least.files.map((file) => file.groups.map(({ task }) => task))).toEqual([
-    ['one an answer'],
-    ['one an answer'],
-    ['task 13'],
+  const spike: Spike = {
+    type: 'spike',
+    step: 2,
+    policy: 'p',
+    gradientNorm: 1,
+    median: 1,
+    action: 'clip',
+    episodes: ['task 13/1'],
+  };
+  const { groups, shown, kept } = await sampled(path, [spike], 24_000);
+  const last = groups.at(-1) ?? [];
+  expect(last.map(({ task }) => task)).toContain('task 13');
+  expect(last.length).toBeLessThan(20);
+  expect(last.every((group) => group.episodes.length === 2)).toBe(true);
+  expect(kept).toBe(48);
+  expect(shown).toBeLessThan(48);
+  const least = await sampled(path, [spike], 0);
+  expect([least.names, least.groups.map((file) => file.map(({ task }) => task))]).toEqual([
+    ['step-000002'],
+    [['task 13']],
   ]);
+  expect([least.shown, least.kept]).toEqual([2, 48]);
 });
 
 it('names the line of what is not an episode', async () => {
   const path = join(root, 'damaged');
   await recordRun(path);
   await appendFile((await RunDirectory.open(path)).stepEpisodesPath(1), '{"task":{"id":"x"},"turns":[]}\n');
-  const failed = sampleEpisodes(path, [], 1e6);
+  const failed = sampled(path, [], 1e6);
   await expect(failed).rejects.toThrow(/step-000001\.jsonl:5: score\.team: expected a number, got nothing/);
   await expect(failed).rejects.toThrow(LogError);
 });

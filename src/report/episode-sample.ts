@@ -1,117 +1,115 @@
+import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { responseTokens } from '../core/episode.js';
 import type { Spike } from '../core/events.js';
-import { mean } from '../core/statistics.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { StoredEpisode } from '../store/episode-files.js';
-import { fieldAt, numberAt, type Place, type Row, readRows, rowsAt } from '../store/log-rows.js';
+import { readRows } from '../store/log-rows.js';
+import { EPISODES } from '../store/run-files.js';
+import type { TextPool } from './analysis/packed-texts.js';
+import { checkedEpisode, shownGroup } from './shown-episodes.js';
 
-/**
- * A turn as the page shows it. Texts are positions in the sample's `texts`, so that what siblings share is there once.
- */
-export interface ShownTurn {
-  readonly agent: string;
-  readonly prompt: number;
-  readonly text: number;
-  readonly tokens: number;
-  readonly valid: boolean;
-  readonly penalty: number;
-  /** The reward that the team gave this turn besides the episode's. */
-  readonly stepReward: number;
-  readonly reward: number;
-  /** Mean over the tokens where the estimator gives one a token; null in evaluations. */
-  readonly advantage: number | null;
-}
-
-export interface ShownEpisode {
-  readonly sample: number;
-  readonly reward: number;
-  readonly failure: string | null;
-  readonly turns: readonly ShownTurn[];
-}
-
-/** The episodes of one task in one file. */
-export interface ShownGroup {
-  readonly task: string;
-  readonly data: number;
-  readonly episodes: readonly ShownEpisode[];
-}
-
-export interface ShownFile {
-  /** `step 12`, `evaluation 60`. */
+/** The episodes of a file that a page holds. */
+export interface SampledFile {
+  /** `step-000012`, `evaluation-000060`. */
   readonly name: string;
-  readonly groups: readonly ShownGroup[];
+  readonly size: number;
+  /** Each group packed with the pool of the page's texts, as a page reads it. */
+  readonly groups: readonly string[];
 }
 
 /** The episodes of a run that a page holds. */
 export interface EpisodeSample {
-  readonly files: readonly ShownFile[];
-  readonly texts: readonly string[];
+  readonly files: readonly SampledFile[];
   readonly shown: number;
   /** Episodes on disk. */
   readonly kept: number;
 }
 
-/** A longer text is cut: the episode file holds all of it. */
-const LONGEST_TEXT = 6000;
-
 /**
  * Every kept episode where they fit into `bytes`; otherwise whole groups, the room shared evenly among the files (what
- * small ones leave goes to larger ones) and spread over each file's tasks, those behind a spike first, at least one
- * group a file.
+ * small ones leave goes to larger ones) and spread over each file's tasks, those behind a spike first. Where there is
+ * not room for a group of every file, one group each of as many files as fit: those with a spike, the last, the first,
+ * then evenly spread.
+ * @param pool Takes the texts; what it holds already takes no room
  * @throws LogError naming file and line of what is not an episode
  */
-export async function sampleEpisodes(run: string, spikes: readonly Spike[], bytes: number): Promise<EpisodeSample> {
-  const directory = join(run, 'episodes');
-  const names = (await nodeFiles.list(directory)).filter((name) => name.endsWith('.jsonl'));
-  const available = await Promise.all(
-    names.map(async (name) => ({
-      ...described(name),
-      file: join(directory, name),
-      size: (await stat(join(directory, name))).size,
-    })),
-  );
-  const texts = new Texts();
-  const files: (ShownFile & Described)[] = [];
-  let kept = 0;
-  for (const [index, { file, ...about }] of available.sort((a, b) => a.size - b.size).entries()) {
-    const groups = await readGroups(file);
-    const blamed = about.kind === 'step' ? spikes.filter(({ step }) => step === about.number) : [];
-    const limit = texts.bytes + (bytes - texts.bytes) / (available.length - index);
-    const chosen = new Map<number, ShownGroup>();
-    for (const position of inOrderOfInterest(groups, blamed)) {
-      const group = groups[position];
-      if (group === undefined || (chosen.size > 0 && texts.bytes >= limit)) break;
-      chosen.set(position, shownGroup(group, texts));
-    }
-    kept += countOf(groups);
-    files.push({ ...about, groups: [...chosen].sort(([a], [b]) => a - b).map(([, group]) => group) });
+export async function sampleEpisodes(
+  run: string,
+  spikes: readonly Spike[],
+  bytes: number,
+  pool: TextPool,
+): Promise<EpisodeSample> {
+  const available = await episodeFiles(run, spikes);
+  const byRank = available.toSorted((a, b) => a.rank - b.rank);
+  const scarce = byRank[0] !== undefined && bytes / available.length < (await bytesOfGroup(byRank[0]));
+  const order = scarce ? byRank : available.toSorted((a, b) => a.size - b.size);
+  const end = pool.bytes + bytes;
+  const files: SampledFile[] = [];
+  let [shown, kept] = [0, 0];
+  for (const [i, file] of order.entries()) {
+    if (scarce && i > 0 && pool.bytes >= end) break;
+    const limit = scarce ? 0 : pool.bytes + (end - pool.bytes) / (order.length - i);
+    const { episodes, ...sampled } = await sampleFile(file, limit, pool);
+    files.push(sampled);
+    shown += episodes;
   }
-  // In the order of the run: the evaluation after a step follows it.
-  files.sort((a, b) => a.number - b.number || (a.kind < b.kind ? 1 : -1));
-  return {
-    files: files.map(({ name, groups }) => ({ name, groups })),
-    texts: texts.all,
-    shown: files.reduce((sum, { groups }) => sum + countOf(groups), 0),
-    kept,
-  };
+  for (const { path } of available) kept += await linesIn(path);
+  return { files: files.sort((a, b) => (a.name < b.name ? -1 : 1)), shown, kept };
 }
 
-const countOf = (groups: readonly { readonly episodes: readonly unknown[] }[]): number =>
-  groups.reduce((sum, { episodes }) => sum + episodes.length, 0);
+/** Whole groups of a file until the pool has `limit` bytes, at least one, with the number of their episodes. */
+async function sampleFile(
+  { path, name, size, spikes }: AvailableFile,
+  limit: number,
+  pool: TextPool,
+): Promise<SampledFile & { readonly episodes: number }> {
+  const groups = await readGroups(path);
+  const chosen = new Map<number, string>();
+  let episodes = 0;
+  for (const position of inOrderOfInterest(groups, spikes)) {
+    const group = groups[position];
+    if (group === undefined || (chosen.size > 0 && pool.bytes >= limit)) break;
+    chosen.set(position, pool.pack(shownGroup(group.task, group.episodes)));
+    episodes += group.episodes.length;
+  }
+  const inOrder = [...chosen].sort(([a], [b]) => a - b).map(([, group]) => group);
+  return { name: name.replace(/\.jsonl$/, ''), size, groups: inOrder, episodes };
+}
 
-interface Described {
+/** The bytes of a group on disk, on average. */
+const bytesOfGroup = async ({ path, size }: AvailableFile) => size / Math.max(1, (await readGroups(path)).length);
+
+interface AvailableFile {
   readonly name: string;
-  readonly kind: string;
-  /** The step; evaluations outside of the run's course come last. */
-  readonly number: number;
+  readonly path: string;
+  readonly size: number;
+  /** The spikes of the step whose episodes it holds. */
+  readonly spikes: readonly Spike[];
+  /** The smaller, the more there is to see in it. */
+  readonly rank: number;
 }
 
-function described(file: string): Described {
-  const [, kind, number] = /^(step|evaluation)-(\d+)\.jsonl$/.exec(file) ?? [];
-  if (kind === undefined) return { name: file.replace(/\.jsonl$/, ''), kind: '', number: Number.MAX_SAFE_INTEGER };
-  return { name: `${kind} ${Number(number)}`, kind, number: Number(number) };
+async function episodeFiles(run: string, spikes: readonly Spike[]): Promise<AvailableFile[]> {
+  const directory = join(run, EPISODES);
+  const names = (await nodeFiles.list(directory)).filter((name) => name.endsWith('.jsonl'));
+  return Promise.all(
+    names.map(async (name, i) => {
+      const path = join(directory, name);
+      const step = Number(/^step-(\d+)/.exec(name)?.[1] ?? Number.NaN);
+      const blamed = spikes.filter((spike) => spike.step === step);
+      const rank = blamed.length > 0 ? -3 : i === names.length - 1 ? -2 : i === 0 ? -1 : spread(i);
+      return { name, path, size: (await stat(path)).size, spikes: blamed, rank };
+    }),
+  );
+}
+
+/** The number of lines of a file, counted without reading them. */
+async function linesIn(path: string): Promise<number> {
+  let lines = 0;
+  for await (const piece of createReadStream(path) as AsyncIterable<Buffer>)
+    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines++;
+  return lines;
 }
 
 interface Group {
@@ -122,7 +120,7 @@ interface Group {
 async function readGroups(file: string): Promise<Group[]> {
   const groups = new Map<string, Group>();
   await readRows(file, (row, place) => {
-    const episode = checked(row, place);
+    const episode = checkedEpisode(row, place);
     const group = groups.get(episode.task.id);
     if (group === undefined) groups.set(episode.task.id, { task: episode.task.id, episodes: [episode] });
     else group.episodes.push(episode);
@@ -130,84 +128,12 @@ async function readGroups(file: string): Promise<Group[]> {
   return [...groups.values()];
 }
 
-/** An episode with the fields that a page cannot do without. */
-function checked(row: Row, place: Place): StoredEpisode {
-  numberAt(row, 'score.team', place);
-  for (const turn of rowsAt(row, 'turns', place)) numberAt(turn, 'reward', place);
-  return {
-    ...row,
-    task: { data: undefined, ...(row.task as object), id: String(fieldAt(row, 'task.id')) },
-  } as unknown as StoredEpisode;
-}
-
-/**
- * Positions of the groups: those behind a spike first, then spread evenly, however many fit (a golden-ratio sequence).
- */
+/** Positions of the groups: those behind a spike first, then spread evenly, however many fit. */
 function inOrderOfInterest(groups: readonly Group[], spikes: readonly Spike[]): number[] {
   const blamed = new Set(spikes.flatMap(({ episodes }) => episodes.map((name) => name.replace(/\/[^/]*$/, ''))));
-  const rank = (position: number) =>
-    blamed.has(groups[position]?.task ?? '') ? -1 : (position * 0.6180339887498949) % 1;
+  const rank = (position: number) => (blamed.has(groups[position]?.task ?? '') ? -1 : spread(position));
   return groups.map((_, position) => position).sort((a, b) => rank(a) - rank(b));
 }
 
-function shownGroup({ task, episodes }: Group, texts: Texts): ShownGroup {
-  const data = episodes[0]?.task.data;
-  return {
-    task,
-    data: texts.add(describe(data)),
-    episodes: episodes.map(({ sample, score, failure, turns }) => ({
-      sample,
-      reward: score.team,
-      failure: failure === undefined ? null : `${failure.reason}: ${failure.message}`,
-      turns: turns.map((turn) => ({
-        agent: turn.agent,
-        prompt: texts.add((turn.messages ?? []).map(({ role, content }) => `[${role}]\n${content}`).join('\n\n')),
-        text: texts.add(turn.text ?? ''),
-        tokens: responseTokens({ ...turn, response: turn.response ?? [] }),
-        valid: turn.valid,
-        penalty: turn.penalty,
-        stepReward: turn.stepReward ?? 0,
-        reward: turn.reward,
-        advantage: shownAdvantage(turn.advantage),
-      })),
-    })),
-  };
-}
-
-function shownAdvantage(advantage: number | readonly number[] | undefined): number | null {
-  if (advantage === undefined) return null;
-  return Number((typeof advantage === 'number' ? advantage : mean(advantage)).toPrecision(6));
-}
-
-/** A task in words: its question and answer where it has them. */
-function describe(data: unknown): string {
-  if (typeof data === 'string') return data;
-  if (typeof data !== 'object' || data === null) return '';
-  return Object.entries(data)
-    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join('\n');
-}
-
-/** The bytes that a turn takes in the page beside its texts, about. */
-const TURN_BYTES = 120;
-
-/** Texts, each once. */
-class Texts {
-  readonly all: string[] = [];
-  readonly #positions = new Map<string, number>();
-  /** The bytes that the page will take for texts and turns so far, about. */
-  bytes = 0;
-
-  add(text: string): number {
-    this.bytes += TURN_BYTES / 2;
-    const cut =
-      text.length <= LONGEST_TEXT
-        ? text
-        : `${text.slice(0, LONGEST_TEXT)}\n… (${text.length - LONGEST_TEXT} more characters in the episode file)`;
-    const earlier = this.#positions.get(cut);
-    if (earlier !== undefined) return earlier;
-    this.#positions.set(cut, this.all.length);
-    this.bytes += cut.length;
-    return this.all.push(cut) - 1;
-  }
-}
+/** Numbers in [0, 1) whose order spreads positions evenly, however many are taken (a golden-ratio sequence). */
+const spread = (position: number) => (position * 0.6180339887498949) % 1;

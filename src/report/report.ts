@@ -1,29 +1,69 @@
 import { open, writeFile } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
 import { messageOf, RunError } from '../core/errors.js';
 import { codeOf } from '../platform/node-files.js';
+import { readAblation } from '../store/ablation-record.js';
+import type { ListedAblation } from './analysis/feed.js';
+import { TextPool } from './analysis/packed-texts.js';
+import { type FoundRun, findRuns } from './find-runs.js';
+import { listedAblation } from './listed-ablation.js';
 import { PAGE_START, renderPage } from './page/page.js';
-import { readRun } from './run-data.js';
+import { type ReportedRun, readRun } from './run-data.js';
 
 /** The bytes of a page that are episodes by default, about. */
-export const DEFAULT_EPISODE_BYTES = 8e6;
+export const DEFAULT_EPISODE_BYTES = 3e6;
 
 /**
- * Writes one self-contained HTML page about one or more runs.
+ * Writes one self-contained HTML page about one or more runs, those of an ablation by its directory: the pages of the
+ * dashboard, with what they show in place of a server.
  * @param options.to Its path; an earlier report there is replaced
  * @param options.episodeBytes About how much room the episodes of all runs together may take
- * @throws RunError when a directory is not a run, or `to` cannot be written or holds something else; LogError naming
- *   the line of a damaged episode file
+ * @throws RunError when a directory is no run and no ablation, or `to` cannot be written or holds something else;
+ *   LogError naming the line of a damaged episode file
  */
 export async function writeReport(
   paths: readonly string[],
   { to, episodeBytes = DEFAULT_EPISODE_BYTES }: { readonly to: string; readonly episodeBytes?: number },
 ): Promise<void> {
   await refuseOthersFile(to);
-  const runs = [];
-  for (const path of paths) runs.push(await readRun(path, episodeBytes / paths.length));
-  await writeFile(to, renderPage(runs)).catch((error: unknown) => {
+  const { runs, ablations } = await runsOf(paths);
+  const pool = new TextPool();
+  const reported: (ReportedRun & { readonly run: FoundRun })[] = [];
+  for (const run of runs) reported.push({ run, ...(await readRun(run, episodeBytes / runs.length, pool)) });
+  const listed = await Promise.all(
+    [...ablations].map(async ([name, path]): Promise<ListedAblation[]> => {
+      const record = await readAblation(path);
+      const members = reported.flatMap(({ run, record }) =>
+        run.ablation === name ? [{ name: run.name, record }] : [],
+      );
+      return record === undefined ? [] : [listedAblation(name, record, members)];
+    }),
+  );
+  const page = await renderPage({
+    folder: runs.map(({ name }) => name).join(', '),
+    ablations: listed.flat(),
+    runs: reported.map(({ embedded }) => embedded),
+    texts: pool.texts,
+  });
+  await writeFile(to, page).catch((error: unknown) => {
     throw new RunError(`the report cannot be written: ${messageOf(error)}`);
   });
+}
+
+/** The runs of the directories, those of ablations one by one; two runs of one name have numbers behind it. */
+async function runsOf(paths: readonly string[]) {
+  const runs: FoundRun[] = [];
+  const ablations = new Map<string, string>();
+  for (const path of paths) {
+    const isAblation = (await readAblation(path)) !== undefined;
+    const inside = isAblation ? await findRuns(path) : { runs: [{ path, name: basename(resolve(path)) }], ablations };
+    for (const [name, directory] of inside.ablations) ablations.set(name, directory);
+    for (const run of inside.runs) {
+      const same = runs.filter(({ name }) => name.replace(/ \(\d+\)$/, '') === run.name).length;
+      runs.push(same === 0 ? run : { ...run, name: `${run.name} (${same + 1})` });
+    }
+  }
+  return { runs, ablations };
 }
 
 /** @throws RunError when the file exists and is no report */

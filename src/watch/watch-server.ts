@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { ArgumentError, messageOf } from '../core/errors.js';
+import { pageDirectory } from '../report/page-directory.js';
 import { checkAccess } from './access.js';
-import { pageDirectory } from './page-directory.js';
 import { RunCatalog } from './run-catalog.js';
 import { watchApp } from './watch-app.js';
 

@@ -51,6 +51,12 @@ export function ComparePage({ names, onLink }: ComparePageProps) {
   );
 }
 
+/** The last part of a run's name, where no other run ends alike. */
+function shortName(name: string, runs: readonly HeardRun[]): string {
+  const last = (full: string) => full.split('/').at(-1) ?? full;
+  return runs.filter((run) => last(run.name) === last(name)).length === 1 ? last(name) : name;
+}
+
 interface OverlayProps extends Pick<AgentMeasure, 'title' | 'unit' | 'include' | 'logarithmic' | 'reference'> {
   readonly hint?: string | undefined;
   readonly runs: readonly HeardRun[];
@@ -59,7 +65,10 @@ interface OverlayProps extends Pick<AgentMeasure, 'title' | 'unit' | 'include' |
 
 /** A chart with a line a run. */
 function Overlay({ runs, of, ...chart }: OverlayProps) {
-  const lines = useMemo(() => runs.map((run, colour): Line => ({ name: run.name, colour, ...of(run) })), [runs, of]);
+  const lines = useMemo(
+    () => runs.map((run, colour): Line => ({ name: shortName(run.name, runs), colour, ...of(run) })),
+    [runs, of],
+  );
   if (lines.every(({ points }) => points.length === 0)) return null;
   return <Chart {...chart} lines={lines} sync="step" />;
 }
@@ -145,7 +154,7 @@ function Differences({ runs }: { readonly runs: readonly HeardRun[] }) {
     ...steps.map((step) => {
       const points = scoreAt(run, step) - scoreAt(first, step);
       return (
-        <span key={step} class={points >= 0 ? 'gain' : 'loss'}>
+        <span key={step} class={points > 0 ? 'gain' : points < 0 ? 'loss' : 'faint'}>
           {pointsText(points)}
         </span>
       );

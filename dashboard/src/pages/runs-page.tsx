@@ -5,13 +5,14 @@ import { ScoreBar } from '../parts/score-bar.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean } from '../parts/texts.js';
 import { addressOf, go, runAddress } from '../routes.js';
-import { useHeard } from '../run-store.js';
+import { useHeard, useSource } from '../run-store.js';
 
 /** True once the one run or ablation of a folder was opened by itself; who comes back wants the list. */
 let opened = false;
 
 /** The runs of the folder: what each is, how it stands, what it scored. */
 export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => void }) {
+  const { live } = useSource();
   const { list, problem } = useHeard([], onLink);
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
@@ -26,7 +27,8 @@ export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => vo
     if (others.length === 0) location.replace(runAddress(only.name));
     else if (only.ablation !== null && others.every(({ ablation }) => ablation === only.ablation))
       location.replace(addressOf({ page: 'ablation', name: only.ablation }));
-  }, [runs]);
+    else if (!live) location.replace(addressOf({ page: 'compare', names: runs.map(({ name }) => name) }));
+  }, [runs, live]);
 
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {

@@ -19,6 +19,7 @@ export const liveSource: Source = {
   },
   groups: (run, query, offset) => ask('groups', { run, ...query, offset }),
   group: (run, file, task) => ask('group', { run, file, task }),
+  lacks: () => '',
   tokens: (run, place) => ask('tokens', { run, ...place }),
 };
 

@@ -26,6 +26,8 @@ export interface Source {
   /** A part of the groups of a file: those from `offset` on. */
   groups(run: string, query: GroupQuery, offset: number): Promise<GroupPage>;
   group(run: string, file: string, task: string): Promise<ShownGroup>;
+  /** What the source lacks of a run's episodes, in words; empty where it has all of them. */
+  lacks(run: string): string;
   /** The tokens of a turn; absent where the source does not hold them. */
   readonly tokens?: (run: string, place: TurnPlace) => Promise<readonly ShownToken[]>;
 }

@@ -8,13 +8,17 @@ export const report = defineCommand({
   name: 'report',
   description: 'write one HTML page about runs: curves, spikes, tables, every kept episode',
   details:
-    'writes one HTML page about runs: curves by agent, spikes, every kept episode turn by turn; opens without a network',
-  arguments: [severalArguments('run', 'directories of runs; several stand side by side')],
+    'writes the pages of the dashboard about some runs, or an ablation, into one HTML file: curves by agent, spikes, kept episodes turn by turn; opens without a network',
+  arguments: [severalArguments('run', 'directories of runs or ablations; several runs are laid over one another')],
   flags: {
     to: text('file', "where to (default: report.html in the run's directory; about several runs, here)"),
-    megabytes: integer(1, 'about how much room episodes may take; a sample where they do not fit (default: 8)'),
+    megabytes: integer(1, 'about how much room episodes may take; a sample where they do not fit (default: 3)'),
   },
-  examples: ['drmas report runs/first', 'drmas report runs/drmas runs/grpo --to compare.html'],
+  examples: [
+    'drmas report runs/first',
+    'drmas report runs/drmas runs/grpo --to compare.html',
+    'drmas report runs/repair-ablation',
+  ],
   async run(context, [runs], flags) {
     const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
     await writeReport(runs, {

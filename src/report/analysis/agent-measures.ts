@@ -1,4 +1,5 @@
 /** What is measured of each agent at each step, as charts show it. */
+import { shareOfForeign } from '../../core/episode.js';
 import type { AgentStep, Step } from '../../core/events.js';
 
 /** One measurement of an agent. */
@@ -131,6 +132,13 @@ export const agentMeasures: readonly AgentMeasure[] = [
     title: 'invalid outputs that were rewarded',
     hint: 'The share of its invalid turns that got a positive advantage.',
     of: (agent) => agent.health?.rewardedInvalid,
+    ...share,
+  },
+  {
+    key: 'foreign',
+    title: 'messages in prompts that no turn wrote',
+    hint: "The share of the assistants' messages in its prompts that were read as text, not with the ids that were sampled.",
+    of: ({ history }) => (history === undefined ? undefined : shareOfForeign([history])),
     ...share,
   },
   {

@@ -2,28 +2,19 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { LogError } from '../../core/errors.js';
 import { isObject } from '../../core/validation/objects.js';
+import type { EpisodeFacts, FactsGroup } from '../../report/analysis/group-filter.js';
 import { checkedEpisode } from '../../report/shown-episodes.js';
 import type { StoredEpisode } from '../../store/episode-files.js';
 
 /** Where an episode lies in its file, and what a list of groups says of it. */
-export interface IndexedEpisode {
+export interface IndexedEpisode extends EpisodeFacts {
   readonly at: number;
   readonly bytes: number;
   /** The number of its line, for error messages. */
   readonly line: number;
-  readonly sample: number;
-  readonly reward: number;
-  readonly failed: boolean;
-  /** The agents that were called, and those of them with an invalid output. */
-  readonly agents: readonly string[];
-  readonly invalid: readonly string[];
 }
 
-/** The episodes of one task in one file. */
-export interface IndexedGroup {
-  readonly task: string;
-  readonly episodes: readonly IndexedEpisode[];
-}
+type IndexedGroup = FactsGroup<IndexedEpisode>;
 
 /** Where the episodes of a file lie, group by group. */
 export interface EpisodeIndex {

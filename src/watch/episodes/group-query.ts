@@ -1,7 +1,7 @@
-import type { EpisodeDot, GroupPage, GroupQuery } from '../../report/analysis/shown-episode.js';
+import { candidatesOf, groupPage, hasText, type MatchingGroup } from '../../report/analysis/group-filter.js';
+import type { GroupPage, GroupQuery } from '../../report/analysis/shown-episode.js';
 import { shownGroup } from '../../report/shown-episodes.js';
-import type { StoredEpisode } from '../../store/episode-files.js';
-import { type EpisodeIndex, type IndexedEpisode, type IndexedGroup, readIndexed } from './episode-index.js';
+import { type EpisodeIndex, type IndexedEpisode, readIndexed } from './episode-index.js';
 
 /** Episodes that are read at once while texts are searched. */
 const TOGETHER = 64;
@@ -11,48 +11,15 @@ export async function queryGroups(
   file: string,
   index: EpisodeIndex,
   query: GroupQuery,
-  { offset, limit }: { readonly offset: number; readonly limit: number },
+  part: { readonly offset: number; readonly limit: number },
 ): Promise<GroupPage> {
-  const matching: { readonly group: IndexedGroup; readonly matches: ReadonlySet<IndexedEpisode> }[] = [];
+  const matching: MatchingGroup[] = [];
   for (const group of index.groups) {
-    if (!isOfKind(group, query)) continue;
-    const candidates = group.episodes.filter((episode) => mayMatch(episode, query));
+    const candidates = candidatesOf(group, query);
     const matches = new Set(query.text === '' ? candidates : await withText(file, candidates, query));
     if (matches.size > 0) matching.push({ group, matches });
   }
-  return {
-    groups: index.groups.length,
-    episodes: index.episodes,
-    matchingGroups: matching.length,
-    matchingEpisodes: matching.reduce((sum, { matches }) => sum + matches.size, 0),
-    agents: index.agents,
-    offset,
-    rows: matching.slice(offset, offset + limit).map(({ group: { task, episodes }, matches }) => ({
-      task,
-      episodes: episodes.map(
-        (episode): EpisodeDot => ({
-          sample: episode.sample,
-          reward: episode.reward,
-          failed: episode.failed,
-          invalid: episode.invalid.length > 0,
-          matches: matches.has(episode),
-        }),
-      ),
-    })),
-  };
-}
-
-function isOfKind({ episodes }: IndexedGroup, { kind }: GroupQuery): boolean {
-  const equal = episodes.every(({ reward }) => reward === episodes[0]?.reward);
-  return kind === 'mixed' ? !equal : kind !== 'all equal' || equal;
-}
-
-function mayMatch({ reward, failed, agents, invalid }: IndexedEpisode, query: GroupQuery): boolean {
-  const { kind, agent, low, high } = query;
-  if ((low !== null && reward < low) || (high !== null && reward > high)) return false;
-  if (kind === 'with failures' && !failed) return false;
-  if (kind === 'with invalid output') return agent === '' ? invalid.length > 0 : invalid.includes(agent);
-  return agent === '' || agents.includes(agent);
+  return groupPage({ ...index, groups: index.groups.length }, matching, part);
 }
 
 async function withText(
@@ -63,21 +30,15 @@ async function withText(
   const matching: IndexedEpisode[] = [];
   for (let start = 0; start < entries.length; start += TOGETHER) {
     const part = entries.slice(start, start + TOGETHER);
-    const episodes = await readIndexed(file, part);
-    matching.push(...part.filter((_, i) => hasText(episodes[i], query)));
+    const stored = await readIndexed(file, part);
+    matching.push(
+      ...part.filter((_, i) => {
+        const episode = stored[i];
+        if (episode === undefined) return false;
+        const group = shownGroup(episode.task.id, [episode]);
+        return group.episodes.some((shown) => hasText(group, shown, query));
+      }),
+    );
   }
   return matching;
-}
-
-/** Whether a text of an episode holds the words: of the named agent's turns, or of anything in it. */
-function hasText(episode: StoredEpisode | undefined, { text, agent }: GroupQuery): boolean {
-  if (episode === undefined) return false;
-  const words = text.toLowerCase();
-  const { data, task, episodes } = shownGroup(episode.task.id, [episode]);
-  const [shown] = episodes;
-  const turns = (shown?.turns ?? []).filter((turn) => agent === '' || turn.agent === agent);
-  const texts = turns.flatMap((turn) => [turn.text, ...turn.messages.map(([, content]) => content)]);
-  if (agent === '' && shown !== undefined)
-    texts.push(task, data, shown.outcome, shown.failure ?? '', ...shown.log.flat());
-  return texts.some((one) => one.toLowerCase().includes(words));
 }

@@ -5,7 +5,7 @@ import { type GroupKind, type GroupQuery, groupKinds } from '../../../../src/rep
 import { clean } from '../../parts/texts.js';
 import { VirtualList } from '../../parts/virtual-list.js';
 import { go, type Route } from '../../routes.js';
-import type { HeardRun } from '../../run-store.js';
+import { type HeardRun, useSource } from '../../run-store.js';
 import { GroupLine } from './group-line.js';
 import { GroupView } from './group-view.js';
 import { useGroups } from './use-groups.js';
@@ -19,6 +19,7 @@ interface EpisodesTabProps {
 
 /** The episodes of a run: a file's groups in a list, the chosen one's episodes side by side. */
 export function EpisodesTab({ run, query }: EpisodesTabProps) {
+  const source = useSource();
   const files = useMemo(() => orderedFiles(run.files), [run.files]);
   const file = chosenFile(files, query);
   const [kind, setKind] = useState<GroupKind>('all');
@@ -42,6 +43,7 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
         No episodes were kept yet. <code>training.keepEpisodes</code> says which steps keep theirs.
       </p>
     );
+  const lacking = source.lacks(run.name);
   const show = (name: string) => go({ page: 'run', name: run.name, tab: 'episodes', query: { file: name } });
   const beside = (by: number) => files[files.indexOf(file) + by];
   const task = rows.get(chosen)?.task;
@@ -100,6 +102,7 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </div>
+      {lacking !== '' && <p class="faint">{lacking}</p>}
       {problem !== undefined && <p class="notice bad">{clean(problem)}</p>}
       <div class="browser">
         <section class="list">

@@ -11,7 +11,7 @@ import { TimeLine } from '../../parts/time-line.js';
 import type { HeardRun } from '../../run-store.js';
 import { Steps } from '../runs-page.js';
 import { AgentChart } from './agent-chart.js';
-import { GroupsChart, RewardChart, ScoreChart, WarmStartChart } from './team-charts.js';
+import { GroupsChart, MetricsChart, RewardChart, ScoreChart, WarmStartChart } from './team-charts.js';
 
 interface OverviewProps {
   readonly run: HeardRun;
@@ -29,6 +29,7 @@ export function Overview({ run, listed }: OverviewProps) {
       <TimeLine run={run} incidents={incidents} zero={patientZero(crossings)} />
       <div class="grid">
         <ScoreChart run={run} />
+        <MetricsChart run={run} />
         <RewardChart run={run} />
         <GroupsChart run={run} />
         <WarmStartChart run={run} />

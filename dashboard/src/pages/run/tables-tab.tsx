@@ -1,3 +1,4 @@
+import { shareOfForeign } from '../../../../src/core/episode.js';
 import { measuresOf } from '../../../../src/core/evaluation/measures.js';
 import type { EvaluationScores } from '../../../../src/core/events.js';
 import { grouped, percent, significant } from '../../../../src/core/format.js';
@@ -79,6 +80,7 @@ const AGENT_HEADER = [
   'entropy at last',
   'called in',
   'reward there',
+  'foreign in history',
 ];
 
 function agentRow(name: string, log: RunLog): string[] {
@@ -88,6 +90,7 @@ function agentRow(name: string, log: RunLog): string[] {
     steps.reduce((sum, step) => sum + of(step) * step.turns, 0) / Math.max(1, turns);
   const largest = (of: (step: (typeof steps)[number]) => number) => Math.max(0, ...finite(steps.map(of)));
   const calls = steps.flatMap((step) => step.calls ?? []);
+  const histories = steps.flatMap(({ history }) => history ?? []);
   const frozen = steps.some((step) => step.frozen === true);
   const learnt = (cell: () => string) => (frozen ? 'frozen' : cell());
   return [
@@ -104,6 +107,7 @@ function agentRow(name: string, log: RunLog): string[] {
     learnt(() => significant(steps.at(-1)?.entropy ?? 0)),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),
     calls.length === 0 ? '' : significant(mean(finite(calls.map(({ success }) => success)))),
+    histories.length === 0 ? '' : percent(shareOfForeign(histories)),
   ];
 }
 

@@ -1,5 +1,6 @@
 /** The charts of a run that are about the whole team. */
 import { useMemo } from 'preact/hooks';
+import { measuresOf } from '../../../../src/core/evaluation/measures.js';
 import { Chart } from '../../chart/chart.js';
 import { type Line, pointsOf } from '../../chart/chart-data.js';
 import type { HeardRun } from '../../run-store.js';
@@ -51,6 +52,24 @@ export function ScoreChart({ run }: OfRun) {
       sync="step"
     />
   );
+}
+
+/** What the team measures on held-out tasks besides its success; nothing where it measures nothing. */
+export function MetricsChart({ run }: OfRun) {
+  const { evaluations } = run.log;
+  const lines = useMemo((): Line[] => {
+    const names = [...new Set(evaluations.flatMap((event) => measuresOf(event).map(([name]) => name)))];
+    return names.map((name, colour) => ({
+      name,
+      colour,
+      dots: true,
+      points: evaluations.flatMap((event) =>
+        measuresOf(event).flatMap(([other, y]) => (other === name ? [{ x: event.step, y }] : [])),
+      ),
+    }));
+  }, [evaluations]);
+  if (lines.length === 0) return null;
+  return <Chart title="held-out metrics" lines={lines} unit="number" sync="step" />;
 }
 
 export function RewardChart({ run }: OfRun) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linearScale, scaleFor, thin } from './scale.js';
+import { linearScale, scaleFor } from './scale.js';
 
 const value = fc
   .double({ min: -1e9, max: 1e9, noNaN: true })
@@ -26,29 +26,5 @@ describe('a linear scale', () => {
       expect(scale.ticks.length).toBeGreaterThan(1);
       for (const tick of scale.ticks) expect(Number.isFinite(scale.place(tick))).toBe(true);
     }
-  });
-});
-
-it('values that are orders of magnitude apart get powers of ten, where that is allowed', () => {
-  const far = [0.001, 5, 900];
-  expect(scaleFor(far, { logarithmic: true }).ticks).toContain(0.1);
-  expect(scaleFor(far).ticks[0]).toBe(0);
-  expect(scaleFor([0, ...far], { logarithmic: true }).place(0)).toBe(0);
-});
-
-describe('thinning', () => {
-  it('keeps the lowest and the highest point, and the order', () => {
-    const points = Array.from({ length: 5000 }, (_, x) => ({
-      x,
-      y: Math.sin(x) + (x === 3333 ? 100 : 0) - (x === 7 ? 50 : 0),
-    }));
-    const kept = thin(points, 400);
-    expect(kept.length).toBeLessThanOrEqual(402);
-    expect(kept.map(({ x }) => x)).toEqual([...kept.map(({ x }) => x)].sort((a, b) => a - b));
-    expect(kept.map(({ x }) => x)).toEqual(expect.arrayContaining([7, 3333]));
-  });
-  it('leaves few points alone', () => {
-    const points = [{ x: 0, y: 1 }];
-    expect(thin(points)).toBe(points);
   });
 });
