@@ -90,7 +90,7 @@ export function reportText({ kernels, rows, ratios, skipped }: Results): string 
   if (details.length > 0) {
     const lines = details.map((row) => {
       const values = Object.entries(row.details).map(([key, value]) => `${key} ${amount(value)}`);
-      return `  ${row.part} ${row.engine}, ${row.threads} thr.: ${values.join(', ')}`;
+      return `  ${row.part} ${row.shape}, ${row.engine}, ${row.threads} thr.: ${values.join(', ')}`;
     });
     sections.push(`Medians of further numbers:\n${lines.join('\n')}`);
   }

@@ -6,7 +6,7 @@ import { type Context, forShape, noteRows, noteSkipped, schedule } from '../cont
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { DRMAS, type Row, rowsOf } from '../results.js';
-import type { Shape } from '../workload.js';
+import { type Shape, trainingFlops } from '../workload.js';
 
 const PART = 'loops';
 const TURNS = [1, 4, 16, 64] as const;
@@ -16,6 +16,8 @@ const LOOPS = 4;
 const TURN = { read: 24, written: 8 };
 const CONTEXT = Math.max(...TURNS) * (TURN.read + TURN.written);
 const SECONDS = 0.4;
+/** The most operations of a repetition; what repeats every prefix soon takes more, and is left out by name. */
+const MOST_OPERATIONS = 1e12;
 /** The seconds for all contestants of one shape and number of turns together. */
 const BUDGET_SECONDS = 20;
 
@@ -24,13 +26,16 @@ const ROWS = `${DRMAS}, trained a row a turn`;
 const SAMPLED = `${DRMAS}, sampled`;
 const FORGETFUL = `${DRMAS}, sampled without a cache`;
 
-/** Measures on the largest number of threads: what is compared is one number of turns with another. */
+/** The detail of a row: processor time, which other work on the machine does not change much. */
+const PROCESSOR = 'processor ms a turn';
+
+/** Measures on the smallest number of threads: what is compared is one number of turns with another. */
 export async function benchLoops(context: Context): Promise<void> {
   for (const shape of context.options.shapes) await benchShape(forShape(context, PART, shape), shape);
 }
 
 async function benchShape(context: Context, shape: Shape): Promise<void> {
-  const threads = Math.max(...context.options.threads);
+  const threads = Math.min(...context.options.threads);
   const engine = await DrmasEngine.start(shape, threads, CONTEXT);
   const all: Row[] = [];
   try {
@@ -45,40 +50,51 @@ async function benchShape(context: Context, shape: Shape): Promise<void> {
         [SAMPLED, () => sample(engine, loops, turns, false)],
         [FORGETFUL, () => sample(engine, loops, turns, true)],
       ];
-      const contestants = work.map(([contestant, repeat]) => timed(contestant, threads, turns * LOOPS, repeat));
+      const repeated = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+      const long = repeated * trainingFlops(shape, engine.parameters) > MOST_OPERATIONS;
+      if (long) {
+        const reason = 'prefixes that are computed again take too long';
+        for (const what of [ROWS, FORGETFUL])
+          context.results.skipped.push({ what: `${PART} ${name}: ${what}`, reason });
+      }
+      const measurable = work.filter(([what]) => !long || (what !== ROWS && what !== FORGETFUL));
+      const contestants = measurable.map(([what, repeat]) => timed(what, threads, turns * LOOPS, repeat));
       const series = await interleave(contestants, schedule(context, `${PART} ${name}`, BUDGET_SECONDS));
       noteSkipped(context, PART, name, series);
       const measured = rowsOf(PART, name, series);
       all.push(...measured);
       noteRows(context, shape, measured);
+      if (long) continue;
       note(context, name, [CHAINS, ROWS], measured);
       note(context, name, [SAMPLED, FORGETFUL], measured);
     }
-    for (const contestant of [CHAINS, ROWS, SAMPLED, FORGETFUL]) noteGrowth(context, shape, contestant, all);
+    for (const contestant of new Set(all.map((row) => row.engine))) noteGrowth(context, shape, contestant, all);
   } finally {
     await engine.dispose();
   }
 }
 
-const rate = (rows: readonly Row[], engine: string) => rows.find((row) => row.engine === engine)?.median;
+const timeOf = (rows: readonly Row[], engine: string) =>
+  rows.find((row) => row.engine === engine)?.details[PROCESSOR] ?? Number.NaN;
 
-/** Notes how much faster the first contestant is than the second. */
+/** Notes how much less time the first contestant takes than the second. */
 function note({ results }: Context, shape: string, [one, other]: readonly [string, string], rows: readonly Row[]) {
-  const value = (rate(rows, one) ?? Number.NaN) / (rate(rows, other) ?? Number.NaN);
+  const value = timeOf(rows, other) / timeOf(rows, one);
   const clean = rows.every((row) => row.clean !== false);
-  results.ratios.push({ part: PART, shape, what: `${one} / ${other}`, value, clean });
+  results.ratios.push({ part: PART, shape, what: `time: ${other} / ${one}`, value, clean });
 }
 
-/** Notes the time of a turn of the longest loop against that of a loop of four turns: 1 where time is linear. */
+/** Notes the time of a turn of the longest loop measured against that of four turns: 1 where time is linear. */
 function noteGrowth({ results }: Context, { name }: Shape, contestant: string, all: readonly Row[]) {
   const at = (turns: number) =>
-    rate(
+    timeOf(
       all.filter((row) => row.shape === `${name}, ${turns} turns`),
       contestant,
-    ) ?? Number.NaN;
+    );
+  const longest = TURNS.findLast((turns) => !Number.isNaN(at(turns))) ?? 4;
   const clean = all.every((row) => row.clean !== false);
-  const what = `time of a turn, 64 turns / 4 turns: ${contestant}`;
-  results.ratios.push({ part: PART, shape: name, what, value: at(4) / at(64), clean });
+  const what = `time of a turn, ${longest} turns / 4 turns: ${contestant}`;
+  results.ratios.push({ part: PART, shape: name, what, value: at(longest) / at(4), clean });
 }
 
 function timed(name: string, threads: number, turns: number, work: () => Promise<unknown>): Contestant {
@@ -86,6 +102,7 @@ function timed(name: string, threads: number, turns: number, work: () => Promise
     ...{ name, threads, unit: 'turn' },
     async repeat() {
       const started = performance.now();
+      const before = process.cpuUsage();
       let amount = 0;
       let seconds = 0;
       while (seconds < SECONDS) {
@@ -93,7 +110,8 @@ function timed(name: string, threads: number, turns: number, work: () => Promise
         amount += turns;
         seconds = (performance.now() - started) / 1e3;
       }
-      return { amount, seconds };
+      const { user, system } = process.cpuUsage(before); // microseconds
+      return { amount, seconds, details: { [PROCESSOR]: (user + system) / 1e3 / amount } };
     },
   };
 }
