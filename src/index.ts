@@ -124,6 +124,7 @@ export type {
   BackendInput,
   EstimatorInput,
   EvaluationInput,
+  GatewayInput,
   LossInput,
   PolicyInput,
   TrainingInput,
@@ -248,3 +249,4 @@ export {
   type TeamDefinition,
   type TurnReward,
 } from './teams/team.js';
+export type { GatewayConnection } from './teams/ways-in.js';

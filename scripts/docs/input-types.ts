@@ -88,6 +88,7 @@ import type { ModelInput } from '../model/model-spec.js';
     ['WarmStartInput', sectionNode('warmStart')],
     ['TrainingInput', sectionNode('training')],
     ['EvaluationInput', sectionNode('evaluation')],
+    ['GatewayInput', sectionNode('gateway')],
     ['BackendInput', sectionNode('backend')],
   ],
 });

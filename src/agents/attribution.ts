@@ -3,6 +3,7 @@ import { UnattributedCallError } from '../core/errors.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
 import { currentScope, type Scope } from '../platform/async-scopes.js';
 import { onAbort } from '../platform/on-abort.js';
+import type { MeasurePrompt } from '../rollout/rollout-context.js';
 
 /** How foreign code calls the agents of one episode. */
 export interface EpisodeCalls {
@@ -13,6 +14,8 @@ export interface EpisodeCalls {
    * is over, and with the signal's reason.
    */
   complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer>;
+  /** The tokens of a request's prompt, and of the context that it has to fit; undefined where they are not known. */
+  measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
 }
 
 const calls = new WeakMap<Scope, EpisodeCalls>();

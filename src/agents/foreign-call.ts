@@ -2,9 +2,16 @@
 import type { Turn } from '../core/episode.js';
 import { responseTokens } from '../core/episode.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
-import { unlessAborted } from '../platform/on-abort.js';
 import type { EpisodeInPlay } from '../rollout/rollout-context.js';
 import type { Ask, AskOptions } from '../teams/team.js';
+
+/** What a request asks besides its messages, as an agent is asked it. */
+export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions => ({
+  ...(tools === undefined ? {} : { tools }),
+  ...(toolChoice === undefined ? {} : { toolChoice }),
+  ...(maxTokens === undefined ? {} : { maxTokens }),
+  ...(responseSchema === undefined ? {} : { responseSchema }),
+});
 
 /** Asks an agent what a request asks. Rejects as the agent does, and with the signal's reason once that fires. */
 export async function foreignCall(
@@ -13,23 +20,21 @@ export async function foreignCall(
   request: ModelRequest,
   signal: AbortSignal | undefined,
 ): Promise<ModelAnswer> {
-  const { tools, toolChoice, maxTokens, responseSchema } = request;
-  const options: AskOptions = {
-    ...(tools === undefined ? {} : { tools }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(responseSchema === undefined ? {} : { responseSchema }),
-  };
-  const reply = ask(request.messages, options);
-  const { id, content, reasoning, toolCalls, finishReason } = await (signal ? unlessAborted(reply, signal) : reply);
+  const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, {
+    ...askOptions(request),
+    signal,
+  });
   const turn = episode.turns.find((each) => each.id === id);
   return {
     ...{ id, model: request.model, content, toolCalls },
     ...(reasoning === undefined ? {} : { reasoning }),
     finishReason: toolCalls.length > 0 ? 'tool_calls' : finishReason,
     usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn),
+    ...(turn === undefined || turn.endpoint !== undefined || !request.wantsTokenIds ? {} : { tokens: idsOf(turn) }),
   };
 }
+
+const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, logprobs });
 
 const usageOf = (turn: Turn) => ({
   promptTokens: turn.endpoint?.promptTokens ?? turn.prompt.length,

@@ -1,14 +1,21 @@
 /** What every episode offers to code that was written for other frameworks. */
 import { DialectError } from '../core/errors.js';
-import type { EpisodeInPlay, PlayWays } from '../rollout/rollout-context.js';
+import type { EpisodeInPlay, MeasurePrompt, PlayWays } from '../rollout/rollout-context.js';
 import type { Ask } from '../teams/team.js';
 import { agentModel } from './ai-sdk-model.js';
 import { type EpisodeCalls, offer } from './attribution.js';
-import { foreignCall } from './foreign-call.js';
+import { askOptions, foreignCall } from './foreign-call.js';
+import type { OpenGateway } from './gateway/open-gateway.js';
+import { noGateway } from './no-gateway.js';
 import { connectionTo } from './openai.js';
 
 /** The agents of an episode with all ways to them; code of the episode finds them by itself, too. */
-export function waysIn(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask>>): PlayWays {
+export function waysIn(
+  episode: EpisodeInPlay,
+  asks: Readonly<Record<string, Ask>>,
+  measure: MeasurePrompt,
+  gateway?: OpenGateway,
+): PlayWays {
   const names = Object.keys(asks);
   const calls: EpisodeCalls = {
     agents: names,
@@ -18,11 +25,13 @@ export function waysIn(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask
         throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names.join(', ')}`);
       return foreignCall(episode, ask, request, signal);
     },
+    measure: (name, request) => measure(name, request.messages, askOptions(request)),
   };
   offer(episode, calls);
   const agents = Object.entries(asks).map(([name, ask]) => {
     const model = agentModel(name, (request, signal) => calls.complete(name, request, signal));
     return [name, Object.assign(ask, { model, openai: { ...connectionTo(calls, name), model: name } })] as const;
   });
-  return { agents: Object.fromEntries(agents), openai: connectionTo(calls) };
+  const overHttp = gateway === undefined ? noGateway : gateway.connect(episode, calls);
+  return { agents: Object.fromEntries(agents), openai: connectionTo(calls), gateway: overHttp };
 }

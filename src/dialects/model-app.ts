@@ -1,6 +1,7 @@
 /** Models behind the HTTP interfaces that clients know: one app, whoever answers. It runs wherever fetch does. */
 import { type Context, Hono } from 'hono';
 import { BackendError, DialectError, EpisodeOverError, messageOf } from '../core/errors.js';
+import { visible } from '../core/format.js';
 import { openAiError } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -64,8 +65,8 @@ export function modelApp<Caller>(server: ModelServer<Caller>): Hono {
   }
   const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
   app.notFound(({ req }) => {
-    const dialect = Object.entries(DIALECTS).find(([route]) => req.path.includes(`/v1${route}`))?.[1];
-    const message = `there is no ${req.method} ${req.path.slice(0, 200)}; there are GET /v1/models, ${routes.join(', ')}`;
+    const dialect = Object.entries(DIALECTS).find(([route]) => req.path.endsWith(`/v1${route}`))?.[1];
+    const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, ${routes.join(', ')}`;
     return refusal(dialect?.error ?? openAiError, new DialectError(404, 'unknown_url', message));
   });
   app.onError((error) => refusal(openAiError, errorOf(error)));

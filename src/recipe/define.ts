@@ -7,6 +7,7 @@ import type {
   BackendInput,
   EstimatorInput,
   EvaluationInput,
+  GatewayInput,
   LossInput,
   PolicyInput,
   TrainingInput,
@@ -59,6 +60,8 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly training?: TrainingInput;
   /** Evaluations on held-out tasks. */
   readonly evaluation?: EvaluationInput;
+  /** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
+  readonly gateway?: GatewayInput;
   /** What holds the models and computes. */
   readonly backend?: BackendInput;
 }

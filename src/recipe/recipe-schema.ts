@@ -1,6 +1,7 @@
 /** The sections of a recipe: every key, its range and its default stand here and nowhere else. */
 import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
+import { gatewaySchema } from '../agents/gateway/gateway-settings.js';
 import { backendSchema } from '../backends/registry.js';
 import { isObject } from '../core/validation/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
@@ -283,6 +284,11 @@ export function settingsSchema(agents: readonly string[], policies: readonly str
       ),
     training: trainingSchema.prefault({}).describe('The reinforcement itself.'),
     evaluation: evaluationSchema.prefault({}).describe('Evaluations on held-out tasks.'),
+    gateway: gatewaySchema
+      .optional()
+      .describe(
+        'The agents over HTTP, for `play({ gateway })` and the programs that it starts. Where it is not given, there is none.',
+      ),
     backend: backendSchema.prefault(defaultChoices.backend).describe('What holds the models and computes.'),
     /** Written once for all policies; resolving moves it into each of them. */
     model: z.undefined().optional(),

@@ -1440,6 +1440,30 @@ export interface EvaluationInput {
     | undefined;
 }
 
+/** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
+export interface GatewayInput {
+  /**
+   * The address that the gateway listens at. The default is reached from this machine alone.
+   * @default `'127.0.0.1'`
+   */
+  readonly host?: string | undefined;
+  /**
+   * The port that the gateway listens at; 0 takes a free one.
+   * @default `0`
+   */
+  readonly port?: number | undefined;
+  /**
+   * The URL by which agents reach the gateway, where that is another than `http://<host>:<port>`: from a container,
+   * through a proxy.
+   */
+  readonly publicUrl?: string | undefined;
+  /**
+   * The calls that one episode may make through the gateway; by default `training.maxTurns`. The next one is answered
+   * once with a text that says so, which ends the loops of most agents, and is no turn.
+   */
+  readonly maxCalls?: number | undefined;
+}
+
 /** What holds the models and computes. */
 export type BackendInput =
   | {

@@ -1,17 +1,19 @@
-import type { Generation, Sampling } from '../contract/sampling.js';
+import type { Generation, PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
 import type { JsonSchema, Message, Tool, ToolChoice } from '../core/message.js';
-import { digestOfIds, type RandomKey, randomKey } from '../core/random.js';
+import type { RandomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
+import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
 import { type CallCounter, checkedOptions, openingOf, requireStep } from './ask-options.js';
+import { keysOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 import { promptMessages } from './prompt-messages.js';
 import { readAnswer, type Speaker } from './read-answer.js';
-import type { RolloutContext } from './rollout-context.js';
+import type { MeasurePrompt, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /**
@@ -49,10 +51,16 @@ interface Call {
   readonly key: RandomKey;
 }
 
+/** The agents of an episode. */
+interface EpisodeAgents {
+  readonly asks: Readonly<Record<string, Ask>>;
+  readonly measure: MeasurePrompt;
+}
+
 /**
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
-export function agentsOf(context: RolloutContext, episode: RunningEpisode): Record<string, Ask> {
+export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
   const shared = { counter: { turns: 0 }, conversations: new ExactConversations() };
   const asks = Object.entries(episode.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
@@ -64,7 +72,7 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Reco
     const sampling = { ...ofPhase, ...episode.request.sampling };
     return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, shared)] as const;
   });
-  return Object.fromEntries(asks);
+  return { asks: Object.fromEntries(asks), measure: measureOf(context, episode, shared) };
 }
 
 /** What the agents of an episode have together. */
@@ -80,9 +88,10 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
   const nextKey = keysOf(context, episode, role.name);
   const { signal } = episode;
   return (input, options) => {
+    const given = options?.signal;
     const reply = new Promise<Reply>((resolve, reject) => {
-      if (signal.aborted) throw signal.reason;
-      const removeListener = onAbort(signal, () => reject(signal.reason));
+      for (const each of [signal, given]) if (each?.aborted) throw each.reason;
+      const listeners = [signal, given].map((each) => each && onAbort(each, () => reject(each.reason)));
       const attempt = (run: () => void) => {
         try {
           run();
@@ -102,16 +111,19 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
           input,
           options,
         );
-        const call = { ...read, key: nextKey(read) };
-        episode.replies.add(generate(episode, role, call), (result) =>
+        const { key, giveBack } = nextKey(read);
+        const call = { ...read, key };
+        const until = given === undefined ? signal : AbortSignal.any([signal, given]);
+        episode.replies.add(generate(until, role, call), (result) =>
           attempt(() => {
+            for (const removeListener of listeners) removeListener?.();
+            if (given?.aborted) return giveBack();
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value);
             episode.turns.push(turn);
             if (call.encoded !== undefined) conversations.add(turn, call.encoded);
-            removeListener();
             resolve(replyOf(turn));
           }),
         );
@@ -123,41 +135,12 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
 }
 
 /**
- * The keys of an agent's calls in an episode. A key follows from what the agent reads and from how often it has read
- * the same before, and not from the call's place among the others: a team whose order of calls depends on a network
- * repeats itself all the same.
- */
-function keysOf(
-  { seed }: RolloutContext,
-  { request: { phase, step, task, sample } }: RunningEpisode,
-  agent: string,
-): (read: Omit<Call, 'key'>) => RandomKey {
-  const earlier = new Map<string, number>();
-  return ({ prompt, ...read }) => {
-    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
-    const count = earlier.get(`${digest}`) ?? 0;
-    earlier.set(`${digest}`, count + 1);
-    return randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
-  };
-}
-
-/** What an endpoint is sent, but for the ids of calls. */
-function textsOf({ messages, tools = [], toolChoice }: Pick<Call, 'messages' | 'tools' | 'toolChoice'>): string[] {
-  const texts = messages.flatMap(({ role, content, toolCalls = [] }) => [
-    ...[role, content],
-    ...toolCalls.flatMap((call) => ['call', call.name, call.arguments]),
-  ]);
-  const offered = tools.map((tool) => JSON.stringify(tool));
-  return [...texts, ...offered, ...(toolChoice === undefined ? [] : [JSON.stringify(toolChoice)])];
-}
-
-/**
  * Turns the team's input into what the agent reads.
  *
  * @throws EpisodeFailure when there are too many calls, an option is wrong or the prompt is too long.
  */
 function promptOf(
-  { maxTurns, policies, agents }: RolloutContext,
+  context: RolloutContext,
   { turns }: RunningEpisode,
   role: Role,
   conversations: ExactConversations,
@@ -166,7 +149,8 @@ function promptOf(
   options: AskOptions = {},
 ): Omit<Call, 'key'> {
   const { name, agent, sampling, policy } = role;
-  if (ordinals.turn >= maxTurns) throw new EpisodeFailure('too-many-turns', `more than ${maxTurns} calls`);
+  if (ordinals.turn >= context.maxTurns)
+    throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
   const { maxTokens = sampling.maxTokens, ...given } = checkedOptions(role, options);
   const messages = promptMessages(agent.system, input, given.responseSchema);
   const call = { ...ordinals, messages, ...given, maxTokens: Math.min(maxTokens, sampling.maxTokens) };
@@ -177,20 +161,47 @@ function promptOf(
       'overlong',
       `${name}: a prompt of ${characters} characters exceeds the context of ${policy.context}`,
     );
-  const { tokenizer } = policy;
-  const opening = tokenizer.encode(openingOf(agent, given));
-  const sameIds = turns.filter((turn) => {
-    const speaker = policies[agents[turn.agent]?.policy ?? ''];
-    return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
-  });
-  const encoded = conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
-  const prompt = [...encoded.ids, ...opening];
+  const { prompt, opening, encoded } = idsOf(context, turns, { agent, policy }, conversations, messages, given);
   if (prompt.length + call.maxTokens > policy.context)
     throw new EpisodeFailure(
       'overlong',
       `${name}: a prompt of ${prompt.length} tokens and up to ${call.maxTokens} more exceed the context of ${policy.context}`,
     );
   return { ...call, prompt, opening, encoded };
+}
+
+/** The ids that are fed for these messages, with the beginning of the response where one is written for the agent. */
+function idsOf(
+  { policies, agents }: RolloutContext,
+  turns: readonly Turn[],
+  { agent, policy: { tokenizer } }: { readonly agent: Agent; readonly policy: PlayableHandle },
+  conversations: ExactConversations,
+  messages: readonly Message[],
+  given: AskOptions,
+) {
+  const opening = tokenizer.encode(openingOf(agent, given));
+  const sameIds = turns.filter((turn) => {
+    const speaker = policies[agents[turn.agent]?.policy ?? ''];
+    return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
+  });
+  const encoded = conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
+  return { prompt: [...encoded.ids, ...opening], opening, encoded };
+}
+
+/** Measures the prompts of an episode as calls would read them. */
+function measureOf(
+  context: RolloutContext,
+  { request: { team }, turns }: RunningEpisode,
+  { conversations }: Shared,
+): MeasurePrompt {
+  return (name, input, options) => {
+    const agent = team.agents[name];
+    const policy = context.policies[context.agents[name]?.policy ?? ''];
+    if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
+    const messages = promptMessages(agent.system, input, options.responseSchema);
+    const { prompt } = idsOf(context, turns, { agent, policy }, conversations, messages, options);
+    return { tokens: prompt.length, context: policy.context };
+  };
 }
 
 function charactersOf(part: Tool | Message): number {
@@ -200,7 +211,7 @@ function charactersOf(part: Tool | Message): number {
 }
 
 function generate(
-  { signal }: RunningEpisode,
+  signal: AbortSignal,
   { sampling, policy }: Role,
   { messages, prompt, key, tools, toolChoice, maxTokens }: Call,
 ): Promise<Generation | Utterance> {

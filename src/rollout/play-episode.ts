@@ -43,7 +43,8 @@ export async function playEpisode<Data>(
 
   let end = 'play and reward have returned';
   try {
-    const ways = context.waysIn(running, agentsOf(context, running));
+    const { asks, measure } = agentsOf(context, running);
+    const ways = context.waysIn(running, asks, measure);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
     const log = (name: string, value: unknown) => running.log.add(name, value);

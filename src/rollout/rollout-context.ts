@@ -1,11 +1,12 @@
 import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
+import type { Message } from '../core/message.js';
 import type { Phase, PlayObserver } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import type { Scope } from '../platform/async-scopes.js';
-import type { Ask, Team } from '../teams/team.js';
-import type { AgentWays, OpenAIConnection } from '../teams/ways-in.js';
+import type { Ask, AskOptions, Team } from '../teams/team.js';
+import type { AgentWays, GatewayConnection, OpenAIConnection } from '../teams/ways-in.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
@@ -30,10 +31,21 @@ export interface EpisodeInPlay extends Scope {
   readonly turns: readonly Turn[];
 }
 
+/**
+ * The tokens of the prompt that an agent would read, and of the context that prompt and response have to fit. Undefined
+ * for an endpoint, whose tokenizer is not known. Throws what the tokenizer throws.
+ */
+export type MeasurePrompt = (
+  agent: string,
+  input: readonly Message[],
+  options: AskOptions,
+) => { readonly tokens: number; readonly context: number } | undefined;
+
 /** The agents as `play` gets them. */
 export interface PlayWays {
   readonly agents: Readonly<Record<string, Ask & AgentWays>>;
   readonly openai: OpenAIConnection;
+  readonly gateway: GatewayConnection;
 }
 
 /** The settings that stay the same while a run plays episodes. */
@@ -56,7 +68,7 @@ export interface RolloutContext {
    */
   readonly inScope?: <T>(scope: Scope, run: () => T) => T;
   /** Gives `play` the agents with the ways to them for code that was written for other frameworks. */
-  readonly waysIn: (episode: EpisodeInPlay, agents: Readonly<Record<string, Ask>>) => PlayWays;
+  readonly waysIn: (episode: EpisodeInPlay, agents: Readonly<Record<string, Ask>>, measure: MeasurePrompt) => PlayWays;
   /** Begins to watch for code of a team that does not return, and gives the end of the watch. */
   readonly watch?: () => () => void;
   /** Receives what a person should know about a team. */

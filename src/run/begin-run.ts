@@ -21,7 +21,7 @@ export interface RunRequest {
   readonly openBackend?: OpenBackend | undefined;
 }
 
-/** A run at the point where reinforcement may begin or go on. Whoever started it disposes of the backend. */
+/** A run at the point where reinforcement may begin or go on. Whoever started it disposes of it. */
 export interface StartedRun {
   readonly run: TrainingRun;
   readonly progress: Progress;
@@ -38,7 +38,7 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
     await publishAll(run);
     return { run: { ...run, references, critics }, progress: firstProgress(recipe) };
   } catch (error) {
-    await run.backend.dispose();
+    await run.dispose();
     throw failureOf(error);
   }
 }

@@ -35,6 +35,6 @@ export async function evaluateCheckpoint(
     if (common !== undefined) throw new TrainingError(`every episode failed alike: ${failureText(common)}`);
     return played;
   } finally {
-    await run.backend.dispose();
+    await run.dispose();
   }
 }

@@ -58,6 +58,6 @@ export async function executeRun(
     if (signal.aborted) throw signal.reason;
     throw started === undefined ? error : failureOf(error);
   } finally {
-    await started?.run.backend.dispose();
+    await started?.run.dispose();
   }
 }

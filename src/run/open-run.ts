@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { type OpenGateway, openGateway } from '../agents/gateway/open-gateway.js';
 import { waysIn } from '../agents/ways.js';
 import type { OpenOptions as BackendOptions } from '../backends/backend-declaration.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
@@ -56,7 +57,7 @@ export type OpenBackend = (recipe: Recipe, options: BackendOptions) => Promise<B
 
 const openNamed: OpenBackend = ({ backend }, options) => backendOf(backend).open(backend, options);
 
-/** Starts the backend and opens the recipe's models with their first weights. The caller disposes of the backend. */
+/** Starts the backend and opens the recipe's models with their first weights. The caller disposes of the run. */
 export async function openRun(
   requested: Recipe,
   tasks: Tasks,
@@ -68,6 +69,11 @@ export async function openRun(
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
   const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(checkpoint, assignment, first) };
   const backend = await openBackend(recipe, { host, models: Object.values(weights) });
+  let gateway: OpenGateway | undefined;
+  const dispose = async () => {
+    await gateway?.close();
+    await backend.dispose();
+  };
   try {
     checkBackend(recipe, assignment, backend.capabilities, purpose);
     const { hardware } = backend;
@@ -78,7 +84,7 @@ export async function openRun(
       weights,
     );
     checkToolFormats(recipe, assignment, models);
-    const executor = inProcessExecutor({
+    const context = {
       agents: agentSettings(recipe, assignment),
       policies: {
         ...models,
@@ -88,10 +94,16 @@ export async function openRun(
       },
       seed: recipe.seed,
       maxTurns: recipe.training.maxTurns,
+    };
+    const { maxTurns } = context;
+    const warn = (message: string) => host.warn('gateway.ignored', message);
+    gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn }));
+    const executor = inProcessExecutor({
+      ...context,
       timeoutMs: recipe.training.episodeTimeoutMs,
       maxOutcomeBytes: recipe.training.maxOutcomeBytes,
       inScope: runInScope,
-      waysIn,
+      waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, gateway),
       watch: () => watchTeams(recipe.training.episodeTimeoutMs),
       warn: once((message) => host.warn('team.stray', message)),
       observer: host.observer,
@@ -102,9 +114,9 @@ export async function openRun(
       ...ignoredSettings(recipe, backend.capabilities),
     ];
     const opened = { backend, hardware, weights, models, policies, executor };
-    return { recipe, assignment, tasks, ...opened, commits, warnings, host };
+    return { recipe, assignment, tasks, ...opened, commits, warnings, host, dispose };
   } catch (error) {
-    await backend.dispose();
+    await dispose();
     throw error;
   }
 }

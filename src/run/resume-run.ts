@@ -40,7 +40,7 @@ export async function resumeRun(
     await publishAll(run);
     return { run: { ...run, references, critics }, progress };
   } catch (error) {
-    await run.backend.dispose();
+    await run.dispose();
     throw error;
   }
 }

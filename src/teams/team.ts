@@ -5,7 +5,7 @@ import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../core/me
 import type { RandomStream } from '../core/random.js';
 import { issuesText } from '../core/validation/issues.js';
 import type { Agent } from './agent.js';
-import type { AgentWays, OpenAIConnection } from './ways-in.js';
+import type { AgentWays, GatewayConnection, OpenAIConnection } from './ways-in.js';
 
 /** The agents of a team by name. */
 export type Agents = Readonly<Record<string, Agent>>;
@@ -48,6 +48,8 @@ export interface AskOptions {
   readonly toolChoice?: ToolChoice;
   /** The most tokens of the response, where that is less than the agent's own `maxTokens`. */
   readonly maxTokens?: number;
+  /** Gives the call up: it rejects with the signal's reason, and nothing of it is kept. */
+  readonly signal?: AbortSignal | undefined;
   /**
    * The JSON schema of the response. The agent reads it behind its system prompt; sampling is as free as ever, and a
    * response that is no JSON of this schema is invalid. What fits is read by the agent's parser.
@@ -71,6 +73,8 @@ export interface PlayContext<Data, A extends Agents> {
   readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> & AgentWays };
   /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
   readonly openai: OpenAIConnection;
+  /** The agents over HTTP, for programs of any kind; there where the recipe has a `gateway`. */
+  readonly gateway: GatewayConnection;
   /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */
   readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */

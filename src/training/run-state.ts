@@ -24,7 +24,7 @@ export interface RunWarning {
   readonly message: string;
 }
 
-/** A recipe with everything that plays and trains it. Whoever opened it disposes of the backend. */
+/** A recipe with everything that plays and trains it. Whoever opened it disposes of it. */
 export interface OpenRun {
   /** Directories stand in place of models' names on hubs. */
   readonly recipe: Recipe;
@@ -44,6 +44,8 @@ export interface OpenRun {
   /** What a person should know about tasks, models and backend before the run. */
   readonly warnings: readonly RunWarning[];
   readonly host: Host;
+  /** Ends the gateway and the backend. */
+  readonly dispose: () => Promise<void>;
 }
 
 /** An open run with the models that stand beside its policies. */

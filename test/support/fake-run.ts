@@ -130,6 +130,7 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
     commits: {},
     warnings: [],
     host: nodeHost({ warn: (code, message) => void log.emit({ type: 'warning', code, message }) }),
+    dispose: () => backend.dispose(),
   };
   const progress: Progress = { ...firstProgress(recipe), evaluated: 0 };
   return { run, progress, log, submitted, steps, tokenizer };

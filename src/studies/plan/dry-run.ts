@@ -1,4 +1,5 @@
 /** The plan of a run, before anything of it exists: no file is written, no backend started, no model called. */
+import { openGateway } from '../../agents/gateway/open-gateway.js';
 import { waysIn } from '../../agents/ways.js';
 import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
@@ -159,14 +160,19 @@ async function rehearse(
   models: ReadonlyMap<string, KnownModel>,
   phase: Exclude<Phase, 'baseline'>,
 ): Promise<Episode[]> {
-  const executor = inProcessExecutor({
+  const context = {
     agents: agentSettings(recipe, assignment),
     policies: Object.fromEntries(Array.from(models, ([name, model]) => [name, rehearsed(model)])),
     seed: recipe.seed,
     maxTurns: recipe.training.maxTurns,
+  };
+  const { maxTurns } = context;
+  const gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn: () => {} }));
+  const executor = inProcessExecutor({
+    ...context,
     timeoutMs: recipe.training.episodeTimeoutMs,
     inScope: runInScope,
-    waysIn,
+    waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, gateway),
   });
   const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
   // An agent whose calls only an endpoint's server reads is offered its tools here too.
@@ -175,8 +181,12 @@ async function rehearse(
     { tools: 'plain' as const, ...agent },
   ]);
   const team = { ...recipe.team, agents: Object.fromEntries(agents), reward: () => 0 };
-  const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
-  return groups.flatMap(({ episodes }) => episodes);
+  try {
+    const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
+    return groups.flatMap(({ episodes }) => episodes);
+  } finally {
+    await gateway?.close();
+  }
 }
 
 /** A model whose answers repeat the prompt's tokens, which are ids that every tokenizer can read back. */

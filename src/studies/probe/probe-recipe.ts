@@ -107,7 +107,7 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
       examples: examples(played).map((episode) => storedEpisode(episode, advantages.byEpisode.get(episode))),
     };
   } finally {
-    await run.backend.dispose();
+    await run.dispose();
   }
 }
 

@@ -261,7 +261,7 @@ describe('a gradient that is not a number', () => {
       await verifier.save(now);
       expect(await readFile(join(now, 'model.safetensors'))).toEqual(await model(2, 'verifier'));
     } finally {
-      await run.backend.dispose();
+      await run.dispose();
     }
   });
 });

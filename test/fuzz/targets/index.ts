@@ -1,9 +1,10 @@
-/** What is fuzzed. A reader of anything else that comes from outside (a gateway's requests) is one more row. */
+/** What is fuzzed. A reader of anything else that comes from outside is one more row. */
 import type { Target } from '../target.js';
 import { modelFiles } from './model-files.js';
 import { recipes } from './recipes.js';
+import { requests } from './requests.js';
 import { runs } from './runs.js';
 import { tasks } from './tasks.js';
 import { wire } from './wire.js';
 
-export const targets: readonly Target[] = [...modelFiles, ...tasks, ...recipes, ...runs, ...wire];
+export const targets: readonly Target[] = [...modelFiles, ...tasks, ...recipes, ...runs, ...wire, ...requests];

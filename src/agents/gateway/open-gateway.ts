@@ -1,0 +1,46 @@
+/** The gateway of a run, from its port to its end. */
+import type { EpisodeInPlay } from '../../rollout/rollout-context.js';
+import type { GatewayConnection } from '../../teams/ways-in.js';
+import type { EpisodeCalls } from '../attribution.js';
+import { Gateway } from './gateway.js';
+import type { GatewaySettings } from './gateway-settings.js';
+import { listen } from './listen.js';
+
+export interface OpenGateway {
+  /** Opens the way to an episode's agents until the episode is over. */
+  connect(episode: EpisodeInPlay, calls: EpisodeCalls): GatewayConnection;
+  close(): Promise<void>;
+}
+
+interface GatewayRun {
+  /** The most calls of one episode, whichever way they come. */
+  readonly maxTurns: number;
+  /** Receives what requests wish for and the recipe decides: once for each wish of each agent. */
+  readonly warn: (message: string) => void;
+}
+
+/** Lets programs reach the agents of a run's episodes. @throws RecipeError when the port cannot be opened */
+export async function openGateway(settings: GatewaySettings, { maxTurns, warn }: GatewayRun): Promise<OpenGateway> {
+  const { host, port, publicUrl, maxCalls = maxTurns } = settings;
+  const gateway = new Gateway({
+    maxCalls: Math.min(maxCalls, maxTurns),
+    onIgnored: onceEach((agent, wish) =>
+      warn(`${agent}: requests set ${wish}, which is ignored: the recipe says how the agent samples`),
+    ),
+  });
+  const { url, close } = await listen(gateway.app, { host, port });
+  const reached = publicUrl?.replace(/\/+$/, '') ?? url;
+  return { connect: (episode, calls) => gateway.connect(episode, calls, reached), close };
+}
+
+/** Says each wish of each agent once. */
+function onceEach(say: (agent: string, wish: string) => void): (agent: string, wishes: readonly string[]) => void {
+  const before = new Set<string>();
+  return (agent, wishes) => {
+    for (const wish of wishes) {
+      const key = `${agent} ${wish}`;
+      if (!before.has(key)) say(agent, wish);
+      before.add(key);
+    }
+  };
+}
