@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import aiSdk from '../examples/ai-sdk/recipe.js';
 import concurrentCalls from '../examples/concurrent-calls.js';
 import ownTeam from '../examples/own-team.js';
 import perAgentRewards from '../examples/per-agent-rewards.js';
@@ -45,6 +46,9 @@ const examples: Record<string, RecipeDefinition> = {
   withATool,
 };
 
+const directory = join(import.meta.dirname, '../examples');
+const linesOf = (name: string) => readFileSync(join(directory, name), 'utf8').trim().split('\n').length;
+
 describe('the examples of teams', () => {
   it.each(Object.entries(examples))('%s trains from start to end', async (_, definition) => {
     const { events, episodes } = await train(definition);
@@ -57,12 +61,34 @@ describe('the examples of teams', () => {
   });
 
   it('are short enough to be read at once', () => {
-    const directory = join(import.meta.dirname, '../examples');
     const files = readdirSync(directory).filter((name) => name.endsWith('.ts'));
     const teams = files.filter((name) => readFileSync(join(directory, name), 'utf8').includes('defineTeam('));
     expect(teams.length).toBe(Object.keys(examples).length);
-    for (const name of teams)
-      expect(readFileSync(join(directory, name), 'utf8').trim().split('\n').length, name).toBeLessThanOrEqual(60);
+    for (const name of teams) expect(linesOf(name), name).toBeLessThanOrEqual(60);
+  });
+});
+
+describe('the program written with AI SDK', () => {
+  it('trains as it is, and is short', async () => {
+    const { events, episodes } = await train(aiSdk);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed', steps: 2 });
+    expect(events.some(({ type }) => type === 'episode.failed')).toBe(false);
+    for (const { turns } of episodes) {
+      expect(turns[0]).toMatchObject({ agent: 'buyer', tools: [{ name: 'price' }] });
+      expect(turns.at(-1)?.agent).toBe('cashier');
+    }
+    for (const [name, longest] of [['agents.ts', 60], ['recipe.ts', 25]] as const) // biome-ignore format: a row
+      expect(linesOf(join('ai-sdk', name)), name).toBeLessThanOrEqual(longest);
+  });
+
+  it('has one new word for each agent', () => {
+    const text = readFileSync(join(directory, 'ai-sdk', 'agents.ts'), 'utf8');
+    const models = text.split('\n').filter((line) => line.includes('model: '));
+    expect(models.map((line) => line.trim())).toEqual([
+      "model: trainable('buyer', { otherwise: production }),",
+      "model: trainable('cashier', { otherwise: production }),",
+    ]);
+    expect(text.match(/drmas/g)).toHaveLength(1); // the line that imports trainable
   });
 });
 

@@ -1,0 +1,50 @@
+/**
+ * A shop of two agents, written with AI SDK as it would run in production: a buyer looks up a price with a tool, a
+ * cashier writes the sum. `trainable` is all that this file knows of training; elsewhere `production` answers.
+ */
+import { gateway, stepCountIs, ToolLoopAgent, tool } from 'ai';
+import { trainable } from 'drmas/agents';
+import { z } from 'zod';
+
+/** The model before there is a trained one; it reads AI_GATEWAY_API_KEY when it is called. */
+const production = gateway('openai/gpt-5-mini');
+
+export const prices: Readonly<Record<string, number>> = {
+  bean: 4,
+  date: 3,
+  fig: 5,
+  kiwi: 3,
+  lime: 2,
+  nut: 2,
+  pear: 4,
+  plum: 5,
+};
+
+const price = tool({
+  description: 'price of one',
+  inputSchema: z.object({ fruit: z.string() }),
+  execute: async ({ fruit }) => String(prices[fruit] ?? 'not for sale'),
+});
+
+const buyer = new ToolLoopAgent({
+  model: trainable('buyer', { otherwise: production }),
+  instructions: 'Say its price.',
+  tools: { price },
+  stopWhen: stepCountIs(4),
+});
+
+const cashier = new ToolLoopAgent({
+  model: trainable('cashier', { otherwise: production }),
+  instructions: 'Write count*price.',
+});
+
+/** What an order such as `3 fig` costs; undefined where the agents do not find out. */
+export async function total(order: string, abortSignal?: AbortSignal): Promise<number | undefined> {
+  const options = abortSignal === undefined ? {} : { abortSignal };
+  const { text: cost } = await buyer.generate({ prompt: order, ...options });
+  const { text: sum } = await cashier.generate({ prompt: `${order} ${cost}`, ...options });
+  const [, count, each] = /^(\d+)\*(\d+)$/.exec(sum) ?? [];
+  return count === undefined ? undefined : Number(count) * Number(each);
+}
+
+if (process.argv[1] === import.meta.filename) console.log(await total(process.argv[2] ?? '3 fig'));

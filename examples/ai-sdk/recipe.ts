@@ -1,0 +1,25 @@
+/** Trains the agents of agents.ts as they are. With `checkpoint(...)` as the model, `tools` is its family's format. */
+import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
+import { z } from 'zod';
+import { total } from './agents.js';
+import { orders } from './orders.js';
+
+const team = defineTeam({
+  name: 'shop',
+  task: z.object({ order: z.string(), cost: z.number() }),
+  agents: {
+    buyer: agent({ tools: 'plain', parse: integer, sampling: { maxTokens: 16 }, invalidPenalty: 0.1 }),
+    cashier: agent({ sampling: { maxTokens: 8 } }),
+  },
+  play: async ({ task, signal }) => ({ cost: await total(task.order, signal) }),
+  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
+});
+
+export default defineRecipe({
+  team,
+  tasks: orders,
+  model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
+  warmStart: { steps: 150 },
+  training: { steps: 40, tasksPerStep: 8, groupSize: 8 },
+  evaluation: { every: 20, samples: 4 },
+});

@@ -1,0 +1,49 @@
+/** AI SDK 6 as it is on npm plays and trains a team. */
+import { generateText, Output, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { trainable } from '../../src/agents/index.js';
+import { temporaryRoot } from '../support/tiny-run.js';
+import { aiSdkCells } from './ai-sdk-cells.js';
+import { conformance } from './conformance.js';
+import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from './desk.js';
+
+const root = temporaryRoot();
+
+const t = tool({ inputSchema: z.object({ n: z.number() }), execute: async (input) => lookUp(input) });
+const stopWhen = stepCountIs(20);
+
+/** The agents as models of the episode. */
+const ofEpisode: DeskPlay = async ({ task, agents, signal: abortSignal }) => {
+  const boss = new ToolLoopAgent({ model: agents.boss.model, instructions: BOSS, tools: { t }, stopWhen });
+  const { text, steps } = await boss.generate({ prompt: task.question, abortSignal });
+  const comment = await generateText({ model: agents.helper.model, system: HELPER, prompt: text, abortSignal });
+  return { answer: text, comment: comment.text, calls: steps.flatMap(({ toolCalls }) => toolCalls).length };
+};
+
+/** The agents of a file that knows nothing of episodes. */
+const boss = new ToolLoopAgent({ model: trainable('boss'), instructions: BOSS, tools: { t }, stopWhen });
+const atModuleScope: DeskPlay = async ({ task }) => {
+  const { textStream, steps } = await boss.stream({ prompt: task.question });
+  let answer = '';
+  for await (const piece of textStream) answer += piece;
+  const { text } = await generateText({ model: trainable('helper'), system: HELPER, prompt: answer });
+  return { answer, comment: text, calls: (await steps).flatMap(({ toolCalls }) => toolCalls).length };
+};
+
+describe('a team of AI SDK 6', () => {
+  it('is the run that plain calls of agents give, bit for bit, at any number of threads', async () => {
+    const plain = await trainDesk(root, plainPlay);
+    expect(plain.failures).toEqual([]);
+    expect(await trainDesk(root, ofEpisode, { threads: 2 })).toEqual(plain);
+    expect(await trainDesk(root, atModuleScope)).toEqual(plain);
+  });
+
+  it('learns', async () => {
+    const { rewards, failures } = await trainDesk(root, ofEpisode, { overrides: LEARNING });
+    expect(failures).toEqual([]);
+    expect(rises(rewards)).toBe(true);
+  });
+});
+
+conformance('AI SDK 6', aiSdkCells({ generateText, streamText, tool, ToolLoopAgent, Output, stopAfter: stepCountIs }));

@@ -1,0 +1,166 @@
+/**
+ * The team that every framework plays: a boss looks something up with a tool and answers, a helper comments. What they
+ * earn is what their digits are worth, so that tiny models learn it in seconds.
+ */
+import { z } from 'zod';
+import type { Step } from '../../src/core/events.js';
+import { assistant, system, toolResult, user } from '../../src/core/message.js';
+import type { RandomStream } from '../../src/core/random.js';
+import { mean } from '../../src/core/statistics.js';
+import type { TaskSource, Trace } from '../../src/core/task.js';
+import { tinyDecoder } from '../../src/model/model-spec.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { defineRecipe, type RecipeInput } from '../../src/recipe/define.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { readEpisodes, type StoredEpisode } from '../../src/store/episode-files.js';
+import { agent } from '../../src/teams/agent.js';
+import { defineTeam, type PlayContext } from '../../src/teams/team.js';
+import { tinySizes } from '../../src/testing/train-tiny.js';
+import { filesOf, stepsOf, trainTiny } from '../support/tiny-run.js';
+
+const digits = (text: string) => (/^\d+$/.test(text) ? text : undefined);
+const share = (text: string, pattern: RegExp) => (text.match(pattern)?.length ?? 0) / (text.length + 1);
+
+const sampling = { maxTokens: 3 };
+const agents = {
+  boss: agent({ tools: 'plain', parse: digits, sampling, invalidPenalty: 0.1 }),
+  helper: agent({ parse: digits, sampling, invalidPenalty: 0.1 }),
+};
+
+export interface DeskOutcome {
+  readonly answer: string;
+  readonly comment: string;
+  /** How often the boss looked something up. */
+  readonly calls: number;
+}
+
+/** How the team plays, in one framework or another. */
+export type DeskPlay = (context: PlayContext<{ question: string }, typeof agents>) => Promise<DeskOutcome>;
+
+/** The instructions of the agents, in the symbols of their models. */
+export const BOSS = 'boss';
+export const HELPER = 'helper';
+
+/** The tool, whose schema each framework makes of its own kind. */
+export const lookUp = ({ n }: { readonly n: number }): string => String(2 * n);
+
+const tool = { name: 't', parameters: z.toJSONSchema(z.object({ n: z.number() })) };
+
+/** The team played with agents as functions: what every other way has to equal. */
+export const plainPlay: DeskPlay = async ({ task, agents: { boss, helper } }) => {
+  const messages = [system(BOSS), user(task.question)];
+  let calls = 0;
+  for (;;) {
+    const reply = await boss(messages, { tools: [tool] });
+    if (reply.toolCalls.length > 0) {
+      const results = reply.toolCalls.map((call) => toolResult(call, lookUp(JSON.parse(call.arguments))));
+      messages.push(assistant(reply), ...results);
+      calls += results.length;
+      continue;
+    }
+    const comment = await helper([system(HELPER), user(reply.content)]);
+    return { answer: reply.content, comment: comment.content, calls };
+  }
+};
+
+const deskTeam = (play: DeskPlay) =>
+  defineTeam({
+    name: 'desk',
+    task: z.object({ question: z.string() }),
+    agents,
+    play,
+    reward: ({ outcome: { answer, comment, calls } }) => ({
+      team: { answer: share(answer, /[0-4]/g), tool: calls > 0 ? 0.3 : 0 },
+      agents: { helper: share(comment, /[3-7]/g) },
+    }),
+  });
+
+const tasks: TaskSource<{ question: string }> = {
+  name: 'digits',
+  load: async (split) => ({
+    name: `digits ${split}`,
+    size: 10,
+    at: (index) => ({ id: `${split} ${index}`, data: { question: String(index) } }),
+  }),
+  trace: (random): Trace => {
+    const digit = () => String(random.integer(0, 9));
+    if (random.chance(0.3))
+      return { agent: 'helper', messages: [system(HELPER), user(digit() + digit())], response: digit() + digit() };
+    const question = [system(BOSS), user(digit())];
+    const call = callOf(random);
+    return random.chance(0.5)
+      ? { agent: 'boss', messages: question, response: call }
+      : { agent: 'boss', messages: [...question, assistant(call), user(digit())], response: digit() + digit() };
+  },
+};
+
+const callOf = (random: RandomStream) => `@t(${random.integer(1, 3)})`;
+
+const model = tinyDecoder({
+  ...tinySizes,
+  context: 64,
+  tokenizer: {
+    type: 'symbols',
+    symbols: ['<pad>', '<end>', '<ask>', BOSS, HELPER, '@t(1)', '@t(2)', '@t(3)', ...'0123456789'],
+    stop: '<end>',
+    endOfUser: '<ask>',
+    endOfAssistant: '<end>',
+  },
+});
+
+/** The recipe with a way of playing. */
+const deskRecipe = (play: DeskPlay, changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []) =>
+  resolveRecipe(
+    defineRecipe({
+      name: 'desk',
+      team: deskTeam(play),
+      tasks,
+      model,
+      warmStart: { steps: 100, batch: 16, learningRate: 2e-2 },
+      training: { steps: 2, tasksPerStep: 4, groupSize: 8 },
+      policies: { boss: { optimizer: { learningRate: 2e-2 } }, helper: { optimizer: { learningRate: 2e-2 } } },
+      evaluation: { every: 100, tasks: 2, samples: 1 },
+      ...changes,
+    } as RecipeInput),
+    { overrides },
+  );
+
+/** What a run leaves that has to be the same whichever way the team was played. */
+export interface DeskRun {
+  readonly turns: readonly unknown[];
+  readonly weights: Readonly<Record<string, string>>;
+  readonly rewards: readonly number[];
+  readonly failures: readonly unknown[];
+}
+
+/** Trains the team. */
+export async function trainDesk(
+  root: string,
+  play: DeskPlay,
+  { overrides = [], threads = 1 }: { readonly overrides?: readonly string[]; readonly threads?: number } = {},
+): Promise<DeskRun> {
+  const run = await trainTiny(root, deskRecipe(play, {}, overrides), { threads });
+  const steps: Step[] = await stepsOf(run);
+  const episodes: StoredEpisode[] = [];
+  for (const { step } of steps) episodes.push(...(await readEpisodes(nodeFiles, run.stepEpisodesPath(step))));
+  const files = await filesOf(run);
+  return {
+    turns: episodes.map(({ task, sample, turns, score }) => ({
+      ...{ task: task.id, sample, score },
+      turns: turns.map(({ id, agent, prompt, response, logprobs, advantage, valid }) => {
+        return { id, agent, prompt, response, logprobs, advantage, valid };
+      }),
+    })),
+    weights: Object.fromEntries(Object.entries(files).filter(([path]) => path.endsWith('.safetensors'))),
+    rewards: steps.map(({ reward }) => reward.mean),
+    failures: episodes.flatMap(({ failure }) => failure ?? []),
+  };
+}
+
+/** Steps enough to learn something. */
+export const LEARNING = ['training.steps=15'];
+
+/** Whether the last rewards of a run are clearly better than its first. */
+export function rises(rewards: readonly number[]): boolean {
+  return mean(rewards.slice(-3)) > mean(rewards.slice(0, 3)) + 0.1;
+}
