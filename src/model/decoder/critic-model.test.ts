@@ -81,6 +81,41 @@ describe.each(Object.entries(sources))('a critic of %s', (_, source) => {
     });
   });
 
+  it('computes a chain of turns in one pass: the bits of their values one by one, the sum of their gradients', () => {
+    const model = trained(source);
+    const { tokens } = randomSequence(random, 30);
+    const spans = [
+      [4, 9],
+      [9, 12],
+      [20, 30],
+    ] as const;
+    const turns = spans.map(([start, end]) => ({
+      ...{ tokens: tokens.subarray(0, end), mask: new Uint8Array(end).fill(1, start), temperature: 1 },
+    }));
+    const mask = new Uint8Array(tokens.length);
+    for (const [start, end] of spans) mask.fill(1, start, end);
+    const chain = { tokens, mask, temperature: 1 };
+    const [together] = model.values([chain]);
+    model.values(turns).forEach((row, i) => {
+      const [start, end] = spans[i] as (typeof spans)[number];
+      expect(row.subarray(start)).toEqual(together?.subarray(start, end));
+    });
+    const upstream = Float32Array.from(tokens, () => random.normal());
+    const gradients = [[chain], turns].map((some) => {
+      const copy = trained(source);
+      copy.trunk.set(model.trunk);
+      copy.head.set(model.head);
+      copy.trunkChanged();
+      copy.accumulate(some, () => upstream);
+      return copy.gradient;
+    });
+    for (const part of ['trunk', 'head'] as const) {
+      const [whole, apart] = gradients.map((gradient) => gradient[part]) as [Float32Array, Float32Array];
+      const distance = Math.hypot(...whole.map((value, i) => value - (apart[i] as number)));
+      expect(distance).toBeLessThan(2e-6 * Math.hypot(...apart));
+    }
+  });
+
   it('begins at 0 and learns returns', () => {
     const model = new CriticModel(kernels, source);
     model.trunk.set(trained(source).trunk);
