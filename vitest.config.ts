@@ -20,6 +20,7 @@ export default defineConfig({
       'recipes/**/*.test.ts',
       'bench/**/*.test.ts',
       'findings/**/*.test.ts',
+      'dashboard/**/*.test.ts',
     ],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],
     // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a

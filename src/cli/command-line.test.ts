@@ -50,6 +50,7 @@ const short: Work = {
   }),
   planRun: () => Promise.reject(new Error('nothing to plan')),
   probeRecipe: () => Promise.reject(new Error('nothing to probe')),
+  openDashboard: () => () => {},
 };
 const complete: Work = {
   ...short,

@@ -4,7 +4,7 @@ import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js
 import { screenOf } from './reporter/screen.js';
 import { TerminalReporter } from './reporter/terminal-reporter.js';
 
-type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
+export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
 
 /**
  * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way

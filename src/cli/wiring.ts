@@ -2,7 +2,8 @@
 import { runWork } from '../run/api.js';
 import { planRun } from '../studies/plan/dry-run.js';
 import { probeRecipe } from '../studies/probe/probe-recipe.js';
+import { openDashboard } from './open-dashboard.js';
 
-export const work = { ...runWork, planRun, probeRecipe };
+export const work = { ...runWork, planRun, probeRecipe, openDashboard };
 
 export type Work = typeof work;

@@ -22,6 +22,18 @@ const MOST_DOTS = 40;
 const tickText = (unit: ChartStyle['unit'], value: number) =>
   unit === 'share' ? percent(value, 0) : String(Number(value.toPrecision(3)));
 
+/** What a chart's options depend on beside its style: as a run grows, dots go and an axis may become logarithmic. */
+export function shapeOf(lines: readonly Line[], style: ChartStyle): string {
+  const { logarithmic } = extentOfChart(lines, style);
+  return [logarithmic, ...lines.map((line) => [line.name, line.colour, hasDots(line)])].join('\n');
+}
+
+const hasDots = ({ dots = false, points }: Line) => dots && points.length <= MOST_DOTS;
+
+function extentOfChart(lines: readonly Line[], { reference, include = [], logarithmic = false }: ChartStyle) {
+  return extentOf(lines, reference === undefined ? include : [...include, reference], logarithmic);
+}
+
 /** The options of a chart of these lines. `lines()` gives those of the moment, which a live run makes longer. */
 export function chartOptions(
   lines: () => readonly Line[],
@@ -31,10 +43,7 @@ export function chartOptions(
   onCursor: (index: number | null) => void,
 ): uPlot.Options {
   const colourOf = (index: number) => theme.colours[index % theme.colours.length] ?? theme.ink;
-  const extent = () => {
-    const { reference, include = [], logarithmic = false } = style;
-    return extentOf(lines(), reference === undefined ? include : [...include, reference], logarithmic);
-  };
+  const extent = () => extentOfChart(lines(), style);
   const { logarithmic } = extent();
   const axis = { stroke: theme.faint, font: FONT, grid: { stroke: theme.grid, width: 1 }, ticks: { show: false } };
   return {
@@ -52,7 +61,7 @@ export function chartOptions(
         distr: logarithmic ? 3 : 1,
         range: () => {
           const { low, high } = extent();
-          if (logarithmic) return [low / 1.2, high * 1.2];
+          if (logarithmic) return [low / 1.2, high * 1.8];
           const room = (high - low || Math.abs(high) || 1) * 0.06;
           // An axis that begins or ends with a value that must be seen needs no room behind it.
           const [from, to] = [style.include?.includes(low) ? low : low - room, high + room];
@@ -78,13 +87,13 @@ export function chartOptions(
     ],
     series: [
       {},
-      ...lines().map(({ name, colour, dots = false, points }) => ({
-        label: name,
-        stroke: colourOf(colour),
+      ...lines().map((line) => ({
+        label: line.name,
+        stroke: colourOf(line.colour),
         width: 1.6,
-        dash: [...dashOf(colour)],
+        dash: [...dashOf(line.colour)],
         spanGaps: true,
-        points: { show: dots && points.length <= MOST_DOTS, size: 5, fill: colourOf(colour) },
+        points: { show: hasDots(line), size: 5, fill: colourOf(line.colour) },
       })),
     ],
     hooks: {
@@ -134,6 +143,7 @@ function drawReference(plot: uPlot, at: number, colour: string): void {
 
 function drawIntervals(plot: uPlot, lines: readonly Line[], colourOf: (index: number) => string): void {
   inside(plot, (context) => {
+    context.setLineDash([]);
     context.lineWidth = 1.2 * devicePixelRatio;
     context.globalAlpha = 0.7;
     for (const { colour, points } of lines) {
@@ -167,6 +177,7 @@ function drawBands(plot: uPlot, lines: readonly Line[], colourOf: (index: number
 function drawMarks(plot: uPlot, lines: readonly Line[], colour: string): void {
   inside(plot, (context) => {
     context.strokeStyle = colour;
+    context.setLineDash([]);
     context.lineWidth = 1.6 * devicePixelRatio;
     for (const { marks = [], points } of lines) {
       for (const step of marks) {

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { percent, significant } from '../../../src/core/format.js';
 import { alignedData, type Line } from './chart-data.js';
-import { type ChartStyle, chartOptions } from './chart-options.js';
+import { type ChartStyle, chartOptions, shapeOf } from './chart-options.js';
 import { Swatch } from './swatch.js';
 import { colourClass, useTheme } from './theme.js';
 
@@ -24,9 +24,8 @@ export function Chart({ title, hint, lines, height = 170, onPick, ...style }: Ch
   const latest = useRef({ lines, data });
   latest.current = { lines, data };
   const head = useRef<HTMLElement>(null);
-  const names = lines.map(({ name, colour }) => `${name} ${colour}`).join('\n');
   const empty = data.xs.length === 0;
-  const styleKey = JSON.stringify([style, height]);
+  const shape = JSON.stringify([shapeOf(lines, style), style, height]);
 
   const show = (index: number | null) => showValues(head.current, latest.current.data, index, style.unit);
 
@@ -45,7 +44,7 @@ export function Chart({ title, hint, lines, height = 170, onPick, ...style }: Ch
       made.destroy();
       plot.current = undefined;
     };
-  }, [names, styleKey, theme, empty]);
+  }, [shape, theme, empty]);
 
   useEffect(() => {
     plot.current?.setData([data.xs, ...data.rows]);

@@ -85,7 +85,10 @@ function Head({ run, record, log }: HeadProps) {
         .map(([name, count]) => `${name} ${grouped(count)}`)
         .join(', '),
     ],
-    ['took', log.finished === undefined ? timeBetween(run.started, run.latest) : duration(log.finished.seconds)],
+    [
+      run.state === 'running' ? 'so far' : 'took',
+      log.finished === undefined ? timeBetween(run.started, run.latest) : duration(log.finished.seconds),
+    ],
     ['began', agoText(run.started)],
   ];
   return (

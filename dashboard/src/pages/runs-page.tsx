@@ -171,11 +171,15 @@ function RunRow({ run, chosen, toggle }: RunRowProps) {
         <Sparkline values={run.rewards} label="training reward" />
       </td>
       <td>{clean(run.estimator ?? '')}</td>
-      <td class="number">{run.seed ?? ''}</td>
+      <td class="number" data-what="seed">
+        {run.seed ?? ''}
+      </td>
       <td class="number">
         <Steps run={run} />
       </td>
-      <td class="number">{run.spikes === 0 ? '' : run.spikes}</td>
+      <td class="number" data-what="spikes">
+        {run.spikes === 0 ? '' : run.spikes}
+      </td>
       <td class="faint">{agoText(run.started)}</td>
     </tr>
   );

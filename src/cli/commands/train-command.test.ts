@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { RunError } from '../../core/errors.js';
 
 const root = temporaryRoot();
 const file = join(root, 'mine.ts');
@@ -39,5 +40,28 @@ describe('train --dry-run', () => {
 
   it.each(['math', 'search'])('knows the recipe %s', async (recipe) => {
     expect(await drmas(['train', recipe, '--dry-run'], { work })).toMatchObject({ code: 0, err: '' });
+  });
+});
+
+describe('train --watch', () => {
+  it('opens a dashboard once the run has begun, says where, and closes it with the run, however that ends', async () => {
+    const opened: string[] = [];
+    const openDashboard = (run: string, say: (message: string) => void) => {
+      say('dashboard: http://127.0.0.1:7373/');
+      opened.push(`opened ${run}`);
+      return () => void opened.push('closed');
+    };
+    const train = (run: string, executeRun: () => Promise<never>, ...flags: string[]) =>
+      drmas(['train', file, '--run', run, '--watch', ...flags], { work: { executeRun, openDashboard } });
+    const run = join(root, 'watched');
+    const failed = await train(run, () => Promise.reject(new RunError('it broke')), '--json');
+    expect(failed).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('dashboard: http://127.0.0.1:7373/'),
+    });
+    expect(opened).toEqual([`opened ${run}`, 'closed']);
+    expect((await drmas(['train', file, '--run', run, '--watch'], { work: { openDashboard } })).code).toBe(2);
+    expect(opened).toHaveLength(2); // that run is there already: nothing began
   });
 });

@@ -3,7 +3,7 @@ import { requestRecipe } from '../../run/request.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, set, text, threads, toggle } from '../flags.js';
-import { reportRun, typedRequest } from '../report-run.js';
+import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { planLines } from '../reporter/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
 
@@ -12,7 +12,7 @@ export const train = defineCommand({
   name: 'train',
   description: 'train a team',
   details:
-    'trains a recipe that ships, by name, or a TypeScript file. `--set key=value` changes any leaf, `--seed`, `--threads`, `--run DIR`, `--json`; `--dry-run` says what it will take in tokens and memory, and starts nothing',
+    'trains a recipe that ships, by name, or a TypeScript file. `--set key=value` changes any leaf, `--seed`, `--threads`, `--run DIR`, `--json`; `--watch` serves the dashboard of the run meanwhile; `--dry-run` says what it will take in tokens and memory, and starts nothing',
   arguments: [argument('recipe', 'name of a recipe that ships, or a TypeScript file')],
   flags: {
     set,
@@ -20,6 +20,7 @@ export const train = defineCommand({
     seed: integer(0, 'seed of sampling and reinforcement'),
     dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
     threads,
+    watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
     json,
   },
   examples: [
@@ -29,14 +30,33 @@ export const train = defineCommand({
     'drmas train gsm8k --set tasks.train.file=train.jsonl',
     'drmas train examples/own-team.ts --run runs/first',
   ],
-  async run(context, [source], { json: asJson = false, dryRun = false, ...options }) {
+  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, ...options }) {
     if (dryRun) return showPlan(context, source, options, asJson);
     const request = () => typedRequest(source, options.set);
+    const perform = (reporting: Reporting) => trainWith(context.work, source, { ...options, ...reporting });
     return reportRun(context, asJson, request, (reporting) =>
-      trainWith(context.work, source, { ...options, ...reporting }),
+      watch ? watched(context, reporting, perform) : perform(reporting),
     );
   },
 });
+
+/** Trains with a dashboard beside it, which begins with the run and ends with it. */
+async function watched<Result>(
+  { work }: CommandContext,
+  reporting: Reporting,
+  perform: (reporting: Reporting) => Promise<Result>,
+): Promise<Result> {
+  let close = () => {};
+  const onStart: Reporting['onStart'] = (start) => {
+    reporting.onStart?.(start);
+    close = work.openDashboard(start.run, (message) => reporting.onNotice?.(message));
+  };
+  try {
+    return await perform({ ...reporting, onStart });
+  } finally {
+    close();
+  }
+}
 
 async function showPlan(
   context: CommandContext,

@@ -22,6 +22,7 @@ export const watch = defineCommand({
     await new Promise<void>((ended) => {
       if (signal.aborted) ended();
       signal.addEventListener('abort', () => ended(), { once: true });
+      process.once('disconnect', ended); // the training that started it has gone
     });
     await close();
     return 0;

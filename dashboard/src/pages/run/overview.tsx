@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { significant } from '../../../../src/core/format.js';
+import { duration, significant } from '../../../../src/core/format.js';
 import { mean } from '../../../../src/core/statistics.js';
 import { agentMeasures } from '../../../../src/report/analysis/agent-measures.js';
 import type { ReadableRun } from '../../../../src/report/analysis/feed.js';
@@ -51,6 +51,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
   const { steps } = run.log;
   const recent = steps.slice(-10).map(({ reward }) => reward.mean);
   const zero = patientZero(crossings);
+  const left = secondsLeft(run, listed);
   return (
     <div class="tiles">
       <Tile title="held-out score (avg@k)">
@@ -82,6 +83,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
         <b>
           <Steps run={listed} />
         </b>
+        {left !== undefined && <span class="faint">about {duration(left)} left</span>}
       </Tile>
       <Tile title="where trouble began">
         {zero === undefined ? (
@@ -96,6 +98,12 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
       </Tile>
     </div>
   );
+}
+
+/** How long a run goes on still, by its latest steps; undefined where that cannot be said. */
+function secondsLeft({ log }: HeardRun, { state, plannedSteps, steps }: ReadableRun): number | undefined {
+  if (state !== 'running' || plannedSteps === null || log.steps.length === 0) return undefined;
+  return (plannedSteps - steps) * mean(log.steps.slice(-10).map(({ seconds }) => seconds));
 }
 
 function Tile({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
