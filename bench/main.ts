@@ -7,6 +7,7 @@ import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
 import { benchLoops } from './parts/loops.js';
+import { benchServe } from './parts/serve.js';
 import { benchStep } from './parts/step.js';
 import { benchTinker } from './parts/tinker.js';
 import { benchTrain } from './parts/train.js';
@@ -21,6 +22,7 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   kernels: benchKernels,
   estimators: benchEstimators,
   loops: benchLoops,
+  serve: benchServe,
   tinker: benchTinker,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];

@@ -34,6 +34,7 @@ describe('export', () => {
     expect(out).toContain(`policy 'verifier' of step 4 lies in ${to}`);
     expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
     expect(out).not.toContain('AutoTokenizer');
+    expect(out).toContain(`drmas chat "${to}"`);
 
     const policy = await loadPolicy(to, { threads: 1 });
     const prompt = policy.tokenizer.chat([user('1')]);

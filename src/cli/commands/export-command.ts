@@ -164,5 +164,9 @@ function withDrmas(to: string, profile: AgentProfile | undefined): string[] {
     `  const { text } = await policy.answer('...', { ${sampling} });`,
     '  console.log(text);',
     '  await policy.dispose();',
+    '',
+    'in a terminal, and as a server that clients of OpenAI talk to',
+    `  drmas chat ${JSON.stringify(to)}`,
+    `  drmas serve ${JSON.stringify(to)}`,
   ];
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
 import { assistant, user } from '../../../src/core/message.js';
+import { readAgentProfile } from '../../../src/model/agent-profile.js';
 import { readConfig, readStopTokens } from '../../../src/model/formats/model-config.js';
 import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from '../../../src/model/formats/peft.js';
 import { openSafetensors, readTensor } from '../../../src/model/formats/safetensors.js';
@@ -149,4 +150,18 @@ const adapters: Target = {
   },
 };
 
-export const modelFiles = [safetensors, config, tokenizer, template, adapters];
+const agentProfile: Target = {
+  name: 'agent-profile',
+  seeds: [
+    JSON.stringify({
+      ...{ version: 1, name: 'solver', system: 'Solve.', tools: 'plain' },
+      sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 30 },
+    }),
+    '{"version":1,"name":"a","sampling":{"temperature":0,"topP":0.5,"topK":4,"maxTokens":1}}',
+  ],
+  words: ['"version":2', 'null', '"sampling":', '"hermes"', '-1', '1e999', '"name":""'],
+  inputs: 20_000,
+  run: (input) => readAgentProfile(memoryFiles(new Map([['a/drmas-agent.json', input]])), 'a'),
+};
+
+export const modelFiles = [safetensors, config, tokenizer, template, adapters, agentProfile];

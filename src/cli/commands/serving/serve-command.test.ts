@@ -1,0 +1,62 @@
+import { createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../../test/support/command-line.js';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+
+const root = temporaryRoot();
+let run: string;
+beforeAll(async () => {
+  run = (await trainTiny(root, tinyRecipe({}, ['training.steps=1']))).path;
+});
+
+/** A port that nobody uses at this moment. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(address)));
+    });
+  });
+}
+
+describe('serve', () => {
+  it('answers until it is stopped, and takes the token from the environment', async () => {
+    const port = await freePort();
+    const controller = new AbortController();
+    const environment = { ...process.env, DRMAS_TOKEN: 'secret' };
+    const words = ['serve', run, '--agent', 'solver', '--port', `${port}`, '--threads', '1'];
+    const ended = drmas(words, { signal: controller.signal, environment });
+    const url = `http://127.0.0.1:${port}`;
+    const health = () => fetch(`${url}/health`).then((response) => response.json() as Promise<unknown>);
+    let state = await health().catch(() => undefined);
+    for (; state === undefined; state = await health().catch(() => undefined)) await pause(20);
+    expect(state).toEqual({ status: 'ok', running: 0, models: ['solver'] });
+    expect((await fetch(`${url}/v1/models`)).status).toBe(401);
+    const headers = { authorization: 'Bearer secret' };
+    const body = JSON.stringify({ model: 'solver', messages: [{ role: 'user', content: '1+2' }], seed: 1 });
+    const answered = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
+    expect(answered.status).toBe(200);
+    expect(await drmas([...words, '--host', '127.0.0.1'], { environment })).toMatchObject({
+      ...{ code: 2, err: expect.stringMatching(/cannot be used: .*EADDRINUSE/) },
+    });
+    controller.abort(new Error('interrupted'));
+    const { code, out, err } = await ended;
+    expect({ code, out }).toEqual({ code: 0, out: `solver of ${run}, step-000001: ${url}/v1\n` });
+    expect(err).toMatch(/no more requests are accepted/);
+    expect(out + err).not.toContain('secret');
+    await expect(fetch(`${url}/health`)).rejects.toThrow();
+  });
+
+  it.each([
+    [['--host', '0.0.0.0'], /others can reach 0.0.0.0: name a token/],
+    [['--token', ''], /the token is empty/],
+    [['--port', '-1'], /expected an integer >= 0/],
+    [['--checkpoint', '3'], /has no checkpoint '3'; it has step-000001/],
+    [['--most', '0'], /expected an integer >= 1/],
+  ])('refuses %j before it loads anything', async (words, message) => {
+    expect(await drmas(['serve', run, ...words], { environment: {} })).toMatchObject({
+      ...{ code: 2, out: '', err: expect.stringMatching(message) },
+    });
+  });
+});
