@@ -32,13 +32,14 @@ export async function* followRuns(
   signal: AbortSignal,
 ): AsyncGenerator<FeedMessage> {
   const followed = new Map<string, FollowedRun>();
+  await catalog.refresh();
   while (!signal.aborted) {
-    const listed = await catalog.refresh();
-    for (const run of listed) {
-      const path = catalog.pathOf(run.name);
-      if (!names.includes(run.name) || path === undefined) continue;
-      const state = followed.get(run.name) ?? new FollowedRun(run.name, path);
-      followed.set(run.name, state);
+    for (const name of names) {
+      const path = catalog.pathOf(name);
+      const run = await catalog.listed(name);
+      if (path === undefined || run === undefined) continue;
+      const state = followed.get(name) ?? new FollowedRun(name, path);
+      followed.set(name, state);
       yield* state.news(run);
     }
     await pause(RUN_MS, signal);

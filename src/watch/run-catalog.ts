@@ -29,6 +29,7 @@ export class RunCatalog {
   #found: ReadonlyMap<string, FoundRun> = new Map();
   #ablations: ReadonlyMap<string, string> = new Map();
   readonly #known = new Map<string, KnownRun>();
+  readonly #reading = new Map<string, Promise<ListedRun>>();
   #refreshing: Promise<readonly ListedRun[]> | undefined;
 
   constructor(folder: string) {
@@ -77,7 +78,20 @@ export class RunCatalog {
     return listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.name.localeCompare(b.name));
   }
 
-  async #listed({ name, path, ablation: part }: FoundRun): Promise<ListedRun> {
+  /** One run as it stands now; undefined where the folder, when it was last looked at, held none of the name. */
+  async listed(name: string): Promise<ListedRun | undefined> {
+    const run = this.#found.get(name);
+    return run && this.#listed(run);
+  }
+
+  /** Callers at the same time share one reading, so that no event counts twice. */
+  #listed(run: FoundRun): Promise<ListedRun> {
+    const reading = this.#reading.get(run.name) ?? this.#read(run).finally(() => this.#reading.delete(run.name));
+    this.#reading.set(run.name, reading);
+    return reading;
+  }
+
+  async #read({ name, path, ablation: part }: FoundRun): Promise<ListedRun> {
     const ablation = part ?? null;
     try {
       const known = this.#known.get(name) ?? (await open(path));
