@@ -4,7 +4,7 @@ import type { Span, TrainingSample } from '../../core/sample.js';
 import type { Chain } from '../step/chains.js';
 
 /** A turn with what a loss needs of it. */
-export interface WeighedTurn {
+interface WeighedTurn {
   readonly turn: Turn;
   /** One number for all response tokens, or one for each [R]. */
   readonly advantage: number | readonly number[];
