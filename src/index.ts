@@ -23,6 +23,7 @@ export type {
   Failure,
   FailureReason,
   FinishReason,
+  History,
   LogEntry,
   Score,
   Turn,

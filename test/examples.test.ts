@@ -6,6 +6,7 @@ import concurrentCalls from '../examples/concurrent-calls.js';
 import ownTeam from '../examples/own-team.js';
 import perAgentRewards from '../examples/per-agent-rewards.js';
 import perTurnRewards from '../examples/per-turn-rewards.js';
+import toolLoop from '../examples/tool-loop.js';
 import withATool from '../examples/with-a-tool.js';
 import type { Episode } from '../src/core/episode.js';
 import type { RecipeDefinition } from '../src/recipe/define.js';
@@ -44,6 +45,7 @@ const examples: Record<string, RecipeDefinition> = {
   perAgentRewards,
   perTurnRewards,
   withATool,
+  toolLoop,
 };
 
 const directory = join(import.meta.dirname, '../examples');

@@ -44,11 +44,15 @@ export const user = (content: string): Message => ({ role: 'user', content });
  * very ids that were sampled.
  */
 export function assistant(
-  reply: string | { readonly id: string; readonly content: string; readonly toolCalls: readonly ToolCall[] },
+  reply: string | { readonly id?: string; readonly content: string; readonly toolCalls: readonly ToolCall[] },
 ): Message {
   if (typeof reply === 'string') return { role: 'assistant', content: reply };
   const { id, content, toolCalls } = reply;
-  return { role: 'assistant', content, ...(toolCalls.length === 0 ? {} : { toolCalls }), turnId: id };
+  return {
+    ...{ role: 'assistant', content },
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    ...(id === undefined ? {} : { turnId: id }),
+  };
 }
 /** The result of a call of a tool, as a message. */
 export const toolResult = ({ id, name }: Pick<ToolCall, 'id' | 'name'>, content: string): Message => ({

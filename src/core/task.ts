@@ -1,4 +1,4 @@
-import type { Message } from './message.js';
+import type { Message, Tool } from './message.js';
 import type { RandomStream } from './random.js';
 import type { Issue } from './validation/issues.js';
 
@@ -29,6 +29,8 @@ export interface TaskSet<Data = unknown> {
 export interface Trace {
   readonly agent: string;
   readonly messages: readonly Message[];
+  /** The tools that the agent is offered, where it is offered some. */
+  readonly tools?: readonly Tool[];
   readonly response: string;
 }
 

@@ -51,11 +51,6 @@ const specSchema = z.strictObject({
   tools: z.enum(toolFormatNames).optional(),
 });
 
-/** An agent that calls no tools has a value in every valid turn. */
-interface NoTools {
-  readonly tools?: undefined;
-}
-
 const wholeText: Parser<string> = (text) => text;
 
 /**
@@ -68,9 +63,9 @@ const wholeText: Parser<string> = (text) => text;
  * const solver = agent({ system: 'Solve step by step.', parse: boxed, invalidPenalty: 0.1 });
  * ```
  */
-export function agent(spec?: AgentSpec<string> & NoTools & { readonly parse?: never }): Agent<string>;
+export function agent(spec?: AgentSpec<string> & { readonly parse?: never; readonly tools?: undefined }): Agent<string>;
 export function agent(spec: AgentSpec<string> & { readonly parse?: never }): Agent<string | undefined>;
-export function agent<Value>(spec: AgentSpec<Value> & NoTools): Agent<Value>;
+export function agent<Value>(spec: AgentSpec<Value> & { readonly tools?: undefined }): Agent<Value>;
 export function agent<Value>(spec: AgentSpec<Value>): Agent<Value | undefined>;
 export function agent(spec: AgentSpec<unknown> = {}): Agent {
   const checked = specSchema.safeParse(spec);

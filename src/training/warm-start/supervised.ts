@@ -116,8 +116,12 @@ export function traceBatch(
   return samples;
 }
 
-function traceSample(recipe: Recipe, { agent, messages, response }: Trace, tokenizer: Tokenizer): TrainingSample {
-  const prompt = tokenizer.chat(promptMessages(recipe.team.agents[agent]?.system, messages));
+function traceSample(
+  recipe: Recipe,
+  { agent, messages, tools, response }: Trace,
+  tokenizer: Tokenizer,
+): TrainingSample {
+  const prompt = tokenizer.chat(promptMessages(recipe.team.agents[agent]?.system, messages), undefined, tools);
   const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {

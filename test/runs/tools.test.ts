@@ -1,0 +1,93 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { assistant, type Message, type Tool, toolResult, user } from '../../src/core/message.js';
+import type { TaskSource } from '../../src/core/task.js';
+import { checkpoint } from '../../src/model/model-spec.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { readEpisodes } from '../../src/store/episode-files.js';
+import { agent } from '../../src/teams/agent.js';
+import { defineTeam } from '../../src/teams/team.js';
+import { goldenPath } from '../goldens.js';
+import { chatTemplateOf, miniTokenizer } from '../support/qwen3-mini.js';
+import { filesOf, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
+
+const root = temporaryRoot();
+const look: Tool = { name: 'look', parameters: { type: 'object', properties: {} } };
+const THOUGHTS = ['hm', 'ah'] as const;
+const CALL = '\n</think>\n\n<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>';
+
+/** The tiny random Qwen3 of the goldens, in a directory with the chat template of the real one. */
+function qwen3(): string {
+  const directory = join(root, 'qwen3');
+  cpSync(goldenPath('models/qwen3-mini-bf16'), directory, { recursive: true });
+  writeFileSync(join(directory, 'chat_template.jinja'), chatTemplateOf('qwen3'));
+  const config = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
+  writeFileSync(join(directory, 'config.json'), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
+  return directory;
+}
+
+const tasks: TaskSource = {
+  name: 'looks',
+  load: async () => ({ name: 'looks', size: 8, at: (index) => ({ id: `t${index}`, data: {} }) }),
+  // A random model calls nothing: it learns a call by heart, and two things to think before it.
+  trace: (random) => ({
+    agent: 'looker',
+    messages: [user('Look.')],
+    tools: [look],
+    response: `<think>\n${random.pick(THOUGHTS)}${CALL}`,
+  }),
+};
+
+const team = defineTeam({
+  task: z.object({}),
+  agents: { looker: agent({ tools: 'hermes', sampling: { maxTokens: 60 } }) },
+  async play({ agents: { looker } }) {
+    const messages: Message[] = [user('Look.')];
+    for (let i = 0; i < 3; i++) {
+      const reply = await looker(messages, { tools: [look] });
+      const results = reply.toolCalls.map((call) => toolResult(call, `${i}`));
+      messages.push(assistant(reply), ...(results.length === 0 ? [user('Well?')] : results));
+    }
+    return messages.length;
+  },
+  reward: ({ episode }) => episode.turns.filter(({ reasoning }) => reasoning === 'hm').length,
+});
+
+describe('a tiny random Qwen3 with its real chat template', () => {
+  it('plays a loop of calls exactly, and learns from it', async () => {
+    const recipe = tinyRecipe({
+      ...{ team, tasks, model: checkpoint(qwen3()) },
+      warmStart: { steps: 150, batch: 1, learningRate: 1e-2, lossTarget: 0.05 },
+      training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
+      evaluation: { tasks: 1, samples: 1 },
+    });
+    const run = await trainTiny(root, recipe);
+    const tokenizer = miniTokenizer();
+    const stored = [1, 2].map((step) => readEpisodes(nodeFiles, run.stepEpisodesPath(step)));
+    const episodes = (await Promise.all(stored)).flat();
+    const turns = episodes.flatMap((episode) => episode.turns);
+    expect(
+      turns.filter(({ toolCalls, reasoning }) => toolCalls !== undefined && reasoning === 'hm').length,
+    ).toBeGreaterThan(10);
+    for (const { turns } of episodes)
+      turns.forEach((turn, i) => {
+        const before = turns[i - 1];
+        if (before === undefined) return;
+        const chain = [...before.prompt, ...before.response];
+        expect(turn.history).toEqual({ exact: i, byText: 0, byCalls: 0, foreign: 0 });
+        if (before.finishReason === 'stop') expect(turn.prompt.slice(0, chain.length)).toEqual(chain);
+        const text = tokenizer.decode(turn.prompt.slice(chain.length));
+        if (before.toolCalls !== undefined && before.finishReason === 'stop')
+          expect(text).toBe(
+            `\n<|im_start|>user\n<tool_response>\n${i - 1}\n</tool_response><|im_end|>\n<|im_start|>assistant\n`,
+          );
+      });
+    const steps = await stepsOf(run);
+    for (const { agents } of steps)
+      expect(agents.looker).toMatchObject({ maxRatioDeviation: 0, logprobGap: 0, history: { foreign: 0 } });
+    expect(steps[0]?.agents.looker?.gradientNorm).toBeGreaterThan(0);
+    expect(await filesOf(await trainTiny(root, recipe, { threads: 2 }))).toEqual(await filesOf(run));
+  });
+});
