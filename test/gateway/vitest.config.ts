@@ -1,0 +1,13 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import base from '../../vitest.config.js';
+
+export default defineConfig({
+  ...base,
+  test: {
+    ...base.test,
+    root: fileURLToPath(new URL('../..', import.meta.url)),
+    include: ['test/gateway/*.gateway.ts'],
+    testTimeout: 180_000, // hundreds of processes, beside other work
+  },
+});
