@@ -34,12 +34,21 @@ async function played(play: Play, script: Script = () => '1', reward: () => numb
   const warnings: string[] = [];
   const context = {
     ...scriptedContext(team, scriptedSampler(script)),
+    cleanupMs: 20,
     warn: (message: string) => warnings.push(message),
   };
   const request = { team, task: { id: 'seven', data: {} }, sample: 2, phase: 'training', step: 5 } as const;
   const episode = await playEpisode(context, request);
   return { episode, warnings };
 }
+
+/** A script in which one agent's server fails. */
+const failsAt =
+  (agent: string): Script =>
+  ({ policy }) => {
+    if (policy === agent) throw new Error('gone');
+    return '1';
+  };
 
 /** Work that ends with the signal, as `fetch` does. */
 const cancellable = (signal: AbortSignal) =>
@@ -70,6 +79,43 @@ describe('an episode that is over', () => {
       });
     }
     expect(episode.turns).toHaveLength(1);
+  });
+
+  it('gives back what it holds when it fails: finally and disposal have run before the episode is there', async () => {
+    const given: string[] = [];
+    const close = async (what: string) => {
+      await rounds(3); // closing takes a while
+      given.push(what);
+    };
+    const { episode, warnings } = await played(async ({ agents: { counter, talker }, log }) => {
+      const [one, two] = [counter('1'), talker('2')];
+      try {
+        await one;
+        await two;
+      } finally {
+        await close('browser');
+        log('closed', true);
+        await counter('3').catch((error: Error) => given.push(error.name));
+      }
+    }, failsAt('talker'));
+    expect(episode.failure?.reason).toBe('backend');
+    expect(given).toEqual(['browser', 'AbortError']);
+    expect(episode.log).toEqual([expect.objectContaining({ name: 'closed', value: true })]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is waited for so long and no longer when what it holds is never given back', async () => {
+    const { episode, warnings } = await played(async ({ agents: { talker } }) => {
+      try {
+        await talker('1');
+      } finally {
+        await new Promise(() => {});
+      }
+    }, failsAt('talker'));
+    expect(episode.failure?.reason).toBe('backend');
+    expect(warnings).toEqual([
+      "the team 'team' on seven/2 has not returned 20 ms after its episode was over; nothing waits for it any more",
+    ]);
   });
 
   it('ends a loop that would go on calling', async () => {

@@ -49,6 +49,22 @@ describe('the in-process executor', () => {
     expect(progress.at(-1)).toEqual({ phase: 'evaluation', step: 7, episodes: 12, done: 12, failed: 2 });
   });
 
+  it.each([1, 3, 100])('plays at most %i episodes at once, with the same results', async (concurrency) => {
+    let [now, most] = [0, 0];
+    const sampler = scriptedSampler(async ({ index }) => {
+      most = Math.max(most, ++now);
+      await wait(1);
+      now--;
+      return index % 5 === 0 ? 'bad' : 'right';
+    });
+    const executor = inProcessExecutor({ ...scriptedContext(team, sampler), concurrency });
+    const groups = await executor.playGroups({ team, tasks, groupSize: 4, phase: 'evaluation', step: 1 });
+    expect(groups.flatMap(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual(
+      tasks.flatMap(() => [0, 1, 2, 3]),
+    );
+    expect(most).toBe(Math.min(concurrency, 12));
+  });
+
   it('plays all episodes at once and gives them in order, whatever the order in which they end', async () => {
     const ended: string[] = [];
     let release = () => {};

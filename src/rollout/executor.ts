@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { Sampling } from '../contract/sampling.js';
 import type { EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
@@ -34,7 +35,7 @@ export interface RolloutExecutor {
   playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
 }
 
-/** Plays all episodes of a request at once: no episode waits for another, only for the sampler. */
+/** Plays the episodes of a request at once, or as many of them as the context allows. */
 export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
   return {
     async playGroups({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, signal: run }) {
@@ -45,9 +46,13 @@ export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
       const controller = new AbortController();
       const removeListener = run && onAbort(run, () => controller.abort(run.reason));
       const watched = context.observer?.round({ phase, step, episodes: tasks.length * groupSize });
+      const { concurrency = Number.POSITIVE_INFINITY } = context;
+      const limit = tasks.length * groupSize > concurrency ? pLimit(concurrency) : undefined;
       const play = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
         const { signal } = controller;
-        const episode = await playEpisode(context, { team, task, sample, phase, step, sampling, signal });
+        const request = { team, task, sample, phase, step, sampling, signal };
+        const begin = () => playEpisode(context, request);
+        const episode = await (limit ? limit(begin) : begin());
         watched?.ended(episode);
         return episode;
       };

@@ -10,6 +10,9 @@ import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { noScore, rewardedTurns, scoreOf } from './score.js';
 
+/** How long the code of a failed episode may take to return. */
+const CLEANUP_MS = 1_000;
+
 /**
  * Plays one episode and scores it. A failure inside (an error in the team's code, a prompt that does not fit, a sampler
  * that fails) ends the episode and is recorded in it, with the turns so far.
@@ -21,7 +24,12 @@ export async function playEpisode<Data>(
   request: EpisodeRequest<Data>,
 ): Promise<Episode<Data>> {
   const { team, task, sample, phase, step, signal: run } = request;
-  const { inScope = (_, run) => run(), warn = () => {}, maxOutcomeBytes = Number.POSITIVE_INFINITY } = context;
+  const {
+    inScope = (_, run) => run(),
+    warn = () => {},
+    maxOutcomeBytes = Number.POSITIVE_INFINITY,
+    cleanupMs = CLEANUP_MS,
+  } = context;
   run?.throwIfAborted();
   const running = new RunningEpisode(request as unknown as EpisodeRequest, new EpisodeLog(maxOutcomeBytes), warn);
   const { replies, turns, signal, failed } = running;
@@ -30,9 +38,11 @@ export async function playEpisode<Data>(
     () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
     context.timeoutMs,
   );
+  let begun: Promise<unknown> = Promise.resolve();
   /** Runs a function of the team until it is done or the episode has failed; what it throws is a failure. */
   const perform = <T>(reason: FailureReason, act: () => T | Promise<T>): Promise<T> => {
     const done = inScope(running, async () => act());
+    begun = done.catch(() => {});
     return Promise.race([
       failed,
       done.catch((error: unknown) => {
@@ -64,6 +74,12 @@ export async function playEpisode<Data>(
     return { task, sample, turns: rewardedTurns(reward, played), outcome, score, ...kept(running.log) };
   } catch (error) {
     end = messageOf(error);
+    running.end(end);
+    // Its calls have been rejected, so what it holds can be given back before anybody goes on: `finally`, `using`.
+    if (!(await settlesWithin(begun, cleanupMs)))
+      warn(
+        `${running.name} has not returned ${cleanupMs} ms after its episode was over; nothing waits for it any more`,
+      );
     run?.throwIfAborted();
     if (!(error instanceof EpisodeFailure)) throw error;
     return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...kept(running.log) };
@@ -75,3 +91,16 @@ export async function playEpisode<Data>(
 }
 
 const kept = ({ entries }: EpisodeLog): Pick<Episode, 'log'> => (entries === undefined ? {} : { log: entries });
+
+/** Whether a promise that never rejects settles in time. */
+async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -60,6 +60,10 @@ export interface RolloutContext {
   readonly maxTurns: number;
   /** The longest time for one episode, its reward included. */
   readonly timeoutMs: number;
+  /** The longest time for the team's code to return once its episode has failed; a second where it is not given. */
+  readonly cleanupMs?: number;
+  /** The most episodes at once; without it they are not limited. */
+  readonly concurrency?: number;
   /** The most characters of an outcome, and of a value that a team logs, as JSON; without it they are not limited. */
   readonly maxOutcomeBytes?: number;
   /**

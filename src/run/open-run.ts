@@ -101,6 +101,7 @@ export async function openRun(
     const executor = inProcessExecutor({
       ...context,
       timeoutMs: recipe.training.episodeTimeoutMs,
+      concurrency: recipe.training.concurrency,
       maxOutcomeBytes: recipe.training.maxOutcomeBytes,
       inScope: runInScope,
       waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, gateway),

@@ -4,6 +4,7 @@ import { ArgumentError } from '../core/errors.js';
 import { issuesText } from '../core/validation/issues.js';
 import { type ToolFormatName, toolFormatNames } from '../model/tool-formats/index.js';
 import type { Parser } from './parsers.js';
+import { jsonParser, schemaProblem } from './schemas.js';
 
 /** A role in a team: its system prompt, its parser and its sampling. It is not a model; a recipe assigns one. */
 export interface Agent<Value = unknown> {
@@ -23,8 +24,11 @@ export interface Agent<Value = unknown> {
 export interface AgentSpec<Value> {
   /** The system prompt at the beginning of every conversation of this agent. Default: none. */
   readonly system?: string;
-  /** What makes a value of the agent's text. Default: the whole text, which is never invalid. */
-  readonly parse?: Parser<Value>;
+  /**
+   * What makes a value of the agent's text: a parser, or a zod schema, for which the text (or the one fenced block in
+   * it) must be JSON that it accepts. Default: the whole text, which is never invalid.
+   */
+  readonly parse?: Parser<Value> | z.ZodType<Value>;
   /**
    * How responses are sampled, unless the recipe says otherwise. Default: temperature 1, topP 1, topK 0, maxTokens 256.
    */
@@ -37,7 +41,15 @@ export interface AgentSpec<Value> {
 
 const specSchema = z.strictObject({
   system: z.string().optional(),
-  parse: z.custom<Parser<unknown>>((value) => typeof value === 'function', 'expected a function').optional(),
+  parse: z
+    .unknown()
+    .superRefine((value, context) => {
+      if (value === undefined || typeof value === 'function') return;
+      const problem = schemaProblem(value);
+      const message = problem === 'expected a zod schema' ? 'expected a function or a zod schema' : problem;
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional(),
   sampling: z
     .strictObject({
       temperature: z.number().min(0),
@@ -53,14 +65,19 @@ const specSchema = z.strictObject({
 
 const wholeText: Parser<string> = (text) => text;
 
+const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): Parser<unknown> =>
+  typeof parse === 'function' ? parse : jsonParser(parse);
+
 /**
  * Declares an agent of a team. @throws ArgumentError naming the field that is wrong.
  *
  * @example
  * ```ts
  * import { agent, boxed } from 'drmas';
+ * import { z } from 'zod';
  *
  * const solver = agent({ system: 'Solve step by step.', parse: boxed, invalidPenalty: 0.1 });
+ * const judge = agent({ system: 'Reply in JSON.', parse: z.object({ score: z.number().min(0).max(10) }) });
  * ```
  */
 export function agent(spec?: AgentSpec<string> & { readonly parse?: never; readonly tools?: undefined }): Agent<string>;
@@ -72,7 +89,7 @@ export function agent(spec: AgentSpec<unknown> = {}): Agent {
   if (!checked.success) throw new ArgumentError(`agent(...): ${issuesText(checked.error.issues)}`);
   return {
     system: spec.system,
-    parse: spec.parse ?? wholeText,
+    parse: parserOf(spec.parse),
     sampling: spec.sampling ?? {},
     invalidPenalty: spec.invalidPenalty ?? 0,
     ...(spec.tools === undefined ? {} : { tools: spec.tools }),

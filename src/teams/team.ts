@@ -5,6 +5,7 @@ import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../core/me
 import type { RandomStream } from '../core/random.js';
 import { issuesText } from '../core/validation/issues.js';
 import type { Agent } from './agent.js';
+import { schemaProblem } from './schemas.js';
 import type { AgentWays, GatewayConnection, OpenAIConnection } from './ways-in.js';
 
 /** The agents of a team by name. */
@@ -177,7 +178,10 @@ const callable = z.custom((value) => typeof value === 'function', 'expected a fu
 
 const definitionSchema = z.strictObject({
   name: z.string().min(1).optional(),
-  task: z.instanceof(z.ZodType, { error: 'expected a zod schema' }),
+  task: z.unknown().superRefine((value, context) => {
+    const message = schemaProblem(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  }),
   agents: z
     .record(
       z.string(),
