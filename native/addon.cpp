@@ -8,6 +8,7 @@
 
 #include "arguments.h"
 #include "generated/addon.h"
+#include "processor.h"
 #include "region.h"
 
 namespace drmas {
@@ -26,12 +27,10 @@ namespace {
 const KernelTable* pickTable(const std::string& wanted) {
   const auto allowed = [&](const char* name) { return wanted.empty() || wanted == name; };
 #ifdef DRMAS_HAVE_AVX512
-  if (allowed("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return &table_avx512;
+  if (allowed("avx512") && thisProcessor().avx512) return &table_avx512;
 #endif
 #ifdef DRMAS_HAVE_AVX2
-  if (allowed("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &table_avx2;
+  if (allowed("avx2") && thisProcessor().avx2) return &table_avx2;
 #endif
   return allowed("portable") ? &table_portable : nullptr;
 }

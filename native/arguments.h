@@ -31,6 +31,9 @@ struct Weights {
 constexpr double kMostSize = 9007199254740991.0;
 constexpr double kMostInt = 2147483647.0;
 
+/// Where kernels count with 32 bits (Windows), this many elements are the most of a buffer.
+constexpr double kMostElements = sizeof(long) < 8 ? kMostInt : kMostSize;
+
 /// Floats of a row of queries, keys and values, without overflow.
 inline double qkvWidth(const Heads& h) { return (double(h.heads) + 2. * h.kvHeads) * h.headDim; }
 
@@ -60,7 +63,7 @@ class Arguments {
   /// A whole number from 0 to kMostSize; 0 after a problem.
   double size(size_t i, const char* name) {
     const double value = number(i, name);
-    if (!(value >= 0 && value <= kMostSize && value == std::floor(value))) fail(name, "expected a size");
+    if (!(value >= 0 && value <= kMostElements && value == std::floor(value))) fail(name, "expected a size");
     if (value > largestSize_) {
       largestSize_ = value;
       largestSizeName_ = name;
@@ -151,6 +154,7 @@ class Arguments {
                                                : "expected an Int32Array");
     else if (static_cast<double>(view.length) < least)
       fail(name, "the buffer is too short");
+    atMost(name, static_cast<double>(view.length), kMostElements);
     largestBuffer_ = std::max(largestBuffer_, static_cast<double>(view.length));
     return view.data;
   }

@@ -11,6 +11,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(_WIN32)
+#include <malloc.h>
+#endif
 
 namespace drmas {
 
@@ -32,7 +35,11 @@ class Region {
       return;
     }
 #endif
+#if defined(_WIN32)
+    _aligned_free(base_);
+#else
     std::free(base_);
+#endif
   }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -62,10 +69,15 @@ class Region {
 #endif
     // Not a byte more than asked for, so that the address sanitizer sees whoever goes beyond.
     const size_t size = bytes > 0 ? bytes : 1;
+#if defined(_WIN32)
+    base_ = _aligned_malloc(size, 64);
+    if (!base_) return false;
+#else
     if (posix_memalign(&base_, 64, size) != 0) {
       base_ = nullptr;
       return false;
     }
+#endif
     std::memset(base_, 0, size);
     start_ = base_;
     return true;

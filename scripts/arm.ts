@@ -8,7 +8,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Isa, kernelFlags, shippedSources } from '../src/tensor/native/build.js';
+import { shippedSources } from '../src/tensor/native/build.js';
+import { type Isa, kernelFlags } from '../src/tensor/native/units.js';
 
 const ARM = 'aarch64-linux-gnu-g++';
 const EMULATOR = 'qemu-aarch64';

@@ -9,9 +9,10 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, isBuilt, kernelFlags, planBuild, shippedSources } from '../src/tensor/native/build.js';
+import { build, isBuilt, planBuild, shippedSources } from '../src/tensor/native/build.js';
 import { writableBuilds } from '../src/tensor/native/build-cache.js';
 import { findCompiler } from '../src/tensor/native/compiler.js';
+import { kernelFlags } from '../src/tensor/native/units.js';
 
 const GXX = 'g++';
 /** A test takes ten times as long with sanitizers, and more where other programs run. */

@@ -22,6 +22,8 @@ interface Diagnosis {
   readonly kernels: string;
   readonly isa: string;
   readonly threads: number;
+  /** The compiled addon that ships and is in use, or why there is none. */
+  readonly prebuilt: string;
   /** Why the kernels are not the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
@@ -66,6 +68,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     kernels: name,
     isa,
     threads,
+    prebuilt: 'name' in native.prebuilt ? native.prebuilt.name : `none: ${native.prebuilt.reason}`,
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
     cache,
@@ -94,6 +97,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['memory', `${diagnosis.memoryGiB} GiB`],
     ['kernels', `${diagnosis.kernels} (${diagnosis.isa}), threads: ${diagnosis.threads}`],
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
+    ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],

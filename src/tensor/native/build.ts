@@ -5,21 +5,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { removeStale } from '../../platform/stale.js';
 import type { Environment } from './build-cache.js';
 import { type Compiler, run } from './compiler.js';
-
-// A CommonJS package without types.
-const require = createRequire(import.meta.url);
-
-interface Unit {
-  readonly source: string;
-  readonly object: string;
-  readonly flags: readonly string[];
-}
+import { type Unit, unitsFor } from './units.js';
 
 /** Everything that decides what the compiler is going to make. */
 export interface BuildPlan {
@@ -30,18 +21,6 @@ export interface BuildPlan {
   /** The hash of sources, flags, the compiler's version, the platform and the Node-API version. */
   readonly hash: string;
 }
-
-const COMMON = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', '-fno-math-errno', '-pthread'];
-
-const ISA_FLAGS = {
-  avx512: ['-mavx512f', '-mavx512vl', '-mavx512dq', '-mavx512bw', '-mavx2', '-mfma', '-mprefer-vector-width=512'],
-  avx2: ['-mavx2', '-mfma'],
-  portable: [],
-};
-export type Isa = keyof typeof ISA_FLAGS;
-
-/** The flags that kernels.cpp is compiled with for an instruction set, without the level of optimisation. */
-export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]];
 
 /** The sources that ship: `native/` beside the package.json of drmas, above this file in src as in dist. */
 export function shippedSources(): string {
@@ -55,22 +34,7 @@ export function shippedSources(): string {
 }
 
 export async function planBuild(compiler: Compiler, sourceDirectory: string): Promise<BuildPlan> {
-  const x64 = process.arch === 'x64';
-  // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
-  // must run on every processor.
-  const sets: Isa[] = x64 ? ['portable', 'avx2', 'avx512'] : ['portable'];
-  const headers = require('node-api-headers') as { readonly include_dir: string };
-  const units: Unit[] = sets.map((isa) => ({
-    source: 'kernels.cpp',
-    object: `${isa}.o`,
-    flags: ['-O3', ...kernelFlags(isa)],
-  }));
-  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
-  units.push({
-    source: 'addon.cpp',
-    object: 'addon.o',
-    flags: ['-O2', ...COMMON, ...dispatch, `-I${headers.include_dir}`],
-  });
+  const units = unitsFor(process.arch);
   const mac = process.platform === 'darwin';
   const link = mac ? ['-dynamiclib', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
 
@@ -78,11 +42,18 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
   const { napi = '' } = process.versions;
   const flags = units.map((unit) => unit.flags.filter((flag) => !flag.startsWith('-I')));
   hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch, napi]));
+  hash.update(await sourceHash(sourceDirectory));
+  return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
+}
+
+/** The hash of all sources of the addon. */
+export async function sourceHash(sourceDirectory: string): Promise<string> {
+  const hash = createHash('sha256');
   for (const file of (await readdir(sourceDirectory, { recursive: true })).sort()) {
     if (!/\.(cpp|h)$/.test(file)) continue;
-    hash.update(JSON.stringify([file, await readFile(join(sourceDirectory, file), 'utf8')]));
+    hash.update(JSON.stringify([file.replaceAll('\\', '/'), await readFile(join(sourceDirectory, file), 'utf8')]));
   }
-  return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
+  return hash.digest('hex');
 }
 
 /** The beginning of the names of builds under way. */
@@ -112,7 +83,7 @@ async function isIntact(directory: string): Promise<boolean> {
   }
 }
 
-const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
+export const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
 
 /**
  * Compiles and links in a directory of its own, then renames that into place, so that whoever builds at the same time

@@ -6,6 +6,7 @@ import { type AddonKernels, structuredKernels } from './addon-kernels.js';
 import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
 import { cacheDirectory, type Environment, writableBuilds } from './build-cache.js';
 import { findCompiler } from './compiler.js';
+import { loadPrebuilt } from './prebuilt.js';
 
 export interface NativeOptions {
   /** At least 1; the calling thread is one of them. */
@@ -17,6 +18,8 @@ export interface NativeOptions {
   readonly environment?: Environment | undefined;
   /** The directory of kernels.cpp and addon.cpp; by default those that ship. */
   readonly sourceDirectory?: string | undefined;
+  /** The directory of compiled addons; by default the one that ships. */
+  readonly prebuilt?: string | undefined;
 }
 
 /** The kernels with what benchmarks hold them against. */
@@ -33,15 +36,36 @@ interface Addon {
   create(threads: number, isa?: string): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
 }
 
+type Loaded = { readonly kernels: NativeKernels } | { readonly reason: string };
+
 /**
- * Loads the native kernels, building them first when the cache does not hold them (some seconds of compiling). Never
- * throws for want of a compiler, a writable directory or a matching processor: that is a `reason`.
+ * Loads the native kernels: those that ship compiled, or, where they do not load, ones that are built first when the
+ * cache does not hold them (some seconds of compiling). Never throws for want of a compiler, a writable directory or a
+ * matching processor: that is a `reason`.
  */
-export async function loadNativeKernels(
-  options: NativeOptions,
-): Promise<{ readonly kernels: NativeKernels } | { readonly reason: string }> {
+export async function loadNativeKernels(options: NativeOptions): Promise<Loaded> {
+  const prebuilt = await prebuiltFor(options);
+  if ('addon' in prebuilt) return kernelsOf(prebuilt.addon as Addon, options);
+  if (process.platform === 'win32') return { reason: `on Windows they are not compiled, and ${prebuilt.reason}` };
+  return loadCompiled(options);
+}
+
+/** The addon that ships, unless somebody names a compiler (`CXX`), or other sources, and so wants to compile. */
+async function prebuiltFor({ environment = process.env, sourceDirectory, prebuilt }: NativeOptions) {
+  if (sourceDirectory !== undefined) return { reason: 'other sources are wanted' };
+  if (environment.CXX) return { reason: 'CXX names a compiler' };
+  return loadPrebuilt(prebuilt);
+}
+
+function kernelsOf(addon: Addon, { threads, isa }: NativeOptions): Loaded {
+  const native = addon.create(threads, isa);
+  return native
+    ? { kernels: { ...native, ...structuredKernels(native) } }
+    : { reason: `this processor cannot run ${isa}` };
+}
+
+async function loadCompiled(options: NativeOptions): Promise<Loaded> {
   const { environment = process.env, onProgress } = options;
-  if (process.platform === 'win32') return { reason: 'the native kernels need Linux or macOS (on Windows: WSL)' };
   const search = await findCompiler(environment);
   if ('reason' in search) return search;
   try {
@@ -56,11 +80,7 @@ export async function loadNativeKernels(
         if (complaint !== undefined) return { reason: `${search.compiler.command.join(' ')} failed: ${complaint}` };
       }
       try {
-        const addon = createRequire(import.meta.url)(path) as Addon;
-        const native = addon.create(options.threads, options.isa);
-        return native
-          ? { kernels: { ...native, ...structuredKernels(native) } }
-          : { reason: `this processor cannot run ${options.isa}` };
+        return kernelsOf(createRequire(import.meta.url)(path) as Addon, options);
       } catch (error) {
         problem = messageOf(error);
       }
@@ -73,6 +93,8 @@ export async function loadNativeKernels(
 
 /** The state of the native kernels on this machine, for `drmas doctor`. */
 export interface NativeInspection {
+  /** The name of the addon that ships and loads here, or why none does. */
+  readonly prebuilt: { readonly name: string } | { readonly reason: string };
   /** Command and first line of its version; undefined when no compiler runs. */
   readonly compiler: { readonly command: string; readonly version: string } | undefined;
   /** Why there is no compiler. */
@@ -84,15 +106,17 @@ export interface NativeInspection {
 }
 
 export async function inspectNative(
-  options: Pick<NativeOptions, 'environment' | 'sourceDirectory'> = {},
+  options: Pick<NativeOptions, 'environment' | 'sourceDirectory' | 'prebuilt'> = {},
 ): Promise<NativeInspection> {
   const { environment = process.env } = options;
   const cache = join(cacheDirectory(environment), 'native');
+  const prebuilt = await prebuiltFor({ threads: 1, ...options });
   const search = await findCompiler(environment);
-  if ('reason' in search) return { compiler: undefined, reason: search.reason, cache, built: false };
+  if ('reason' in search) return { prebuilt, compiler: undefined, reason: search.reason, cache, built: false };
   const plan = await planBuild(search.compiler, options.sourceDirectory ?? shippedSources());
   const [version = ''] = search.compiler.version.split('\n');
   return {
+    prebuilt,
     compiler: { command: search.compiler.command.join(' '), version },
     reason: undefined,
     cache,

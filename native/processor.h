@@ -1,0 +1,35 @@
+// What this processor and its operating system can run. The compiler's own question for it, __builtin_cpu_supports,
+// needs a part of the compiler's runtime that not every linker brings into a shared library.
+#pragma once
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+#include <cstdint>
+
+namespace drmas {
+
+struct Processor {
+  bool avx2 = false;
+  bool avx512 = false;
+};
+
+inline Processor thisProcessor() {
+  Processor found;
+  uint32_t a, b, c, d;
+  const uint32_t kFma = 1u << 12, kStatesByXsave = 1u << 27;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kFma) || !(c & kStatesByXsave)) return found;
+  // Which registers the operating system saves when it changes between programs.
+  uint32_t states, high;
+  asm volatile("xgetbv" : "=a"(states), "=d"(high) : "c"(0));
+  const uint32_t kVectors = 0x6, kWideVectors = 0xe6;
+  if ((states & kVectors) != kVectors || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  const uint32_t kAvx2 = 1u << 5;
+  const uint32_t kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
+  found.avx2 = b & kAvx2;
+  found.avx512 = (states & kWideVectors) == kWideVectors && (b & kAvx512) == kAvx512;
+  return found;
+}
+
+}  // namespace drmas
+#endif

@@ -1,0 +1,153 @@
+/**
+ * `build [name...]`: compiles the addon for every system that npm packages are installed on, with the cross-compiler of
+ * Zig, which PyPI has as `ziglang` (Python 3 with venv, the network once, or `ZIG` naming the program). `check`: what
+ * ran here and what did not. An addon that runs on this machine must compute the bits of a local build in every kernel;
+ * that of ARM is held to AVX2's under an emulator (qemu-user).
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { checksum, shippedSources, sourceHash } from '../src/tensor/native/build.js';
+import { cacheDirectory } from '../src/tensor/native/build-cache.js';
+import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/tensor/native/prebuilt.js';
+import { kernelFlags, nodeHeaders, unitsFor } from '../src/tensor/native/units.js';
+
+const ZIG_VERSION = '0.17.0';
+
+/** The targets of Zig by the names of the files. glibc 2.17 is that of 2012; macOS 11 the first on ARM. */
+const TARGETS: Readonly<Record<string, string>> = {
+  'linux-x64-glibc': 'x86_64-linux-gnu.2.17',
+  'linux-x64-musl': 'x86_64-linux-musl',
+  'linux-arm64-glibc': 'aarch64-linux-gnu.2.17',
+  'linux-arm64-musl': 'aarch64-linux-musl',
+  'darwin-x64': 'x86_64-macos.11.0',
+  'darwin-arm64': 'aarch64-macos.11.0',
+  'win32-x64': 'x86_64-windows-gnu',
+};
+
+/** The command of Zig: `ZIG`, or the one of a Python environment in the cache, which is made where it is missing. */
+function zig(): readonly string[] {
+  if (process.env.ZIG) return process.env.ZIG.split(' ');
+  const environment = join(cacheDirectory(), `zig-${ZIG_VERSION}`);
+  const python = join(environment, 'bin', 'python');
+  if (!existsSync(join(environment, 'complete'))) {
+    execFileSync('python3', ['-m', 'venv', environment], { stdio: 'inherit' });
+    execFileSync(python, ['-m', 'pip', 'install', '--quiet', `ziglang==${ZIG_VERSION}`], { stdio: 'inherit' });
+    writeFileSync(join(environment, 'complete'), '');
+  }
+  return [python, '-m', 'ziglang'];
+}
+
+function run([program = '', ...first]: readonly string[], words: readonly string[], cwd: string): void {
+  execFileSync(program, [...first, ...words], { cwd, stdio: 'inherit' });
+}
+
+/** Compiles and links one addon. Nothing in it names a place or a time, so that it comes out the same elsewhere. */
+function compile(name: string, target: string, directory: string): Uint8Array {
+  const [platform = '', architecture = ''] = name.split('-');
+  const compiler = [...zig(), 'c++', '-target', target];
+  const windows = platform === 'win32';
+  const fit = (flag: string) => !(windows && flag === '-fPIC'); // there all code can lie anywhere
+  const objects = unitsFor(architecture).map(({ source, object, flags }) => {
+    const out = join(directory, `${name}-${object}`);
+    run(compiler, [...flags.filter(fit), '-g0', '-c', source, '-o', out], shippedSources());
+    return out;
+  });
+  const link: string[] = [];
+  if (platform === 'darwin') link.push('-dynamiclib', '-Wl,-undefined,dynamic_lookup');
+  else link.push('-shared', '-pthread');
+  if (windows) {
+    const library = join(directory, 'node.lib');
+    const definitions = join(directory, 'node.def');
+    const { definitions: listed } = nodeHeaders();
+    // Node's list of what node.exe exports is in two files.
+    const more = readFileSync(listed.replace('node_api', 'js_native_api'), 'utf8').split('\n').slice(2);
+    writeFileSync(definitions, [readFileSync(listed, 'utf8').trim(), ...more].join('\n'));
+    run(zig(), ['dlltool', '-m', 'i386:x86-64', '-D', 'node.exe', '-d', definitions, '-l', library], directory);
+    link.push(library);
+  }
+  const addon = join(directory, `${name}.node`);
+  run(compiler, [...link, '-s', ...objects, '-o', addon], directory);
+  return readFileSync(addon);
+}
+
+async function build(names: readonly string[]): Promise<void> {
+  const chosen = names.length === 0 ? Object.keys(TARGETS) : names;
+  const wrong = chosen.find((name) => TARGETS[name] === undefined);
+  if (wrong !== undefined) throw new Error(`${wrong} is none of ${Object.keys(TARGETS).join(', ')}`);
+  const place = prebuiltDirectory();
+  const sources = await sourceHash(shippedSources());
+  const before = noted();
+  const kept = before?.sources === sources ? before.files : {};
+  const files: Record<string, string> = { ...kept };
+  mkdirSync(place, { recursive: true });
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-prebuilt-'));
+  try {
+    for (const name of chosen) {
+      const addon = compile(name, TARGETS[name] ?? '', directory);
+      writeFileSync(join(place, `${name}.node`), addon);
+      files[`${name}.node`] = checksum(addon);
+      console.log(`prebuilt/${name}.node: ${addon.length} bytes`);
+      const manifest: PrebuiltManifest = { sources, compiler: `zig ${ZIG_VERSION}`, files };
+      writeFileSync(join(place, PREBUILT_MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    }
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+  for (const file of readdirSync(place))
+    if (file !== PREBUILT_MANIFEST && files[file] === undefined) rmSync(join(place, file));
+}
+
+function noted(): PrebuiltManifest | undefined {
+  const path = join(prebuiltDirectory(), PREBUILT_MANIFEST);
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as PrebuiltManifest) : undefined;
+}
+
+const driver = fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url));
+
+/** Every kernel as Zig's compiler makes it, run here or under an emulator; a buffer a line. */
+function computed(directory: string, target: string, isa: 'avx2' | 'portable', emulator: readonly string[]): string[] {
+  const program = join(directory, target);
+  const words = ['-target', target, '-static', '-O3', ...kernelFlags(isa), 'kernels.cpp', driver, '-o', program];
+  run([...zig(), 'c++'], words, shippedSources());
+  const [first = program, ...rest] = [...emulator, program, '3'];
+  return execFileSync(first, rest, { encoding: 'utf8', maxBuffer: 2 ** 28 })
+    .trim()
+    .split('\n');
+}
+
+async function check(): Promise<void> {
+  const manifest = noted();
+  if (manifest === undefined) throw new Error('there is no prebuilt/manifest.json: npm run build:prebuilt');
+  if (manifest.sources !== (await sourceHash(shippedSources())))
+    throw new Error('prebuilt/ is older than its sources: npm run build:prebuilt');
+  for (const [file, expected] of Object.entries(manifest.files))
+    if (checksum(readFileSync(join(prebuiltDirectory(), file))) !== expected)
+      throw new Error(`prebuilt/${file} is not the file that the manifest notes`);
+  const missing = Object.keys(TARGETS).filter((name) => manifest.files[`${name}.node`] === undefined);
+  if (missing.length > 0) throw new Error(`prebuilt/ lacks ${missing.join(', ')}`);
+  console.log(`prebuilt/ is whole: ${Object.keys(manifest.files).length} addons by ${manifest.compiler}`);
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-prebuilt-'));
+  try {
+    const here = computed(directory, 'x86_64-linux-musl', 'avx2', []);
+    const arm = computed(directory, 'aarch64-linux-musl', 'portable', ['qemu-aarch64']);
+    const differing = here.filter((line, i) => arm[i] !== line).map((line) => line.split(' ', 1)[0]);
+    if (arm.length !== here.length || differing.length > 0)
+      throw new Error(`ARM computes other bits than AVX2 in ${[...new Set(differing)].join(', ')}`);
+    console.log(`Zig's kernels for ARM, emulated, and those for AVX2 write the same bits in ${here.length} buffers`);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+const [command, ...names] = process.argv.slice(2);
+try {
+  if (command === 'build') await build(names);
+  else if (command === 'check') await check();
+  else throw new Error(`expected build or check, got ${command}`);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

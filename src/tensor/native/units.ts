@@ -1,0 +1,49 @@
+/** The parts that the addon is compiled from, and their flags. */
+import { createRequire } from 'node:module';
+
+// A CommonJS package without types.
+const require = createRequire(import.meta.url);
+
+export interface Unit {
+  readonly source: string;
+  readonly object: string;
+  readonly flags: readonly string[];
+}
+
+const COMMON = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', '-fno-math-errno', '-pthread'];
+
+const ISA_FLAGS = {
+  avx512: ['-mavx512f', '-mavx512vl', '-mavx512dq', '-mavx512bw', '-mavx2', '-mfma', '-mprefer-vector-width=512'],
+  avx2: ['-mavx2', '-mfma'],
+  portable: [],
+};
+export type Isa = keyof typeof ISA_FLAGS;
+
+/** The flags that kernels.cpp is compiled with for an instruction set, without the level of optimisation. */
+export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]];
+
+/** The directory of Node's headers for addons, and of the lists of what Node exports. */
+export function nodeHeaders() {
+  const { include_dir: include, def_paths: definitions } = require('node-api-headers') as {
+    readonly include_dir: string;
+    readonly def_paths: { readonly node_api_def: string };
+  };
+  return { include, definitions: definitions.node_api_def };
+}
+
+/** The units of an architecture as Node names it: kernels.cpp once for each instruction set, and addon.cpp. */
+export function unitsFor(architecture: string): Unit[] {
+  const x64 = architecture === 'x64';
+  // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
+  // must run on every processor.
+  const sets: Isa[] = x64 ? ['portable', 'avx2', 'avx512'] : ['portable'];
+  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
+  return [
+    ...sets.map((isa) => ({ source: 'kernels.cpp', object: `${isa}.o`, flags: ['-O3', ...kernelFlags(isa)] })),
+    {
+      source: 'addon.cpp',
+      object: 'addon.o',
+      flags: ['-O2', ...COMMON, ...dispatch, `-I${nodeHeaders().include}`],
+    },
+  ];
+}
