@@ -148,9 +148,7 @@ const trainingSchema = z.strictObject({
   episodeTimeoutMs: count
     .default(600_000)
     .describe('An episode that is not over after so many milliseconds has failed.'),
-  concurrency: count
-    .default(256)
-    .describe('The most episodes at once, in steps and evaluations. Results do not depend on it; memory and time do.'),
+  concurrency: count.default(256).describe('The most episodes at once. Results do not depend on it; memory does.'),
   maxOutcomeBytes: count
     .default(1_000_000)
     .describe(
