@@ -1339,6 +1339,11 @@ export interface TrainingInput {
    */
   readonly episodeTimeoutMs?: number | undefined;
   /**
+   * The most episodes at once. Results do not depend on it; memory does.
+   * @default `256`
+   */
+  readonly concurrency?: number | undefined;
+  /**
    * The most characters, about, of what `play` returns and of one value that it logs, as JSON. A larger one
    * fails the episode.
    * @default `1000000`
