@@ -13,7 +13,11 @@ declare module 'vitest' {
 }
 
 const sources = fileURLToPath(new URL('../src', import.meta.url));
-const workers = ['backends/embedded/thread/engine-worker.ts', 'tensor/wasm/node-thread.ts'];
+const workers = [
+  'backends/embedded/thread/engine-worker.ts',
+  'tensor/wasm/node-thread.ts',
+  'run/isolation/player-thread.ts',
+];
 
 /**
  * Compiles the modules that run in threads of their own, each into one file, for test/support/start-worker.ts: an

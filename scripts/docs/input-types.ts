@@ -89,6 +89,7 @@ import type { ModelInput } from '../model/model-spec.js';
     ['TrainingInput', sectionNode('training')],
     ['EvaluationInput', sectionNode('evaluation')],
     ['GatewayInput', sectionNode('gateway')],
+    ['RolloutInput', sectionNode('rollout')],
     ['BackendInput', sectionNode('backend')],
   ],
 });

@@ -183,6 +183,11 @@ function sections(): Section[] {
     { title: '`training`', text: 'The reinforcement itself.', node: sectionNode('training') },
     { title: '`evaluation`', text: 'Evaluations on held-out tasks.', node: sectionNode('evaluation') },
     {
+      title: '`rollout`',
+      text: "How episodes are played; by default in the program's own thread.",
+      node: sectionNode('rollout'),
+    },
+    {
       title: '`tasks`: `arithmetic({ ... })`',
       text: 'Generated chains of a pocket calculator. `--set tasks.train.<key>` and `tasks.test.<key>` set these keys.',
       node: tasks.arithmetic,

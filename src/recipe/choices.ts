@@ -1,4 +1,4 @@
-/** Unions of a recipe that are told apart by `type`: filters, models. */
+/** Parts of a recipe: filters and models, which are told apart by `type`, and how episodes are played. */
 import { z } from 'zod';
 import type { GroupFilter } from '../advantage/filter.js';
 import { PROJECTIONS } from '../contract/architecture.js';
@@ -115,3 +115,13 @@ export const modelSchema = z.discriminatedUnion('type', [
         if (settings[key] !== undefined) fail(key, 'is that of the saved adapter in `from`; expected nothing here');
     }),
 ]) satisfies z.ZodType<ModelInput>;
+
+/** The recipe's section `rollout`: where and how episodes are played. */
+export const rolloutSchema = z.strictObject({
+  isolate: z
+    .union([z.boolean(), z.int().min(1)])
+    .describe(
+      "Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that does not " +
+        'return, takes all memory of its thread or ends it fails its own episode, and nothing else.',
+    ),
+});

@@ -10,6 +10,7 @@ import type {
   GatewayInput,
   LossInput,
   PolicyInput,
+  RolloutInput,
   TrainingInput,
   WarmStartInput,
 } from './settings-input.js';
@@ -62,6 +63,8 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly evaluation?: EvaluationInput;
   /** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
   readonly gateway?: GatewayInput;
+  /** How episodes are played; by default in the program's own thread. */
+  readonly rollout?: RolloutInput;
   /** What holds the models and computes. */
   readonly backend?: BackendInput;
 }

@@ -8,6 +8,7 @@ import { isObject } from '../core/validation/objects.js';
 import { codeHash } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { suggestion } from './explain.js';
+import type { RecipeCode } from './recipe.js';
 
 export interface LoadedRecipe {
   readonly definition: RecipeDefinition;
@@ -77,6 +78,11 @@ function isDefinition(value: unknown): value is RecipeDefinition {
 }
 
 let prepared: Promise<void> | undefined;
+
+/** Where a recipe's code lies; undefined where a program defined it. */
+export function codeOf({ source, codeHash }: LoadedRecipe): RecipeCode | undefined {
+  return codeHash === '' ? undefined : { source, codeHash };
+}
 
 /** Enables Node to import TypeScript, and to find this package from files without an installed copy nearby. */
 function prepareImport(): Promise<void> {

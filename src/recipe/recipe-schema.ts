@@ -6,7 +6,7 @@ import { backendSchema } from '../backends/registry.js';
 import { isObject } from '../core/validation/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
-import { filterSchema, modelSchema } from './choices.js';
+import { filterSchema, modelSchema, rolloutSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';
 
@@ -290,6 +290,7 @@ export function settingsSchema(agents: readonly string[], policies: readonly str
       .describe(
         'The agents over HTTP, for `play({ gateway })` and the programs that it starts. Where it is not given, there is none.',
       ),
+    rollout: rolloutSchema.optional().describe("How episodes are played; by default in the program's own thread."),
     backend: backendSchema.prefault(defaultChoices.backend).describe('What holds the models and computes.'),
     /** Written once for all policies; resolving moves it into each of them. */
     model: z.undefined().optional(),

@@ -8,6 +8,15 @@ import type { RecipeSettings } from './recipe-schema.js';
 export interface Recipe extends Readonly<RecipeSettings> {
   readonly team: Team;
   readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
+  /** Where its code lies; absent where a program defined it. */
+  readonly code?: RecipeCode | undefined;
+}
+
+/** What loads the code of a recipe again. */
+export interface RecipeCode {
+  /** A shipped recipe's name, or an absolute path. */
+  readonly source: string;
+  readonly codeHash: string;
 }
 
 /** How an agent's responses are sampled in evaluations. */
@@ -41,7 +50,7 @@ export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProf
  * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
  * runs.
  */
-export function recipeJson({ team, tasks, ...settings }: Recipe): Record<string, unknown> {
+export function recipeJson({ team, tasks, code, ...settings }: Recipe): Record<string, unknown> {
   const { name, seed, assign, ...rest } = settings;
   return {
     name,

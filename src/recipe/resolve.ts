@@ -11,7 +11,7 @@ import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';
 import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
 import { checkLosses } from './policy-losses.js';
-import type { Recipe } from './recipe.js';
+import type { Recipe, RecipeCode } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 
 /** The sampling settings that neither the recipe nor the team's agent sets. */
@@ -22,6 +22,8 @@ export interface ResolveOptions {
   readonly overrides?: readonly string[];
   /** The default of the recipe's name. */
   readonly name?: string;
+  /** Where the definition was loaded from. */
+  readonly code?: RecipeCode | undefined;
 }
 
 /** Resolves a recipe. @throws RecipeError with the dotted path of the value that is wrong and what was expected */
@@ -46,7 +48,7 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   checkFrozen(changed);
   const settings = parseAt(settingsSchema(agents, policiesOf(changed.assign), changed.assign), changed);
   checkLosses(settings);
-  return { ...settings, team, tasks: resolveTasks(tasks, overrides.filter(ofTasks)) };
+  return { ...settings, team, tasks: resolveTasks(tasks, overrides.filter(ofTasks)), code: options.code };
 }
 
 function checkTeam(team: unknown): asserts team is Team {

@@ -33,6 +33,8 @@ export interface RolloutExecutor {
    * Rejects with the signal's reason when interrupted; no episode is running then.
    */
   playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
+  /** Ends what the executor holds, where it holds anything. */
+  close?(): Promise<void>;
 }
 
 /** Plays the episodes of a request at once, or as many of them as the context allows. */

@@ -13,12 +13,13 @@ import type { Host } from '../core/host.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
-import { inProcessExecutor } from '../rollout/executor.js';
+import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
+import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { checkBackend, checkRecipe, checkToolFormats, type Purpose } from './recipe-checks.js';
 
 /**
@@ -70,7 +71,9 @@ export async function openRun(
   const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(checkpoint, assignment, first) };
   const backend = await openBackend(recipe, { host, models: Object.values(weights) });
   let gateway: OpenGateway | undefined;
+  let executor: RolloutExecutor | undefined;
   const dispose = async () => {
+    await executor?.close?.();
     await gateway?.close();
     await backend.dispose();
   };
@@ -98,7 +101,7 @@ export async function openRun(
     const { maxTurns } = context;
     const warn = (message: string) => host.warn('gateway.ignored', message);
     gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn }));
-    const executor = inProcessExecutor({
+    executor = executorOf(recipe, {
       ...context,
       timeoutMs: recipe.training.episodeTimeoutMs,
       concurrency: recipe.training.concurrency,
@@ -120,6 +123,13 @@ export async function openRun(
     await dispose();
     throw error;
   }
+}
+
+/** Plays episodes where the recipe says. */
+function executorOf({ rollout, code }: Recipe, context: RolloutContext): RolloutExecutor {
+  const { isolate = false } = rollout ?? {};
+  if (isolate === false || code === undefined) return inProcessExecutor(context);
+  return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
 }
 
 /**

@@ -4,7 +4,7 @@ import { CheckpointError, RunError } from '../core/errors.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeDefinition } from '../recipe/define.js';
-import { type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
+import { codeOf, type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
 import { agentProfiles, type Recipe, recipeJson } from '../recipe/recipe.js';
 import { resolveRecipe } from '../recipe/resolve.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
@@ -87,7 +87,8 @@ function changedSince({ path }: RunDirectory, what: string): RunError {
 }
 
 function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeRequest {
-  return { loaded, overrides, recipe: resolveRecipe(loaded.definition, { overrides, name: loaded.name }) };
+  const { definition, name } = loaded;
+  return { loaded, overrides, recipe: resolveRecipe(definition, { overrides, name, code: codeOf(loaded) }) };
 }
 
 export interface Continuation extends RecipeRequest {

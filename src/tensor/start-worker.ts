@@ -1,13 +1,13 @@
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
  * Starts a module that lies beside `from` (an `import.meta.url`) in a thread of its own; `name` has no extension.
  * From the sources (tests, development) it needs a loader for TypeScript, which `--import` does not give to workers.
  */
-export function startWorker(name: string, from: string, workerData: unknown): Worker {
+export function startWorker(name: string, from: string, workerData: unknown, options: WorkerOptions = {}): Worker {
   const sources = from.endsWith('.ts');
   const entry = new URL(`${name}${sources ? '.ts' : '.js'}`, from);
-  return new Worker(sources ? withLoader(entry) : entry, { workerData, eval: sources });
+  return new Worker(sources ? withLoader(entry) : entry, { ...options, workerData, eval: sources });
 }
 
 const withLoader = (entry: URL): string =>

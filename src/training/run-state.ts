@@ -44,7 +44,7 @@ export interface OpenRun {
   /** What a person should know about tasks, models and backend before the run. */
   readonly warnings: readonly RunWarning[];
   readonly host: Host;
-  /** Ends the gateway and the backend. */
+  /** Ends everything that was opened. */
   readonly dispose: () => Promise<void>;
 }
 

@@ -1,15 +1,18 @@
+import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { inject } from 'vitest';
-import type { startWorker as start } from '../../src/tensor/start-worker.js';
+import { startWorker as startFromSources } from '../../src/tensor/start-worker.js';
 
 const sources = fileURLToPath(new URL('../../src', import.meta.url));
 
 /**
- * Takes the place of src/tensor/start-worker.ts in the tests: starts what test/compile-workers.ts made of the module.
+ * Takes the place of src/tensor/start-worker.ts in the tests: starts what test/compile-workers.ts made of the module,
+ * where it made something of it.
  */
-export const startWorker: typeof start = (name, from, workerData) => {
+export const startWorker: typeof startFromSources = (name, from, workerData, options) => {
   const compiled = join(inject('compiledWorkers'), relative(sources, dirname(fileURLToPath(from))), `${name}.mjs`);
-  return new Worker(compiled, { workerData });
+  if (!existsSync(compiled)) return startFromSources(name, from, workerData, options);
+  return new Worker(compiled, { ...options, workerData });
 };

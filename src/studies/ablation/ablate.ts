@@ -11,7 +11,7 @@ import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
 import { suggestion } from '../../recipe/explain.js';
-import type { LoadedRecipe } from '../../recipe/load-recipe.js';
+import { codeOf, type LoadedRecipe } from '../../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import {
@@ -177,7 +177,9 @@ interface Comparison {
 /** The runs that the options ask for, each with its recipe. @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
   const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
-  const resolve = (overrides: readonly string[]) => resolveRecipe(loaded.definition, { overrides, name: loaded.name });
+  const { definition, name } = loaded;
+  const resolve = (overrides: readonly string[]) =>
+    resolveRecipe(definition, { overrides, name, code: codeOf(loaded) });
   const vary = variations(options.vary);
   const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
   const planned = plannedRuns({ vary, seeds, firstSeed, warmStartSeed, set, hasWarmStart });

@@ -1,0 +1,113 @@
+/** Plays a team's code in threads of its own, where it can do no harm but to its own episode. */
+import pLimit from 'p-limit';
+import type { Episode } from '../../core/episode.js';
+import { ArgumentError } from '../../core/errors.js';
+import type { Task } from '../../core/task.js';
+import { onAbort } from '../../platform/on-abort.js';
+import type { RecipeCode } from '../../recipe/recipe.js';
+import type { RolloutExecutor } from '../../rollout/executor.js';
+import type { RolloutContext } from '../../rollout/rollout-context.js';
+import { noScore } from '../../rollout/score.js';
+import { Player, PlayerGoneError } from './player.js';
+import type { PlayerSettings, PlayRequest } from './player-messages.js';
+
+/** Threads where the recipe says only that there shall be some. */
+export const THREADS = 2;
+
+/**
+ * Plays episodes in threads that load the recipe's code. Tokens and log-probs are those of the program's thread, bit
+ * for bit. When a thread is gone (its code did not return, took all its memory, or ended it), each of its unfinished
+ * episodes is played again, one at a time: the one that ends its thread once more has failed.
+ */
+export function isolatedExecutor(context: RolloutContext, code: RecipeCode, threads: number): RolloutExecutor {
+  const settings = settingsOf(context, code);
+  /** Threads that play many episodes at a time. */
+  const players: Player[] = [];
+  /** Threads that play one at a time, and those of them that have none. */
+  const careful = new Set<Player>();
+  const idle: Player[] = [];
+  const oneEach = pLimit(threads);
+
+  const playerAt = (place: number): Player => {
+    const before = players[place];
+    if (before !== undefined && !before.gone) return before;
+    const player = new Player(settings, context);
+    players[place] = player;
+    return player;
+  };
+  const playAlone = async (request: PlayRequest): Promise<Episode> => {
+    const player = idle.pop() ?? new Player(settings, context);
+    careful.add(player);
+    try {
+      const played = await player.play(request);
+      idle.push(player);
+      return played;
+    } catch (error) {
+      careful.delete(player);
+      if (error instanceof PlayerGoneError) return failed(request, error);
+      throw error;
+    }
+  };
+  const play = async (request: PlayRequest, place: number): Promise<Episode> => {
+    try {
+      return await playerAt(place).play(request);
+    } catch (error) {
+      if (!(error instanceof PlayerGoneError)) throw error;
+      return oneEach(() => playAlone(request));
+    }
+  };
+  const endAll = async (reason?: unknown) => {
+    const all = [...players.splice(0), ...careful];
+    careful.clear();
+    idle.length = 0;
+    await Promise.all(all.map((player) => player.end(reason)));
+  };
+
+  return {
+    async playGroups<Data>(request: Parameters<RolloutExecutor['playGroups']>[0]) {
+      const { tasks, groupSize, phase, step, sampling, signal: run } = request;
+      if (!Number.isInteger(groupSize) || groupSize < 1)
+        throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
+      run?.throwIfAborted();
+      const removeListener = run && onAbort(run, () => void endAll(run.reason));
+      const watched = context.observer?.round({ phase, step, episodes: tasks.length * groupSize });
+      const playOne = async (task: Task, at: number, sample: number) => {
+        const played = await play({ task, sample, phase, step, sampling }, (at * groupSize + sample) % threads);
+        const episode = { ...played, task };
+        watched?.ended(episode);
+        return episode as Episode<Data>;
+      };
+      try {
+        return await Promise.all(
+          tasks.map(async (task, at) => ({
+            task: task as Task<Data>,
+            episodes: await Promise.all(Array.from({ length: groupSize }, (_, sample) => playOne(task, at, sample))),
+          })),
+        );
+      } catch (error) {
+        await endAll(error);
+        throw error;
+      } finally {
+        removeListener?.();
+      }
+    },
+    close: () => endAll(),
+  };
+}
+
+function settingsOf(context: RolloutContext, code: RecipeCode): Omit<PlayerSettings, 'beats'> {
+  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes } = context;
+  const known = Object.entries(policies).map(([name, policy]) => [
+    name,
+    'endpoint' in policy ? 'endpoint' : { tokenizer: policy.tokenizer.toJSON(), context: policy.context },
+  ]);
+  return {
+    ...{ code, agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
+    ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
+  };
+}
+
+/** The record of an episode whose thread is gone: what it had played went with the thread. */
+function failed({ task, sample }: PlayRequest, { reason, message }: PlayerGoneError): Episode {
+  return { task, sample, turns: [], outcome: undefined, score: noScore, failure: { reason, message } };
+}

@@ -1,0 +1,127 @@
+import type { Worker } from 'node:worker_threads';
+import type { GenerateRequest } from '../../contract/sampling.js';
+import type { TextRequest } from '../../contract/text-backend.js';
+import type { Episode } from '../../core/episode.js';
+import { EndpointError, messageOf, TrainingError } from '../../core/errors.js';
+import type { RolloutContext } from '../../rollout/rollout-context.js';
+import { startWorker } from '../../tensor/start-worker.js';
+import type { FromPlayer, PlayerSettings, PlayRequest, ToPlayer } from './player-messages.js';
+
+/** Memory of a thread's objects in MB; a team that holds more has a leak. */
+const MOST_MEMORY_MB = 2048;
+
+/** Why a thread is gone: its code did not return for as long as an episode may take, or it ended. */
+export class PlayerGoneError extends Error {
+  readonly reason: 'timeout' | 'error';
+
+  constructor(reason: 'timeout' | 'error', message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** A thread that plays episodes, with what its calls need of this one. */
+export class Player {
+  readonly #worker: Worker;
+  readonly #policies: RolloutContext['policies'];
+  readonly #warn: (message: string) => void;
+  readonly #episodes = new Map<number, { resolve: (played: Episode) => void; reject: (error: unknown) => void }>();
+  readonly #calls = new Map<number, AbortController>();
+  readonly #watch: NodeJS.Timeout;
+  #next = 0;
+  #gone: unknown;
+
+  constructor(settings: Omit<PlayerSettings, 'beats'>, { policies, warn = () => {} }: RolloutContext) {
+    const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    this.#policies = policies;
+    this.#warn = warn;
+    // What the team prints does not mix with events on standard output.
+    const options = { stdout: true, resourceLimits: { maxOldGenerationSizeMb: MOST_MEMORY_MB } };
+    this.#worker = startWorker('player-thread', import.meta.url, { ...settings, beats }, options);
+    this.#worker.stdout.on('data', (text) => process.stderr.write(text));
+    this.#worker.on('message', (message: FromPlayer) => this.#receive(message));
+    this.#worker.on('error', (error: unknown) => this.#leave(new PlayerGoneError('error', messageOf(error))));
+    this.#worker.on('exit', () => this.#leave(new PlayerGoneError('error', 'the team ended its thread')));
+    this.#watch = this.#watchBeats(beats, settings.timeoutMs);
+  }
+
+  get gone(): boolean {
+    return this.#gone !== undefined;
+  }
+
+  /** Plays an episode. @throws PlayerGoneError when the thread ends before it; EndpointError, TrainingError */
+  play(request: PlayRequest): Promise<Episode> {
+    return new Promise((resolve, reject) => {
+      if (this.#gone !== undefined) return reject(this.#gone);
+      const episode = this.#next++;
+      this.#episodes.set(episode, { resolve, reject });
+      this.#send({ type: 'play', episode, request });
+    });
+  }
+
+  /** Ends the thread, and everything that it waits for. */
+  async end(reason: unknown = new PlayerGoneError('error', 'the thread was ended')): Promise<void> {
+    this.#leave(reason);
+    await this.#worker.terminate();
+  }
+
+  #watchBeats(beats: Int32Array, timeoutMs: number): NodeJS.Timeout {
+    let seen = 0;
+    let since = performance.now();
+    return setInterval(
+      () => {
+        const now = Atomics.load(beats, 0);
+        if (now !== seen || now === 0 || this.#episodes.size === 0) [seen, since] = [now, performance.now()];
+        else if (performance.now() - since > timeoutMs)
+          void this.end(new PlayerGoneError('timeout', `its code did not return for ${timeoutMs} ms`));
+      },
+      Math.min(100, timeoutMs),
+    );
+  }
+
+  #receive(message: FromPlayer): void {
+    if (message.type === 'call') void this.#answer(message.call, message.policy, message.request);
+    else if (message.type === 'cancel') this.#calls.get(message.call)?.abort();
+    else if (message.type === 'broken') void this.end(new TrainingError(message.message));
+    else if (message.type === 'warning') this.#warn(message.message);
+    else {
+      this.#episodes.get(message.episode)?.resolve(message.played);
+      this.#episodes.delete(message.episode);
+    }
+  }
+
+  async #answer(call: number, policy: string, request: GenerateRequest | TextRequest): Promise<void> {
+    const controller = new AbortController();
+    this.#calls.set(call, controller);
+    try {
+      const value = await this.#ask(policy, request, controller.signal);
+      this.#send({ type: 'answer', call, value });
+    } catch (error) {
+      if (error instanceof EndpointError) await this.end(error);
+      else if (!controller.signal.aborted) this.#send({ type: 'refusal', call, message: messageOf(error) });
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  #ask(policy: string, request: GenerateRequest | TextRequest, signal: AbortSignal) {
+    const speaker = this.#policies[policy];
+    if (speaker !== undefined && 'prompt' in request && 'generate' in speaker) return speaker.generate(request, signal);
+    if (speaker !== undefined && 'messages' in request && 'endpoint' in speaker)
+      return speaker.endpoint.complete(request, signal);
+    throw new TrainingError(`the team's thread asks '${policy}', which cannot answer it`);
+  }
+
+  #send(message: ToPlayer): void {
+    if (this.#gone === undefined) this.#worker.postMessage(message);
+  }
+
+  #leave(reason: unknown): void {
+    if (this.#gone !== undefined) return;
+    this.#gone = reason;
+    clearInterval(this.#watch);
+    for (const { reject } of this.#episodes.values()) reject(reason);
+    this.#episodes.clear();
+    for (const controller of this.#calls.values()) controller.abort(reason);
+  }
+}

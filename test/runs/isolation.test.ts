@@ -1,0 +1,79 @@
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { resume, train } from '../../src/index.js';
+import { RunDirectory } from '../../src/store/run-directory.js';
+import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
+
+const root = temporaryRoot();
+const recipe = (name: string) => join(root, `${name}.mjs`);
+
+beforeAll(async () => {
+  const entryPoints = ['digits', 'hostile'].map((name) =>
+    fileURLToPath(new URL(`../fixtures/isolation/${name}.ts`, import.meta.url)),
+  );
+  const outExtension = { '.js': '.mjs' };
+  // One file each, as a thread loads a recipe quickly; what a package does for its files is not there.
+  await build({
+    entryPoints,
+    outdir: root,
+    outExtension,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+  });
+  await symlink(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(root, 'node_modules'));
+});
+
+async function trained(name: string, run: string, set: readonly string[]) {
+  await train(recipe(name), { run: join(root, run), threads: 1, set });
+  const log = await RunDirectory.open(join(root, run));
+  return { log, events: await eventsOf(log), files: await filesOf(log) };
+}
+
+describe('a team in threads of its own', { timeout: 120_000 }, () => {
+  it('plays the same run bit for bit, whatever the number of threads', async () => {
+    const expected = await trained('digits', 'plain', []);
+    for (const isolate of ['true', '3']) {
+      const { events, files } = await trained('digits', `isolated-${isolate}`, [`rollout.isolate=${isolate}`]);
+      expect(events).toEqual(expected.events);
+      const weights = (of: typeof files) => Object.entries(of).filter(([file]) => file.endsWith('.safetensors'));
+      expect(weights(files)).toEqual(weights(expected.files));
+    }
+  });
+
+  it('does no harm but to its own episode where it loops or ends the process', async () => {
+    const { log, events } = await trained('hostile', 'hostile', ['rollout.isolate=2']);
+    const failures = events.flatMap((event) => (event.type === 'episode.failed' ? [event] : []));
+    const messages = failures.map(({ reason, message }) => `${reason}: ${message}`).sort();
+    expect([...new Set(messages)]).toEqual([
+      'error: the team ended its thread',
+      'timeout: its code did not return for 1500 ms',
+    ]);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
+    const again = await trained('hostile', 'hostile-again', ['rollout.isolate=1']);
+    expect(again.events).toEqual(events);
+    expect(await filesOf(log)).toEqual(again.files);
+  });
+
+  it('ends with the run, which goes on later', async () => {
+    const run = join(root, 'interrupted');
+    const controller = new AbortController();
+    const sinks = [{ write: ({ type }: { type: string }) => type === 'step' && controller.abort(new Error('enough')) }];
+    const set = ['rollout.isolate=2'];
+    const options = { run, threads: 1, set, sinks, signal: controller.signal };
+    await expect(train(recipe('digits'), options)).rejects.toThrow('enough');
+    const { events } = await resume(run, undefined, { threads: 1 });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+  });
+
+  it('needs a file that threads can load', async () => {
+    const run = join(root, 'program');
+    await expect(train(tinyDefinition(), { run, set: ['rollout.isolate=true'] })).rejects.toThrow(
+      /rollout\.isolate.*comes from a program/,
+    );
+  });
+});
