@@ -48,13 +48,9 @@ export function checkRecipe(
 function* isolationChecks({ rollout, gateway, code }: Recipe): Checks {
   const path = 'rollout.isolate';
   const inProgram = (rollout?.isolate ?? false) === false;
-  const ofProgram = 'threads load the code of the recipe from its file, and this one comes from a program';
-  yield { path, test: inProgram || code !== undefined, message: ofProgram };
-  yield {
-    path,
-    test: inProgram || gateway === undefined,
-    message: 'a gateway answers in the program: take one of both',
-  };
+  const message = 'threads load the code of the recipe from its file, and this one comes from a program';
+  yield { path, test: inProgram || code !== undefined, message };
+  yield { path, test: inProgram || gateway === undefined, message: 'a gateway answers in the program: take one' };
 }
 
 /** The part of the checks that asks the backend. @throws RecipeError with the path of the value that it cannot do */
