@@ -1445,6 +1445,14 @@ export interface EvaluationInput {
     | undefined;
 }
 
+export interface RolloutInput {
+  /**
+   * Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that does not
+   * return, takes all memory of its thread or ends it fails its own episode, and nothing else.
+   */
+  readonly isolate: boolean | number;
+}
+
 /** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
 export interface GatewayInput {
   /**
