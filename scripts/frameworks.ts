@@ -1,7 +1,8 @@
 /**
  * Tests teams of agent frameworks with the packages as they are on npm. Those packages lie in folders of their own, so
- * that `npm ci` of the project stays small; each is installed by its lockfile when that has changed. What stands behind
- * `--` goes on to vitest.
+ * that `npm ci` of the project stays small: test/frameworks/node20 for the Node that runs this, test/frameworks/node24
+ * for frameworks that want a newer one, which comes from npm too. Each is installed by its lockfile when that has
+ * changed. What stands behind `--` goes on to vitest.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const FOLDERS = ['node20'];
+const FOLDERS = ['node20', 'node24'];
 
 function run(command: string, args: readonly string[], cwd = root): void {
   const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
@@ -26,6 +27,7 @@ function install(folder: string): void {
   const stamp = join(folder, 'node_modules', '.drmas-lock');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
+  if (existsSync(join(folder, 'node_modules', 'node'))) run('npm', ['rebuild', 'node', '--silent'], folder);
   writeFileSync(stamp, lock);
 }
 
@@ -33,6 +35,8 @@ for (const name of FOLDERS) {
   const folder = join(root, 'test/frameworks', name);
   install(folder);
   run(join(root, 'node_modules/.bin/tsc'), ['-p', folder, '--noEmit']);
-  const vitest = ['vitest', 'run', '--config', 'test/frameworks/vitest.config.ts', `test/frameworks/${name}/`];
-  run('npx', [...vitest, ...process.argv.slice(2)]);
+  const carried = join(folder, 'node_modules/.bin/node');
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const filter = ['--config', 'test/frameworks/vitest.config.ts', `test/frameworks/${name}/`];
+  run(existsSync(carried) ? carried : process.execPath, [vitest, 'run', ...filter, ...process.argv.slice(2)]);
 }

@@ -6,20 +6,25 @@
 
 export type Json = null | string | number | boolean | Json[] | { [key: string]: Json | undefined };
 
+/** What a provider kept in a part, as a framework gives it back. Version 7 of AI SDK has it read-only. */
+export interface ProviderOptions {
+  readonly [provider: string]: { readonly [key: string]: unknown };
+}
+
 /** What a provider keeps in a part, by the provider's name; frameworks give it back with the part. */
 export type ProviderData = Record<string, { [key: string]: Json | undefined }>;
 
 /** A part of a message, of any kind; `providerOptions` is what came with the part when a model wrote it. */
 export interface PromptPart {
   readonly type: string;
-  readonly providerOptions?: ProviderData | undefined;
+  readonly providerOptions?: ProviderOptions | undefined;
 }
 
 /** A message of a prompt. */
 export interface PromptMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string | readonly PromptPart[];
-  readonly providerOptions?: ProviderData | undefined;
+  readonly providerOptions?: ProviderOptions | undefined;
 }
 
 /** One call of a model. */

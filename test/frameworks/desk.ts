@@ -125,9 +125,14 @@ const deskRecipe = (play: DeskPlay, changes: Partial<RecipeInput> = {}, override
     { overrides },
   );
 
+type SampledTurn = Pick<
+  StoredEpisode['turns'][number],
+  'id' | 'agent' | 'prompt' | 'response' | 'logprobs' | 'advantage' | 'valid'
+>;
+
 /** What a run leaves that has to be the same whichever way the team was played. */
 export interface DeskRun {
-  readonly turns: readonly unknown[];
+  readonly turns: readonly { readonly turns: readonly SampledTurn[] }[];
   readonly weights: Readonly<Record<string, string>>;
   readonly rewards: readonly number[];
   readonly failures: readonly unknown[];
@@ -148,7 +153,7 @@ export async function trainDesk(
     turns: episodes.map(({ task, sample, turns, score }) => ({
       ...{ task: task.id, sample, score },
       turns: turns.map(({ id, agent, prompt, response, logprobs, advantage, valid }) => {
-        return { id, agent, prompt, response, logprobs, advantage, valid };
+        return { id, agent, prompt, response, logprobs, advantage, valid } as SampledTurn; // ids are there in new runs
       }),
     })),
     weights: Object.fromEntries(Object.entries(files).filter(([path]) => path.endsWith('.safetensors'))),
