@@ -53,6 +53,7 @@ export type {
   Interval,
 } from './core/evaluation/evaluation-event.js';
 export type {
+  AgentHealth,
   AgentStep,
   CheckpointEvent,
   EpisodeFailed as EpisodeFailedEvent,
@@ -80,7 +81,9 @@ export {
   toolResult,
   user,
 } from './core/message.js';
-export type { PlayProgress } from './core/play/play-observer.js';
+export type { Phase, PlayProgress, Round } from './core/play/play-observer.js';
+export type { RunSpending } from './core/play/run-spending.js';
+export type { Price, Spending, TokenCount } from './core/play/token-count.js';
 export { type KeyPart, type RandomKey, RandomStream } from './core/random.js';
 export type { Secret } from './core/secret.js';
 export type { DataSchema, Split, Task, TaskSet, TaskSource, Trace } from './core/task.js';
@@ -135,10 +138,11 @@ export type {
   AgentStage,
   AgentSummary,
   Curve,
-  PairedDifference,
   RunSummary,
+  VariantSpending,
   VariantSummary,
 } from './report/analysis/ablation-summary.js';
+export type { PairedDifference } from './report/analysis/paired-differences.js';
 export {
   type EvaluateOptions,
   evaluate,

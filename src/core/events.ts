@@ -1,5 +1,6 @@
 import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
+import type { TokenCount } from './play/token-count.js';
 
 /**
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
@@ -126,6 +127,10 @@ export interface AgentStep extends LossTerms {
   readonly logprobGap?: number;
   /** The mean number of response tokens a turn. */
   readonly responseTokens: number;
+  /** The tokens of all of its turns in the step, those of failed and greedy episodes among them. */
+  readonly tokens?: TokenCount;
+  /** What they cost, where its policy has a price. */
+  readonly cost?: number;
 }
 
 /** Counts of groups by their outcomes. */
@@ -180,6 +185,8 @@ export interface Step {
   readonly seconds: number;
   readonly phaseSeconds: { readonly rollout: number; readonly advantage: number; readonly update: number };
   readonly tokens: { readonly sampled: number; readonly trained: number };
+  /** What the step cost, where a policy has a price. */
+  readonly cost?: number;
   readonly reward: { readonly mean: number; readonly std: number };
   /** Episodes that were played, those left out of the update among them, and how many of them failed. */
   readonly episodes?: { readonly played: number; readonly failed: number };

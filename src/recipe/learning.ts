@@ -153,3 +153,16 @@ export const criticSchema = z.strictObject({
 });
 
 export type CriticSettings = z.output<typeof criticSchema>;
+
+/** The price of a policy's tokens. */
+export const priceSchema = z
+  .strictObject({
+    read: nonNegative.default(0).describe('The price of a million tokens of prompts.'),
+    write: nonNegative.default(0).describe('The price of a million tokens of responses.'),
+    train: nonNegative.default(0).describe('The price of a million tokens in updates, prompts and responses.'),
+  })
+  .optional()
+  .describe(
+    'What a million tokens cost, in your currency: steps, evaluations, `--dry-run` and `probe` then say what they ' +
+      'cost. There is no price by default.',
+  );

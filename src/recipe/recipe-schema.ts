@@ -8,7 +8,7 @@ import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
 import { filterSchema, modelSchema, rolloutSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
-import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, scheduleSchema } from './learning.js';
+import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, priceSchema, scheduleSchema } from './learning.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
@@ -89,6 +89,7 @@ const policySchema = z.strictObject({
   clipNorm: nonNegative
     .default(1)
     .describe('Gradients with a larger norm are scaled down to this one; 0 switches clipping off.'),
+  price: priceSchema,
   epochs: count.default(1).describe("Passes over each step's samples."),
   miniBatches: count.default(1).describe('Updates in one pass; each takes its share of the samples.'),
   entropyCoefficient: nonNegative

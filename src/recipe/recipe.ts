@@ -1,4 +1,5 @@
 import type { Sampling } from '../contract/sampling.js';
+import type { Price } from '../core/play/token-count.js';
 import type { TaskSource } from '../core/task.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import type { Team } from '../teams/team.js';
@@ -29,6 +30,16 @@ export function evaluationSampling({ agents, evaluation }: Recipe, agent: string
     topK: layered('topK'),
     maxTokens: layered('maxTokens'),
   };
+}
+
+/** The price of each agent's tokens, by its name; an agent whose policy has none, and a frozen one, is missing. */
+export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies'>): Readonly<Record<string, Price>> {
+  return Object.fromEntries(
+    Object.entries(assign).flatMap(([agent, policy]) => {
+      const price = typeof policy === 'string' ? policies[policy]?.price : undefined;
+      return price === undefined ? [] : [[agent, price]];
+    }),
+  );
 }
 
 /** The agents of a recipe by name, as runs record them and as exported models take them along. */

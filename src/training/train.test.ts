@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../test/support/tiny-run.js';
 import { BackendError, TrainingError } from '../core/errors.js';
-import type { EpisodeFailed, Step } from '../core/events.js';
+import type { EpisodeFailed, EvaluationEvent, RunEvent, Step } from '../core/events.js';
 import type { TrainingSample } from '../core/sample.js';
 import { mean, standardDeviation } from '../core/statistics.js';
 import type { TaskSource } from '../core/task.js';
@@ -73,6 +73,42 @@ const turnsOf = (sample: TrainingSample) =>
 
 const normalised = (rewards: readonly number[]) =>
   rewards.map((reward) => (reward - mean(rewards)) / (standardDeviation(rewards) + 1e-6));
+
+describe('the tokens of a step', () => {
+  it('are those of every episode that was played, trained once an epoch, and cost what the policy says', async () => {
+    const price = { read: 2, write: 10, train: 5 };
+    const recipe = exampleRecipe({ policies: { solver: { price, epochs: 2 } } });
+    const { run, progress, log } = await fakeRun(root, recipe, script);
+    await trainTeam(run, progress, log);
+    const events = await log.events();
+    const recorded = events.find((event): event is RunEvent & Step => event.type === 'step');
+    const played = (await readEpisodes(nodeFiles, log.stepEpisodesPath(1))).flatMap(({ turns }) => turns);
+    for (const [agent, epochs] of [
+      ['solver', 2],
+      ['verifier', 1],
+    ] as const) {
+      const turns = played.filter((turn) => turn.agent === agent);
+      const [read, written] = [turns.flatMap(({ prompt }) => prompt), turns.flatMap(({ response }) => response)];
+      const whole = turns.map(({ prompt, response }) => [...prompt, ...response].join());
+      // A turn that a later one goes on from is a part of that one's sequence.
+      const sequences = whole.filter((text) => !whole.some((other) => other.startsWith(`${text},`)));
+      const trained = epochs * sequences.reduce((sum, text) => sum + text.split(',').length, 0);
+      const tokens = { read: read.length, written: written.length, trained };
+      expect(recorded?.agents[agent]?.tokens).toEqual(tokens);
+    }
+    const { read = 0, written = 0, trained = 0 } = recorded?.agents.solver?.tokens ?? {};
+    const cost = (2 * read + 10 * written + 5 * trained) / 1e6;
+    expect([recorded?.agents.solver?.cost, recorded?.agents.verifier?.cost]).toEqual([cost, undefined]);
+    expect(recorded?.cost).toBe(cost);
+    const evaluated = events.find((event): event is RunEvent & EvaluationEvent => event.type === 'evaluation');
+    const { solver } = evaluated?.agents ?? {};
+    expect(solver?.tokens?.trained).toBe(0);
+    expect(evaluated?.cost).toBeCloseTo(
+      (2 * (solver?.tokens?.read ?? 0) + 10 * (solver?.tokens?.written ?? 0)) / 1e6,
+      15,
+    );
+  });
+});
 
 describe('a step in which all episodes earn the same', () => {
   it('says at once that nothing is learnt, and why', async () => {

@@ -17,6 +17,7 @@ import { type StepAdvantages, stepAdvantages } from './step/advantages.js';
 import { commonFailure, failureText } from './step/common-failure.js';
 import { rolloutStep, type StepRollout } from './step/rollout-step.js';
 import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
+import { stepSpending } from './step/step-spending.js';
 import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
 
@@ -58,7 +59,8 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
 
     for (const event of failureEvents(rollout.all, step, failedEpisodes)) log.emit(event);
     const seconds = { rollout: rolledOut - started, advantage: estimated - rolledOut, update: updated - estimated };
-    const recorded = stepEvent(step, rollout, advantages, measured, updates, seconds);
+    const spending = stepSpending(recipe, rollout, scores.chains, updates);
+    const recorded = stepEvent(step, rollout, advantages, measured, updates, spending, seconds);
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     const silence = progress.watch.silence.judge(recorded, updates);

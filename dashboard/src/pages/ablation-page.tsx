@@ -1,15 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import { percent, significant } from '../../../src/core/format.js';
-import {
-  type PairedDifference,
-  pairedDifferences,
-  type RunSummary,
-  summariseRun,
-  summariseVariants,
-} from '../../../src/report/analysis/ablation-summary.js';
+import { type RunSummary, summariseRun, summariseVariants } from '../../../src/report/analysis/ablation-summary.js';
 import { agentMeasures, valuesOf } from '../../../src/report/analysis/agent-measures.js';
 import { bandOf } from '../../../src/report/analysis/band.js';
 import type { ListedAblation } from '../../../src/report/analysis/feed.js';
+import { type PairedDifference, pairedDifferences } from '../../../src/report/analysis/paired-differences.js';
 import type { RunLog } from '../../../src/report/analysis/run-log.js';
 import { Chart } from '../chart/chart.js';
 import { type ChartPoint, type Line, pointsOf } from '../chart/chart-data.js';

@@ -1,8 +1,9 @@
 /** The lines that an ablation shows while it goes on, and the comparison at its end. */
 
-import type { PairedDifference, RunSummary, VariantSummary } from '../../report/analysis/ablation-summary.js';
+import type { RunSummary, VariantSummary } from '../../report/analysis/ablation-summary.js';
+import type { PairedDifference } from '../../report/analysis/paired-differences.js';
 import type { AblationResult } from '../../studies/ablation/ablate.js';
-import { percent, significant, table, wrap } from './text-layout.js';
+import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** One line for a run that has ended. */
 export function endedLine({ variant, seed, status, message, start, score, spikes }: RunSummary): string {
@@ -19,7 +20,8 @@ export function ablationLines(result: AblationResult, width: number): string[] {
     '',
     ...agentTable(variants),
     '',
-    ...metricTable(variants),
+    ...measureTables(variants, width),
+    ...spendingTable(variants),
     ...differenceLines('the score, in points', { '': differences }, width, points),
     ...differenceLines('metrics', metricDifferences, width, plain),
     ...failed.flatMap((run) => wrap(endedLine(run), width)),
@@ -66,15 +68,33 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
   ];
 }
 
-/** The metrics of the last evaluations, one column each. */
-function metricTable(variants: readonly VariantSummary[]): string[] {
-  const names = [...new Set(variants.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
-  if (names.length === 0) return [];
-  const rows = variants.map(({ variant, metrics }) => [
+/** The metrics of the last evaluations, and their rewards with the named parts, with a column for each variant. */
+function measureTables(variants: readonly VariantSummary[], width: number): string[] {
+  const done = variants.filter(({ runs }) => runs > 0);
+  const names = (of: (variant: VariantSummary) => object) => [...new Set(done.flatMap((one) => Object.keys(of(one))))];
+  const labels = [...names(({ metrics }) => metrics).sort(), ...names(({ rewards }) => rewards)];
+  if (labels.length === 0) return [];
+  const cell = (value: number | undefined) => (value === undefined ? '-' : significant(value));
+  const columns = done.map(({ variant, metrics, rewards }) => [
     variant,
-    ...names.map((name) => (metrics[name] === undefined ? '-' : significant(metrics[name]))),
+    ...labels.map((label) => cell(metrics[label] ?? rewards[label])),
   ]);
-  return [...table([['last evaluation', ...names], ...rows]), ''];
+  return [...columnTables(['last evaluation', ...labels], columns, width), ''];
+}
+
+/** The tokens of an episode by variant and agent, and what a run costs. */
+function spendingTable(variants: readonly VariantSummary[]): string[] {
+  const all = variants.flatMap(({ variant, spending }) => spending.map((row) => ({ variant, ...row })));
+  if (all.length === 0) return [];
+  const costs = all.some(({ cost }) => cost !== undefined);
+  const rows = all.map(({ variant, agent, tokens, cost, seconds }) => [
+    agent === undefined ? variant : `${variant}: ${agent}`,
+    ...[tokens.read, tokens.written, tokens.trained].map(short),
+    ...(costs ? [cost === undefined ? '-' : significant(cost)] : []),
+    seconds === undefined ? '' : duration(seconds),
+  ]);
+  const header = ['tokens an episode', 'read', 'written', 'trained', ...(costs ? ['run costs'] : []), 'a run'];
+  return [...table([header, ...rows]), ''];
 }
 
 /** The differences of one thing, or of several with their names in front; no lines where there are none. */

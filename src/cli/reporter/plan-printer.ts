@@ -2,6 +2,7 @@
 
 import type { RunPlan } from '../../studies/plan/dry-run.js';
 import type { Tokens } from '../../studies/plan/token-budget.js';
+import { expectedLines } from './spending-printer.js';
 import { labelled } from './start-printer.js';
 import { byteText, grouped, short, table, wrap } from './text-layout.js';
 
@@ -36,6 +37,8 @@ export function planLines(plan: RunPlan, width: number): string[] {
     '',
     ...table([['agent', 'calls', 'prompt', 'response'], ...agentRows]),
     ...wrap('calls: an episode; prompt, response: tokens a call', width),
+    '',
+    ...expectedLines(tokens.agents, tokens.cost, width),
     '',
     ...table(policyRows(plan)),
     ...wrap('a step; written: where every answer has all of its maxTokens', width),

@@ -3,6 +3,7 @@ import type { StoredEpisode } from '../../store/episode-files.js';
 import type { ProbeReport } from '../../studies/probe/probe-recipe.js';
 import { describeTask } from './conversation-printer.js';
 import { tokensText } from './plan-printer.js';
+import { expectedLines } from './spending-printer.js';
 import { labelled } from './start-printer.js';
 import { duration, percent, significant, table, visible, wrap } from './text-layout.js';
 
@@ -15,6 +16,8 @@ export function probeLines(report: ProbeReport, width: number): string[] {
     ...estimatorLines(report, width),
     '',
     ...labelled(projectionRows(report), width),
+    '',
+    ...expectedLines(report.projection.tokens.agents, report.projection.tokens.cost, width),
     '',
     ...report.examples.flatMap((episode) => [...wholeEpisode(episode, width), '']),
     ...verdictLines(report, width),

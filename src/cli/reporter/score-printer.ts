@@ -2,7 +2,9 @@
 
 import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
+import { runSpending } from '../../core/play/run-spending.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
+import { spendingLines } from './spending-printer.js';
 import { percent, significant, table } from './text-layout.js';
 
 /** The length beyond which names of parts are cut. */
@@ -43,6 +45,7 @@ export function evaluationLines(event: EvaluationEvent, width: number): string[]
       significant(value),
       name === 'reward' && rewardInterval !== undefined ? rangeText(rewardInterval, significant) : '',
     ]);
+  const spending = runSpending([event]);
   return [
     ...table([
       [`avg@${samples}`, average, averageInterval],
@@ -52,6 +55,7 @@ export function evaluationLines(event: EvaluationEvent, width: number): string[]
       ...others,
     ]),
     ...(ks.length > 1 ? [ks.join(', ')] : []),
+    ...(spending === undefined ? [] : ['', ...spendingLines(spending, width)]),
     '',
     ...sliceLines(event, width),
   ];

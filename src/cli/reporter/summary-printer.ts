@@ -2,18 +2,22 @@
 
 import { measuresOf } from '../../core/evaluation/measures.js';
 import type { EvaluationEvent } from '../../core/events.js';
+import { runSpending } from '../../core/play/run-spending.js';
 import { finite, mean } from '../../core/statistics.js';
 import type { History } from './run-history.js';
 import { sliceLines } from './score-printer.js';
+import { spendingLines } from './spending-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
 import { percent, significant, sparkline, table } from './text-layout.js';
 
 export function summaryLines(history: History, totalSeconds: number, width: number): string[] {
   const first = history.evaluations[0];
   const last = history.evaluations.at(-1);
+  const spending = runSpending([...history.steps, ...history.evaluations]);
   return [
     ...(first && last ? [...scoreLines(first, last), '', ...sliceLines(last, width)] : []),
     ...(history.steps.length > 0 ? [...curveLines(history, width), '', ...agentTable(history), ''] : []),
+    ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'where the time went',
     ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
   ];

@@ -30,6 +30,21 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
+/** A table of labels with columns beside them; where the lines are too narrow for all columns, several. */
+export function columnTables(
+  labels: readonly string[],
+  columns: readonly (readonly string[])[],
+  width: number,
+): string[] {
+  const rows = (of: readonly (readonly string[])[]) =>
+    labels.map((label, row) => [label, ...of.map((column) => column[row] ?? '')]);
+  let end = columns.length;
+  while (end > 1 && Math.max(...table(rows(columns.slice(0, end))).map((line) => line.length)) > width) end--;
+  const lines: string[] = [];
+  for (let at = 0; at < columns.length; at += end) lines.push(...table(rows(columns.slice(at, at + end))));
+  return lines;
+}
+
 /** A part of a line, which may be left out where the line would be too long. */
 export interface Part {
   readonly text: string;

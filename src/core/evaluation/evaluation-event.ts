@@ -1,4 +1,5 @@
 /** The event of an evaluation: the scores on held-out tasks. */
+import type { TokenCount } from '../play/token-count.js';
 
 export interface Interval {
   readonly low: number;
@@ -10,6 +11,10 @@ export interface AgentEvaluation {
   readonly callsPerEpisode: number;
   readonly invalid: number;
   readonly responseTokens: number;
+  /** The tokens of all of its turns. */
+  readonly tokens?: TokenCount;
+  /** What they cost, where its policy has a price. */
+  readonly cost?: number;
   /** The mean over tasks of the agent's reward: its individual one where the team gives one, else the team's. */
   readonly reward?: number;
   /** The bootstrap interval of `reward`. */
@@ -57,5 +62,7 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly slices?: Readonly<Record<string, Readonly<Record<string, EvaluationScores>>>>;
   /** The means over benchmarks, each of which counts once however many tasks it has, where there are several. */
   readonly benchmarkMean?: Pick<EvaluationScores, 'averageAtK' | 'passAtK' | 'majorityAtK'>;
+  /** What the evaluation cost, where a policy has a price. */
+  readonly cost?: number;
   readonly seconds: number;
 }

@@ -6,8 +6,6 @@ import type { EvaluationEvent } from './evaluation-event.js';
  */
 export function measuresOf(event: EvaluationEvent): readonly (readonly [label: string, value: number])[] {
   const { averageAtK, reward = averageAtK, parts = {}, metrics = {}, agents } = event;
-  const several = (named: Readonly<Record<string, number>>) =>
-    Object.keys(named).length > 1 ? Object.entries(named) : [];
   return [
     ...Object.entries(metrics),
     ...(reward === averageAtK ? [] : [['reward', reward] as const]),
@@ -21,4 +19,24 @@ export function measuresOf(event: EvaluationEvent): readonly (readonly [label: s
           ],
     ),
   ];
+}
+
+const several = (named: Readonly<Record<string, number>>) =>
+  Object.keys(named).length > 1 ? Object.entries(named) : [];
+
+/**
+ * The rewards of an evaluation with their named parts, by the labels of `measuresOf`, whether they say more than the
+ * score or not, so that runs can be compared in all of them.
+ */
+export function rewardsOf({ reward, parts = {}, agents }: EvaluationEvent): Record<string, number> {
+  return {
+    ...(reward === undefined ? {} : { reward }),
+    ...Object.fromEntries(several(parts).map(([name, value]) => [`reward: ${name}`, value])),
+    ...Object.fromEntries(
+      Object.entries(agents).flatMap(([agent, { reward: earned, parts: ofAgent = {} }]) => [
+        ...(earned === undefined || earned === reward ? [] : [[`reward of ${agent}`, earned] as const]),
+        ...several(ofAgent).map(([name, value]) => [`reward of ${agent}: ${name}`, value] as const),
+      ]),
+    ),
+  };
 }

@@ -1,7 +1,9 @@
-/** The summary of an ablation's runs: means of every variant, and paired differences to one of them. */
+/** The summary of an ablation's runs, and the means of every variant. */
+import { rewardsOf } from '../../core/evaluation/measures.js';
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../core/events.js';
+import { type RunSpending, runSpending } from '../../core/play/run-spending.js';
+import type { Spending, TokenCount } from '../../core/play/token-count.js';
 import { finite, mean, meansByKey, standardDeviation } from '../../core/statistics.js';
-import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
 /** An agent's means over a few steps. Norms are before clipping. */
 export interface AgentStage {
@@ -55,6 +57,10 @@ export interface RunSummary extends ComparedRun {
   readonly score: number;
   /** The last evaluation's metrics, where the team measures any. */
   readonly metrics?: Readonly<Record<string, number>>;
+  /** The last evaluation's rewards, of the team and of agents, with their named parts. */
+  readonly rewards?: Readonly<Record<string, number>>;
+  /** Tokens, seconds and cost of steps and evaluations. */
+  readonly spending?: RunSpending;
   /** Mean of the training steps' rewards. */
   readonly reward: number;
   /** Number of spikes and dropped updates of all agents and policies. */
@@ -73,6 +79,9 @@ export interface VariantSummary {
   /** Standard deviation of the score over seeds. */
   readonly scoreSpread: number;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly rewards: Readonly<Record<string, number>>;
+  /** Means over the runs; empty where their logs do not tell it. */
+  readonly spending: readonly VariantSpending[];
   readonly reward: number;
   readonly spikes: number;
   /** Means over the runs, as far as all of them went. */
@@ -81,15 +90,16 @@ export interface VariantSummary {
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
-/** The difference of the final score or of a metric, variant minus baseline, over the pairs that both completed. */
-export interface PairedDifference extends PairedInterval {
-  readonly variant: string;
-  readonly baseline: string;
-  readonly pairs: number;
-  /** Number of pairs in which the variant was better. */
-  readonly better: number;
-  /** `inside`: the interval holds 0, so no difference was shown. `unknown`: there are fewer than two pairs. */
-  readonly verdict: 'higher' | 'lower' | 'inside' | 'unknown';
+/** What a run takes of an agent on average, or of all of them together. */
+export interface VariantSpending {
+  /** Absent for all of them together. */
+  readonly agent?: string;
+  /** An episode. */
+  readonly tokens: TokenCount;
+  /** A run, where policies have a price. */
+  readonly cost?: number;
+  /** A run, of all agents together. */
+  readonly seconds?: number;
 }
 
 /** Summarises a run from its events. */
@@ -103,7 +113,9 @@ export function summariseRun(
   const spikes = events.filter(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
-  const { metrics } = evaluations.at(-1) ?? {};
+  const last = evaluations.at(-1);
+  const { metrics } = last ?? {};
+  const spending = runSpending(events);
   const trained = ({ agents }: Step) => Object.keys(agents).filter((agent) => agents[agent]?.frozen !== true);
   const agents = [...new Set(steps.flatMap(trained))].sort();
   return {
@@ -115,6 +127,8 @@ export function summariseRun(
     start: evaluations[0]?.averageAtK ?? 0,
     score: evaluations.at(-1)?.averageAtK ?? 0,
     ...(metrics === undefined ? {} : { metrics }),
+    ...(last === undefined ? {} : { rewards: rewardsOf(last) }),
+    ...(spending === undefined ? {} : { spending }),
     reward: mean(steps.map((step) => step.reward.mean)),
     spikes: spikes.length,
     curve: {
@@ -185,6 +199,8 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       score: over(({ score }) => score),
       scoreSpread: standardDeviation(done.map(({ score }) => score)),
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
+      rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),
+      spending: meanSpending(done.flatMap(({ spending }) => spending ?? [])),
       reward: over(({ reward }) => reward),
       spikes: over(({ spikes }) => spikes),
       curve: meanCurve(done.map(({ curve }) => curve)),
@@ -193,6 +209,29 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       ),
     };
   });
+}
+
+function meanSpending(runs: readonly RunSpending[]): VariantSpending[] {
+  if (runs.length === 0) return [];
+  const row = (of: (run: RunSpending) => Spending | undefined): Omit<VariantSpending, 'agent'> => {
+    const known = runs.flatMap((run) => ({ episodes: Math.max(1, run.episodes), spent: of(run) }));
+    const over = (pick: (tokens: TokenCount) => number) =>
+      mean(known.map(({ episodes, spent }) => (spent === undefined ? 0 : pick(spent.tokens) / episodes)));
+    const costs = known.flatMap(({ spent }) => spent?.cost ?? []);
+    return {
+      tokens: {
+        read: over(({ read }) => read),
+        written: over(({ written }) => written),
+        trained: over(({ trained }) => trained),
+      },
+      ...(costs.length === 0 ? {} : { cost: mean(costs) }),
+    };
+  };
+  const agents = [...new Set(runs.flatMap((run) => Object.keys(run.agents)))].sort();
+  return [
+    ...agents.map((agent) => ({ agent, ...row((run) => run.agents[agent]) })),
+    { ...row((run) => run), seconds: mean(runs.map(({ seconds }) => seconds)) },
+  ];
 }
 
 function meanCurve(curves: readonly Curve[]): Curve {
@@ -221,55 +260,3 @@ function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
 /** The means of each of the fields, which are all numbers. */
 const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T =>
   meansByKey(all as readonly Readonly<Record<string, number>>[]) as T;
-
-/**
- * The differences of every variant to the baseline.
- * @param pick What is compared: the score, or a metric that a run may lack
- */
-export function pairedDifferences(
-  runs: readonly RunSummary[],
-  variants: readonly string[],
-  baseline: string,
-  pick: (run: RunSummary) => number | undefined = ({ score }) => score,
-): PairedDifference[] {
-  const scoreOf = (variant: string, seed: number) => {
-    const run = runs.find((run) => run.variant === variant && run.seed === seed && run.status === 'completed');
-    return run && pick(run);
-  };
-  const seeds = [...new Set(runs.map(({ seed }) => seed))];
-  return variants
-    .filter((variant) => variant !== baseline)
-    .map((variant) => {
-      const differences = seeds.flatMap((seed) => {
-        const [score, other] = [scoreOf(variant, seed), scoreOf(baseline, seed)];
-        return score === undefined || other === undefined ? [] : [score - other];
-      });
-      const interval = pairedInterval(differences);
-      return {
-        variant,
-        baseline,
-        pairs: differences.length,
-        better: differences.filter((difference) => difference > 0).length,
-        ...interval,
-        verdict: verdictOf(interval),
-      };
-    });
-}
-
-/** The differences of every metric that the runs measured, by its name. */
-export function metricDifferences(
-  runs: readonly RunSummary[],
-  variants: readonly string[],
-  baseline: string,
-): Record<string, PairedDifference[]> {
-  const names = [...new Set(runs.flatMap(({ metrics = {} }) => Object.keys(metrics)))].sort();
-  return Object.fromEntries(
-    names.map((name) => [name, pairedDifferences(runs, variants, baseline, ({ metrics }) => metrics?.[name])]),
-  );
-}
-
-function verdictOf({ interval }: PairedInterval): PairedDifference['verdict'] {
-  if (interval === undefined) return 'unknown';
-  if (interval.low > 0) return 'higher';
-  return interval.high < 0 ? 'lower' : 'inside';
-}

@@ -142,6 +142,28 @@ export const agentMeasures: readonly AgentMeasure[] = [
     ...share,
   },
   {
+    key: 'tokens-read',
+    title: 'tokens read',
+    hint: 'Of all prompts of the step, shared prefixes counted each time.',
+    of: (agent) => agent.tokens?.read,
+    ...fromZero,
+  },
+  {
+    key: 'tokens-trained',
+    title: 'tokens trained',
+    hint: 'Prompts and responses that went through updates of the step.',
+    of: (agent) => agent.tokens?.trained,
+    ...fromZero,
+    ...learning,
+  },
+  {
+    key: 'cost',
+    title: 'cost',
+    hint: "Of the step's tokens, at the price of its policy.",
+    of: (agent) => agent.cost,
+    ...fromZero,
+  },
+  {
     key: 'spread',
     title: 'spread of rewards within a group',
     hint: 'Standard deviation; without any, nothing is learnt.',

@@ -15,14 +15,16 @@ import { codeOf, type LoadedRecipe } from '../../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
 import {
-  metricDifferences,
-  type PairedDifference,
-  pairedDifferences,
   type RunSummary,
   summariseRun,
   summariseVariants,
   type VariantSummary,
 } from '../../report/analysis/ablation-summary.js';
+import {
+  metricDifferences,
+  type PairedDifference,
+  pairedDifferences,
+} from '../../report/analysis/paired-differences.js';
 import { executeRun } from '../../run/execute-run.js';
 import { prepareTasks } from '../../run/open-run.js';
 import { load, runRecord } from '../../run/request.js';

@@ -2,9 +2,10 @@ import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { remoteRecipe } from '../../../test/support/tinker-fake/run.js';
-import { temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { digitTeam, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
 import { checkpoint, lora } from '../../model/model-spec.js';
 import { prepareTasks } from '../../run/open-run.js';
+import { defineTeam } from '../../teams/team.js';
 import { planRun } from './dry-run.js';
 
 const root = temporaryRoot();
@@ -51,6 +52,22 @@ describe('planRun', () => {
     expect(policies.solver?.memory?.optimizer).toBe(8 * (policies.solver?.trained ?? 0));
     expect(memory?.total).toBeGreaterThan(memory?.cache ?? Number.POSITIVE_INFINITY);
     expect(notes[0]).toMatch(/a rehearsal of 2 tasks/);
+  });
+
+  it('says which agents the rehearsal never reached', async () => {
+    const team = defineTeam({
+      task: digitTeam.task,
+      agents: digitTeam.agents,
+      async play({ agents: { solver, verifier } }) {
+        const { value } = await solver('1');
+        return value === '0' ? (await verifier('2')).text : '';
+      },
+      reward: () => 0,
+    });
+    const { notes, agents, tokens } = await plan(tinyRecipe({ team }));
+    expect(notes.join()).toMatch(/never reached verifier.*their tokens are missing/);
+    expect([agents.verifier?.calls, tokens.agents.verifier?.run.read]).toEqual([0, 0]);
+    expect((await plan()).notes.join()).not.toContain('never reached');
   });
 
   it('counts longer answers of evaluations apart', async () => {

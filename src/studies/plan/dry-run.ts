@@ -248,11 +248,18 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
 
 function notes(recipe: Recipe, episodes: readonly Episode[], models: ReadonlyMap<string, KnownModel>): string[] {
   const failed = episodes.filter(({ failure }) => failure !== undefined);
+  const reached = new Set(episodes.flatMap(({ turns }) => turns.map(({ agent }) => agent)));
+  const unreached = Object.keys(recipe.agents).filter((agent) => !reached.has(agent));
   return [
     `calls and prompts are those of a rehearsal of ${episodes.length} tasks in which every answer has all of its maxTokens and says nothing; an episode makes at most ${recipe.training.maxTurns} calls, and drmas probe counts them`,
     ...(failed[0]?.failure === undefined
       ? []
       : [`${failed.length} rehearsed episodes failed, the first because: ${failed[0].failure.message}`]),
+    ...(unreached.length === 0
+      ? []
+      : [
+          `the rehearsal never reached ${unreached.join(', ')}, whose answers a team asks for only after others that say something: their tokens are missing above; drmas probe plays with the models and counts them`,
+        ]),
     ...(Object.values(recipe.assign).every((policy) => typeof policy === 'string')
       ? []
       : ['what frozen agents write, and the memory of their models, are not counted']),

@@ -43,6 +43,23 @@ describe('tokenBudget', () => {
     expect(policies.solver?.run).toEqual({ read: 50 * 15, generated: 32 * 6 + 18 * 60, trained: 32 * 21 });
   });
 
+  it('tells the tokens of each agent, an episode and a run, and what they cost where there is a price', () => {
+    const price = { read: 1, write: 2, train: 3 };
+    const budget = tokenBudget(tinyRecipe({ policies: { solver: { price, epochs: 2 } } }), use);
+    const { agents, run } = budget;
+    expect(agents.solver?.episode).toEqual({ read: 15, written: 6, trained: 42 });
+    expect(agents.solver?.run).toEqual({ read: 50 * 15, written: 50 * 6, trained: 32 * 42 });
+    const together = (of: 'read' | 'written' | 'trained') =>
+      Object.values(agents).reduce((sum, agent) => sum + agent.run[of], 0);
+    expect([together('read'), together('written'), together('trained')]).toEqual([
+      run.read,
+      run.generated,
+      run.trained,
+    ]);
+    expect(budget.cost).toBeCloseTo((750 + 2 * 300 + 3 * 32 * 42) / 1e6, 12);
+    expect([agents.verifier?.cost, tokenBudget(tinyRecipe(), use).cost]).toEqual([undefined, undefined]);
+  });
+
   it('is the same in sum when the agents share a policy', () => {
     const apart = tokenBudget(tinyRecipe(), use);
     const shared = tokenBudget(tinyRecipe({ assign: 'shared' }), use);

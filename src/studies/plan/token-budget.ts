@@ -1,8 +1,9 @@
 /** The episodes and tokens of a run, from what an episode takes: rehearsed before the run, or played by a probe. */
 import { needOf } from '../../advantage/estimators/index.js';
 import type { Episode } from '../../core/episode.js';
+import { priced, type TokenCount } from '../../core/play/token-count.js';
 import { mean } from '../../core/statistics.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { pricesOf, type Recipe } from '../../recipe/recipe.js';
 
 /** An agent's calls and tokens in an episode, on average. */
 export interface AgentUse {
@@ -29,10 +30,21 @@ export interface PolicyBudget {
   readonly run: Tokens;
 }
 
+/** An agent's tokens: in an episode that is learnt from, in all of the run, and what those cost. */
+export interface AgentBudget {
+  readonly episode: TokenCount;
+  readonly run: TokenCount;
+  /** Absent where its policy has no price. */
+  readonly cost?: number;
+}
+
 export interface TokenBudget {
   readonly episodes: { readonly step: number; readonly training: number; readonly evaluation: number };
   readonly policies: Readonly<Record<string, PolicyBudget>>;
+  readonly agents: Readonly<Record<string, AgentBudget>>;
   readonly run: Tokens;
+  /** What the run costs, a warm start aside; absent where no policy has a price. */
+  readonly cost?: number;
 }
 
 /** Counts the episodes of all evaluations of a run. */
@@ -56,6 +68,37 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
       return [agent, use];
     }),
   );
+}
+
+function agentBudgets(
+  recipe: Recipe,
+  { use, evaluated }: Readonly<Record<'use' | 'evaluated', Readonly<Record<string, AgentUse>>>>,
+  episodes: TokenBudget['episodes'],
+): Record<string, AgentBudget> {
+  const { steps, tasksPerStep, groupSize } = recipe.training;
+  const prices = pricesOf(recipe);
+  return Object.fromEntries(
+    Object.entries(use).map(([agent, used]) => {
+      const policy = recipe.assign[agent];
+      const epochs = typeof policy === 'string' ? (recipe.policies[policy]?.epochs ?? 0) : 0;
+      const episode = played(used, epochs);
+      const elsewhere = played(evaluated[agent] ?? used, 0);
+      const both = (of: (tokens: TokenCount) => number) =>
+        episodes.training * of(episode) + episodes.evaluation * of(elsewhere);
+      const run = {
+        read: both(({ read }) => read),
+        written: both(({ written }) => written),
+        trained: steps * tasksPerStep * groupSize * episode.trained,
+      };
+      const { cost } = priced(run, prices[agent]);
+      return [agent, { episode, run, ...(cost === undefined ? {} : { cost }) }];
+    }),
+  );
+}
+
+function played({ calls, promptTokens, responseTokens }: AgentUse, epochs: number): TokenCount {
+  const [read, written] = [calls * promptTokens, calls * responseTokens];
+  return { read, written, trained: epochs * (read + written) };
 }
 
 /**
@@ -99,5 +142,7 @@ export function tokenBudget(
     generated: total(({ generated }) => generated),
     trained: total(({ trained }) => trained),
   };
-  return { episodes, policies, run };
+  const agents = agentBudgets(recipe, { use, evaluated }, episodes);
+  const costs = Object.values(agents).flatMap(({ cost }) => cost ?? []);
+  return { episodes, policies, agents, run, ...(costs.length > 0 && { cost: costs.reduce((a, b) => a + b, 0) }) };
 }

@@ -112,7 +112,7 @@ describe('an evaluation', () => {
     const judged = { ...score, agentParts: { verifier: { verdicts: 0.3 } }, metrics: { trueVerdicts: 1 } };
     const failed = { team: 0, agents: {}, parts: {} };
     const [first] = group('one', [right('A')]).episodes as [Episode];
-    const turns = [{ agent: 'verifier', valid: true, response: [0] } as unknown as Turn];
+    const turns = [{ agent: 'verifier', valid: true, prompt: [0], response: [0] } as unknown as Turn];
     const episodes = [judged, { ...score, metrics: {} }, failed, failed].map((each) => ({
       ...first,
       turns,
@@ -133,15 +133,19 @@ describe('an evaluation', () => {
 
   it('counts calls, invalid outputs and tokens of every agent', () => {
     const turn = (agent: string, valid: boolean, length: number) =>
-      ({ agent, valid, response: new Array<number>(length).fill(0) }) as unknown as Turn;
+      ({ agent, valid, prompt: [1, 2, 3], response: new Array<number>(length).fill(0) }) as unknown as Turn;
     const turns = [turn('solver', true, 4), turn('verifier', false, 1), turn('solver', false, 8)];
+    const tokens = (read: number, written: number) => ({ tokens: { read, written, trained: 0 } });
     const earned = (reward: number) => ({ reward, rewardInterval: { low: reward, high: reward } });
     const [first, ...others] = group('one', [right('A'), right('A')]).episodes as [Episode, ...Episode[]];
     const { agents } = evaluationEvent([{ task: first.task, episodes: [{ ...first, turns }, ...others] }], request, 0);
     expect(agents).toEqual({
-      solver: { turns: 2, callsPerEpisode: 1, invalid: 0.5, responseTokens: 6, ...earned(1) },
-      verifier: { turns: 1, callsPerEpisode: 0.5, invalid: 1, responseTokens: 1, ...earned(1) },
+      solver: { turns: 2, callsPerEpisode: 1, invalid: 0.5, responseTokens: 6, ...tokens(6, 12), ...earned(1) },
+      verifier: { turns: 1, callsPerEpisode: 0.5, invalid: 1, responseTokens: 1, ...tokens(3, 1), ...earned(1) },
     });
+    const prices = { solver: { read: 1, write: 2, train: 9 } };
+    const costly = evaluationEvent([{ task: first.task, episodes: [{ ...first, turns }] }], { ...request, prices }, 0);
+    expect([costly.cost, costly.agents.solver?.cost, costly.agents.verifier?.cost]).toEqual([3e-5, 3e-5, undefined]);
     const episode = { ...first, turns, score: { ...first.score, agents: { verifier: 0.25 } } };
     const apart = evaluationEvent([{ task: first.task, episodes: [episode] }], request, 0).agents;
     expect(apart).toMatchObject({ solver: earned(1), verifier: earned(0.25) });

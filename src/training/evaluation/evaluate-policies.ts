@@ -1,7 +1,8 @@
 import { agentReward, type Episode, type EpisodeGroup, responseTokens } from '../../core/episode.js';
 import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
+import { type Price, playedTokens, priced } from '../../core/play/token-count.js';
 import { mean } from '../../core/statistics.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { pricesOf, type Recipe } from '../../recipe/recipe.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
@@ -19,12 +20,14 @@ export interface EvaluationRequest {
   readonly level: number;
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[] | undefined;
+  /** The prices of agents' tokens, of those that have one. */
+  readonly prices?: Readonly<Record<string, Price>>;
 }
 
 /** Plays held-out tasks with the weights that the sampler holds. Nothing is learnt and nothing written. */
 export async function playEvaluation(
   { recipe, tasks, executor, host: { clock, signal } }: OpenRun,
-  request: Omit<EvaluationRequest, 'by'>,
+  request: Omit<EvaluationRequest, 'by' | 'prices'>,
 ): Promise<{ readonly event: EvaluationEvent; readonly episodes: readonly Episode[] }> {
   const started = clock.seconds();
   const groups = await executor.playGroups({
@@ -36,7 +39,7 @@ export async function playEvaluation(
     signal,
   });
   const by = divisions(recipe, tasks.test);
-  const event = evaluationEvent(groups, { ...request, by }, clock.seconds() - started);
+  const event = evaluationEvent(groups, { ...request, by, prices: pricesOf(recipe) }, clock.seconds() - started);
   return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
 }
 
@@ -70,7 +73,7 @@ export async function evaluatePolicies(run: OpenRun, progress: Progress, log: Ru
 
 export function evaluationEvent(
   groups: readonly EpisodeGroup[],
-  { step, samples, level, by = [] }: EvaluationRequest,
+  { step, samples, level, by = [], prices = {} }: EvaluationRequest,
   seconds: number,
 ): EvaluationEvent {
   const slices = Object.fromEntries(
@@ -83,6 +86,8 @@ export function evaluationEvent(
   const episodes = groups.flatMap((group) => group.episodes);
   const failed = episodes.filter(({ failure }) => failure !== undefined).length;
   const rewards = groups.map(({ episodes }) => mean(episodes.map(({ score }) => score.team)));
+  const agents = agentEvaluations(groups, level, prices);
+  const costs = Object.values(agents).flatMap(({ cost }) => cost ?? []);
   return {
     type: 'evaluation',
     step,
@@ -93,7 +98,8 @@ export function evaluationEvent(
     reward: mean(rewards),
     rewardInterval: intervalOf(rewards, level),
     ...namedMeans(episodes),
-    agents: agentEvaluations(groups, level),
+    agents,
+    ...(costs.length > 0 && { cost: costs.reduce((sum, cost) => sum + cost, 0) }),
     ...(by.length > 0 && { slices }),
     ...(ofBenchmarks.length > 0 && {
       benchmarkMean: {
@@ -106,7 +112,11 @@ export function evaluationEvent(
   };
 }
 
-function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Record<string, AgentEvaluation> {
+function agentEvaluations(
+  groups: readonly EpisodeGroup[],
+  level: number,
+  prices: Readonly<Record<string, Price>>,
+): Record<string, AgentEvaluation> {
   const episodes = groups.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) => episode.turns);
   const agents = [...new Set(turns.map(({ agent }) => agent))].sort();
@@ -121,6 +131,7 @@ function agentEvaluations(groups: readonly EpisodeGroup[], level: number): Recor
           callsPerEpisode: ofAgent.length / Math.max(1, episodes.length),
           invalid: mean(ofAgent.map(({ valid }) => (valid ? 0 : 1))),
           responseTokens: mean(ofAgent.map(responseTokens)),
+          ...priced(playedTokens(ofAgent), prices[agent]),
           reward: mean(rewards),
           rewardInterval: intervalOf(rewards, level),
           ...agentPartMeans(episodes, agent),

@@ -13,6 +13,7 @@ import {
   type Turn,
 } from '../../core/episode.js';
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
+import { type Spending, spentTogether } from '../../core/play/token-count.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
@@ -27,6 +28,7 @@ export function stepEvent(
   advantages: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
+  spending: Readonly<Record<string, Spending>>,
   phaseSeconds: Step['phaseSeconds'],
 ): Step {
   const episodes = scored.flatMap((group) => group.episodes);
@@ -56,6 +58,7 @@ export function stepEvent(
         .flatMap((update) => Object.values(update.agents))
         .reduce((sum, { tokens }) => sum + tokens, 0),
     },
+    ...costOfAll(Object.values(spending)),
     episodes: episodeCounts(all),
     reward: { mean: mean(rewards), std: standardDeviation(rewards) },
     success: mean(episodes.map(successOf)),
@@ -67,7 +70,8 @@ export function stepEvent(
         const measures = { ...agentStep(ofAgent, numbers, updateOf(agent)), ...agentPartMeans(episodes, agent) };
         const chains = chainsOfAgents[agent];
         const counted = chains === undefined ? {} : { chains };
-        return [agent, { ...measures, ...counted, ...inflationOf(agent, advantages, measured[agent]) }];
+        const inflation = inflationOf(agent, advantages, measured[agent]);
+        return [agent, { ...measures, ...counted, ...inflation, ...spending[agent] }];
       }),
     ),
     policies: Object.fromEntries(
@@ -85,6 +89,11 @@ export function stepEvent(
 function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episodes']> {
   const episodes = groups.flatMap((group) => group.episodes);
   return { played: episodes.length, failed: episodes.filter(({ failure }) => failure !== undefined).length };
+}
+
+function costOfAll(spending: readonly Spending[]): Pick<Step, 'cost'> {
+  const { cost } = spentTogether(spending);
+  return cost === undefined ? {} : { cost };
 }
 
 function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {

@@ -3,7 +3,7 @@ import { explainInflation, isNotable } from '../../../advantage/analysis/diagnos
 import type { AgentStage, AgentSummary, VariantSummary } from '../../../report/analysis/ablation-summary.js';
 import type { AblationResult } from '../../../studies/ablation/ablate.js';
 import { endedLine, points } from '../ablation-printer.js';
-import { percent, significant, table, wrap } from '../text-layout.js';
+import { columnTables, percent, significant, table, wrap } from '../text-layout.js';
 import { chartLines } from './line-chart.js';
 
 export function comparisonLines(result: AblationResult, width: number): string[] {
@@ -40,16 +40,7 @@ function agentTables(agent: string, variants: readonly VariantSummary[], width: 
     const summary = agents[agent];
     return summary === undefined ? [] : [[variant, ...agentColumn(summary)]];
   });
-  const rows = (of: readonly (readonly string[])[]) =>
-    [agent, ...agentRows.map(([label]) => label)].map((label, row) => [
-      label,
-      ...of.map((column) => column[row] ?? ''),
-    ]);
-  let end = columns.length;
-  while (end > 1 && Math.max(...table(rows(columns.slice(0, end))).map((line) => line.length)) > width) end--;
-  const lines: string[] = [];
-  for (let at = 0; at < columns.length; at += end) lines.push(...table(rows(columns.slice(at, at + end))));
-  return lines;
+  return columnTables([agent, ...agentRows.map(([label]) => label)], columns, width);
 }
 
 const change = (key: keyof AgentStage, show: (value: number) => string) => (agent: AgentSummary) =>

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
+import type { RunEvent } from '../../core/events.js';
+import { type RunSummary, summariseRun, summariseVariants } from '../../report/analysis/ablation-summary.js';
+import { ablationLines } from './ablation-printer.js';
+
+/** A run whose team has two parts of its reward, its verifier too, and a metric; tokens where there are any. */
+function run(variant: string, seed: number, tokens?: { readonly read: number; readonly cost?: number }): RunSummary {
+  const spent = tokens && {
+    tokens: { read: tokens.read, written: 10, trained: 40 },
+    ...(tokens.cost !== undefined && { cost: tokens.cost }),
+  };
+  const played = step(1, { episodes: { played: 10, failed: 0 } });
+  const agents = Object.entries(played.agents).map(([name, agent]) => [name, { ...agent, ...spent }] as const);
+  const last = evaluation(1, 0.5);
+  const verifier = { reward: 0.2, parts: { judged: 0.3, polite: -0.1 } };
+  const events: RunEvent[] = [
+    { ...played, agents: Object.fromEntries(agents) },
+    {
+      ...last,
+      reward: 0.9 + seed,
+      parts: { correct: 0.5, style: 0.4 + seed },
+      metrics: { hops: 2 },
+      agents: Object.fromEntries(
+        Object.entries(last.agents).map(([name, agent]) => [
+          name,
+          { ...agent, ...(name === 'verifier' ? verifier : { reward: 0.9 + seed }) },
+        ]),
+      ),
+    },
+  ].map(stamped);
+  return summariseRun({ name: `${variant}-${seed}`, variant, seed }, events);
+}
+
+function lines(runs: readonly RunSummary[], width: number): string[] {
+  const variants = [...new Set(runs.map(({ variant }) => variant))];
+  const result = { directory: '', baseline: 'grpo', runs, variants: summariseVariants(runs, variants) };
+  return ablationLines({ ...result, differences: [], metricDifferences: {} }, width);
+}
+
+describe('the comparison at the end of an ablation', () => {
+  const priced = ['grpo', 'drmas'].flatMap((variant) =>
+    [1, 2].map((seed) => run(variant, seed, { read: 100 * seed, cost: 0.25 })),
+  );
+
+  it("shows the team's metrics and rewards, and those of an agent, with their named parts", () => {
+    const table = lines(priced, 80);
+    const row = (label: string) => table.find((line) => line.startsWith(label))?.split(/ {2,}/);
+    expect(row('last evaluation')).toEqual(['last evaluation', 'grpo', 'drmas']);
+    expect(row('hops')).toEqual(['hops', '2.00', '2.00']);
+    expect(row('reward: style')).toEqual(['reward: style', '1.90', '1.90']);
+    expect(row('reward of verifier: judged')).toEqual(['reward of verifier: judged', '0.30', '0.30']);
+    expect(table.some((line) => line.startsWith('reward of solver'))).toBe(false); // it earns what the team earns
+  });
+
+  it('shows the tokens of an episode by agent, and what a run costs', () => {
+    const table = lines(priced, 80);
+    const row = (label: string) => table.findLast((line) => line.startsWith(label))?.split(/ {2,}/);
+    expect(row('tokens an episode')).toEqual(['tokens an episode', 'read', 'written', 'trained', 'run costs', 'a run']);
+    // 10 episodes of the step and 1,024 of the evaluation, of which the made-up one tells no tokens
+    expect(row('grpo: solver')?.slice(0, 5)).toEqual(['grpo: solver', '0', '0', '0', '0.25']);
+    expect(lines([run('grpo', 1, { read: 5170 }), run('drmas', 1, { read: 10340 })], 80).join('\n')).toMatch(
+      /drmas: solver +10 +0 +0\n/,
+    );
+  });
+
+  it('shows neither where the logs do not tell them', () => {
+    expect(lines([run('grpo', 1)], 80).join('\n')).not.toContain('tokens an episode');
+  });
+
+  it.each([49, 60])('puts the columns of many variants below each other in %i columns', (width) => {
+    const many = ['grpo', 'drmas', 'rloo', 'magrpo'].map((variant) => run(variant, 1));
+    const table = lines(many, width);
+    const heads = table.filter((line) => line.startsWith('last evaluation'));
+    expect(heads.join(' ').match(/grpo|drmas|rloo|magrpo/g)).toHaveLength(4);
+    expect(Math.max(...heads.map((line) => line.length))).toBeLessThanOrEqual(width);
+  });
+});
