@@ -116,14 +116,18 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         episode.replies.add(generate(until, role, call), (result) =>
           attempt(() => {
-            for (const removeListener of listeners) removeListener?.();
-            if (given?.aborted) return giveBack();
+            if (given?.aborted) {
+              for (const removeListener of listeners) removeListener?.();
+              return giveBack();
+            }
+            // A call that fails ends the episode, and is rejected with the rest: its listeners stay.
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value);
             episode.turns.push(turn);
             if (call.encoded !== undefined) conversations.add(turn, call.encoded);
+            for (const removeListener of listeners) removeListener?.();
             resolve(replyOf(turn));
           }),
         );
