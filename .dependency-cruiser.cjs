@@ -9,6 +9,7 @@ const rooms = [
   'run',
   'training',
   'recipe',
+  'trackers',
   'store',
   'agents',
   'rollout',

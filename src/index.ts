@@ -54,6 +54,7 @@ export type {
 } from './core/evaluation/evaluation-event.js';
 export type {
   AgentHealth,
+  AgentHealth,
   AgentStep,
   CheckpointEvent,
   EpisodeFailed as EpisodeFailedEvent,
@@ -81,6 +82,7 @@ export {
   toolResult,
   user,
 } from './core/message.js';
+export type { EventSink } from './core/play/event-sink.js';
 export type { Phase, PlayProgress, Round } from './core/play/play-observer.js';
 export type { RunSpending } from './core/play/run-spending.js';
 export type { Price, Spending, TokenCount } from './core/play/token-count.js';
@@ -121,7 +123,7 @@ export {
   type RecipeInput,
 } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
-export type { Recipe } from './recipe/recipe.js';
+export type { Recipe, RecipeCode } from './recipe/recipe.js';
 export type { RecipeSettings } from './recipe/recipe-schema.js';
 export type {
   AgentInput,
@@ -131,6 +133,7 @@ export type {
   GatewayInput,
   LossInput,
   PolicyInput,
+  RolloutInput,
   TrainingInput,
   WarmStartInput,
 } from './recipe/settings-input.js';
@@ -154,9 +157,11 @@ export {
   train,
 } from './run/api.js';
 export {
+  type DataOf,
   type LoadedTeam,
   type LoadTeamOptions,
   loadTeam,
+  type OutcomeOf,
   type PlayedTask,
   type PlayTaskOptions,
 } from './run/load-team.js';
@@ -254,4 +259,4 @@ export {
   type TeamDefinition,
   type TurnReward,
 } from './teams/team.js';
-export type { GatewayConnection } from './teams/ways-in.js';
+export type { AgentWays, GatewayConnection, OpenAIConnection } from './teams/ways-in.js';

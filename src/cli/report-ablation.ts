@@ -16,7 +16,10 @@ export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' 
 
 /** The flags of a command that makes runs to compare. */
 export interface AblationFlags
-  extends Pick<AblateOptions, 'seeds' | 'firstSeed' | 'warmStartSeed' | 'baseline' | 'run' | 'threads' | 'parallel'> {
+  extends Pick<
+    AblateOptions,
+    'seeds' | 'track' | 'firstSeed' | 'warmStartSeed' | 'baseline' | 'run' | 'threads' | 'parallel'
+  > {
   readonly vary: readonly string[];
   readonly set: readonly string[];
   readonly json?: boolean;

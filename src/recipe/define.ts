@@ -1,3 +1,4 @@
+import type { EventSink } from '../core/play/event-sink.js';
 import type { TaskSource } from '../core/task.js';
 import type { ModelInput } from '../model/model-spec.js';
 import type { Team } from '../teams/team.js';
@@ -67,6 +68,8 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly rollout?: RolloutInput;
   /** What holds the models and computes. */
   readonly backend?: BackendInput;
+  /** Receivers of the run's events. They stand behind a queue: one that throws or is slow is no matter of the run. */
+  readonly sinks?: readonly EventSink[];
 }
 
 /** The export of a recipe file: the input as written, which is resolved when it is loaded. */

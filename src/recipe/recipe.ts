@@ -1,4 +1,5 @@
 import type { Sampling } from '../contract/sampling.js';
+import type { EventSink } from '../core/play/event-sink.js';
 import type { Price } from '../core/play/token-count.js';
 import type { TaskSource } from '../core/task.js';
 import type { AgentProfile } from '../model/agent-profile.js';
@@ -11,6 +12,8 @@ export interface Recipe extends Readonly<RecipeSettings> {
   readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
   /** Where its code lies; absent where a program defined it. */
   readonly code?: RecipeCode | undefined;
+  /** Receivers of the run's events. */
+  readonly sinks?: readonly EventSink[];
 }
 
 /** What loads the code of a recipe again. */
@@ -61,7 +64,7 @@ export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProf
  * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
  * runs.
  */
-export function recipeJson({ team, tasks, code, ...settings }: Recipe): Record<string, unknown> {
+export function recipeJson({ team, tasks, code, sinks, ...settings }: Recipe): Record<string, unknown> {
   const { name, seed, assign, ...rest } = settings;
   return {
     name,

@@ -29,7 +29,8 @@ export interface ResolveOptions {
 /** Resolves a recipe. @throws RecipeError with the dotted path of the value that is wrong and what was expected */
 export function resolveRecipe(definition: RecipeDefinition, options: ResolveOptions = {}): Recipe {
   const overrides = (options.overrides ?? []).map(parseOverride);
-  const { team, tasks, ...written } = definition.input;
+  const { team, tasks, sinks, ...written } = definition.input;
+  checkSinks(sinks);
   checkTeam(team);
   const agents = Object.keys(team.agents);
   // Policies and agents inherit from `model` and from the team, so their overrides apply after the inherited values are
@@ -48,7 +49,13 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   checkFrozen(changed);
   const settings = parseAt(settingsSchema(agents, policiesOf(changed.assign), changed.assign), changed);
   checkLosses(settings);
-  return { ...settings, team, tasks: resolveTasks(tasks, overrides.filter(ofTasks)), code: options.code };
+  return {
+    ...settings,
+    team,
+    tasks: resolveTasks(tasks, overrides.filter(ofTasks)),
+    code: options.code,
+    ...(sinks === undefined ? {} : { sinks }),
+  };
 }
 
 function checkTeam(team: unknown): asserts team is Team {
@@ -57,12 +64,21 @@ function checkTeam(team: unknown): asserts team is Team {
   }
 }
 
+/** @throws RecipeError for what cannot receive events */
+function checkSinks(sinks: unknown): void {
+  if (sinks === undefined) return;
+  if (!Array.isArray(sinks)) throw new RecipeError(`expected a list of sinks, got ${shown(sinks)}`, 'sinks');
+  for (const [i, sink] of sinks.entries())
+    if (!isObject(sink) || typeof sink.event !== 'function')
+      throw new RecipeError(`expected an object with event(event), got ${shown(sink)}`, `sinks.${i}`);
+}
+
 /** The settings as plain data. @throws RecipeError for a function or a class instance, which cannot be recorded */
-function plainPart(written: Omit<RecipeInput, 'team' | 'tasks'>): Plain {
+function plainPart(written: Omit<RecipeInput, 'team' | 'tasks' | 'sinks'>): Plain {
   try {
     return structuredClone({ ...written });
   } catch (error) {
-    throw new RecipeError(`only the team and the tasks may hold functions (${messageOf(error)})`);
+    throw new RecipeError(`only the team, the tasks and sinks may hold functions (${messageOf(error)})`);
   }
 }
 

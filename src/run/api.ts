@@ -1,7 +1,8 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
-import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
+import type { EvaluationEvent, RunEvent } from '../core/events.js';
 import type { Host } from '../core/host.js';
 import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
+import { nodeFiles } from '../platform/node-files.js';
 import { nodeHost } from '../platform/node-host.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import type { Recipe } from '../recipe/recipe.js';
@@ -10,6 +11,7 @@ import { defaultRunPath } from '../store/run-path.js';
 import { evaluateCheckpoint, type PlayedEvaluation } from './evaluate-run.js';
 import { executeRun } from './execute-run.js';
 import { prepareTasks } from './open-run.js';
+import { type OutletOptions, Outlets } from './outlets.js';
 import { requestContinuation, requestEvaluation, requestRecipe, rewindRun, runRecord } from './request.js';
 
 /** A run whose request is known to be good, and of which nothing was done yet. */
@@ -25,11 +27,9 @@ export interface RunStart {
   readonly events: readonly RunEvent[];
 }
 
-interface Execution {
+interface Execution extends OutletOptions {
   /** Threads of the engine's kernels; by default one a core. */
   readonly threads?: number;
-  /** Receive every event after it was logged. */
-  readonly sinks?: readonly MetricSink[];
   /** Interrupts the run. */
   readonly signal?: AbortSignal;
   /** Receives what a person should know but the event log need not keep. */
@@ -95,12 +95,18 @@ export async function trainWith(
   options: TrainOptions,
 ): Promise<TrainResult> {
   const host = hostOf(options);
+  const outlets = new Outlets(options, host.notify);
   const request = await requestRecipe(recipe, options);
   const tasks = await work.prepareTasks(request.recipe);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
-  const log = await RunDirectory.create(path, runRecord(request), { sinks: options.sinks ?? [] });
+  const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks });
   const { loaded, overrides } = request;
-  return writing(log, host, async () => {
+  return writing(log, host, outlets, async () => {
+    await outlets.open(request.recipe, log).catch(async (error: unknown) => {
+      await log.close();
+      await nodeFiles.remove(path); // nothing was begun in it
+      throw error;
+    });
     options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
     await work.executeRun(request.recipe, log, host, { tasks });
   });
@@ -140,26 +146,34 @@ export async function resumeWith(
   options: ResumeOptions,
 ): Promise<TrainResult> {
   const host = hostOf(options);
-  const log = await RunDirectory.open(path, { sinks: options.sinks ?? [] });
-  return writing(log, host, async () => {
+  const outlets = new Outlets(options, host.notify);
+  const log = await RunDirectory.open(path, { sinks: outlets.sinks });
+  return writing(log, host, outlets, async () => {
     const { from, acceptChanges } = options;
     const request = await requestContinuation(log, { definition, acceptChanges, from });
     const tasks = await work.prepareTasks(request.recipe);
     const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
     const { recipe, loaded, overrides } = request;
+    await outlets.open(recipe, log);
     options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
     await work.executeRun(recipe, log, host, { tasks, checkpoint, acceptChanges });
   });
 }
 
 /** Works on a run that no other process may write meanwhile. @throws RunError naming the process that does */
-async function writing(log: RunDirectory, { notify }: Host, execute: () => Promise<void>): Promise<TrainResult> {
+async function writing(
+  log: RunDirectory,
+  { notify }: Host,
+  outlets: Outlets,
+  execute: () => Promise<void>,
+): Promise<TrainResult> {
   const unguarded = await log.lock();
   try {
     if (unguarded !== undefined) notify(unguarded);
     await execute();
     return { run: log.path, events: await log.events() };
   } finally {
+    await outlets.close();
     await log.close();
   }
 }

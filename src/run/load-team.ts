@@ -49,8 +49,10 @@ export interface PlayedTask<Data = unknown, Outcome = unknown> {
   readonly episode: Episode<Data>;
 }
 
-type DataOf<T> = T extends { readonly task: ZodType<infer Data> } ? Data : unknown;
-type OutcomeOf<T> = T extends { play(context: never): Promise<infer Outcome> } ? Outcome : unknown;
+/** The data of a team's tasks. */
+export type DataOf<T> = T extends { readonly task: ZodType<infer Data> } ? Data : unknown;
+/** What `play` of a team returns. */
+export type OutcomeOf<T> = T extends { play(context: never): Promise<infer Outcome> } ? Outcome : unknown;
 
 /** A team that plays with the weights of a checkpoint. Its engine, and with it the process, lives until `close`. */
 export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDisposable {

@@ -1,6 +1,6 @@
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, repeated, set, text } from '../flags.js';
+import { integer, json, repeated, set, text, track } from '../flags.js';
 import { type AblationView, reportAblation } from '../report-ablation.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
@@ -26,6 +26,7 @@ export const ablate = defineCommand({
     run: text('directory', 'directory of the ablation (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
     threads: integer(1, 'threads of all runs together (default: all cores)'),
+    track,
     json,
   },
   examples: [

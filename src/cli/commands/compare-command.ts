@@ -1,6 +1,6 @@
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, repeated, set, text } from '../flags.js';
+import { integer, json, repeated, set, text, track } from '../flags.js';
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
@@ -22,6 +22,7 @@ export const compare = defineCommand({
     run: text('directory', 'directory of the comparison (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
     threads: integer(1, 'threads of all runs together (default: all cores)'),
+    track,
     json,
   },
   examples: [

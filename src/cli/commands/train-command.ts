@@ -2,7 +2,7 @@ import { trainWith } from '../../run/api.js';
 import { requestRecipe } from '../../run/request.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, set, text, threads, toggle } from '../flags.js';
+import { integer, json, set, text, threads, toggle, track } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { planLines } from '../reporter/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -21,6 +21,7 @@ export const train = defineCommand({
     dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
     threads,
     watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
+    track,
     json,
   },
   examples: [

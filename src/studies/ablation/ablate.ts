@@ -1,7 +1,4 @@
-/**
- * A fair comparison of variants of a recipe: runs in pairs with equal warm starts, tasks and seeds, and intervals over
- * pairs.
- */
+/** A fair comparison of variants: runs in pairs with equal warm starts, tasks and seeds, and intervals over pairs. */
 import { join } from 'node:path';
 import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
@@ -27,11 +24,13 @@ import {
 } from '../../report/analysis/paired-differences.js';
 import { executeRun } from '../../run/execute-run.js';
 import { prepareTasks } from '../../run/open-run.js';
+import { type OutletOptions, Outlets } from '../../run/outlets.js';
 import { load, runRecord } from '../../run/request.js';
 import { type AblationRecord, requireSameAblation, writeAblation } from '../../store/ablation-record.js';
 import { contentHash } from '../../store/files/content-hash.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { defaultRunPath } from '../../store/run-path.js';
+import { requestedTrackers } from '../../trackers/index.js';
 import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';
 
@@ -68,6 +67,7 @@ export interface AblateOptions {
   /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
   readonly parallel?: number;
   /** Ends it early; what is done is kept, and the same call goes on. */
+  readonly track?: OutletOptions['track'];
   readonly signal?: AbortSignal;
   /**
    * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply
@@ -109,7 +109,7 @@ export interface AblationResult {
   readonly metricDifferences: Readonly<Record<string, readonly PairedDifference[]>>;
 }
 
-/** The parts of the work that need tasks and models, which tests replace. */
+/** The parts that tests replace. */
 export interface AblateWork {
   readonly prepareTasks: typeof prepareTasks;
   readonly executeRun: typeof executeRun;
@@ -140,6 +140,7 @@ export async function ablateWith(
 ): Promise<AblationResult> {
   const { threads, signal, protect, onNotice: notify } = options;
   const machine = nodeHost({ threads, signal, protect, notify });
+  requestedTrackers(options.track ?? []);
   const loaded = await load(recipe);
   const plan = comparisonOf(loaded, options);
   for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await work.prepareTasks(recipe);
@@ -237,7 +238,7 @@ interface Shared {
 async function perform(
   { work, loaded, directory, host }: Shared,
   planned: ResolvedRun,
-  { onBegin, onEvent, onProgress }: AblateOptions,
+  { onBegin, onEvent, onProgress, track = [] }: AblateOptions,
   openLane: () => void,
 ): Promise<RunSummary> {
   const { signal } = host;
@@ -247,10 +248,11 @@ async function perform(
     if (!BEFORE_REINFORCEMENT.includes(event.type)) openLane(); // the pair's warm start is in the cache now
     onEvent?.(planned, event);
   };
+  const outlets = new Outlets({ sinks: [{ write }], track }, host.notify);
   const begun = await nodeFiles.exists(join(path, 'recipe.json'));
   const run = begun
-    ? await RunDirectory.open(path, { sinks: [{ write }] })
-    : await RunDirectory.create(path, runRecord({ loaded, ...planned }), { sinks: [{ write }] });
+    ? await RunDirectory.open(path, outlets)
+    : await RunDirectory.create(path, runRecord({ loaded, ...planned }), outlets);
   const before = await run.events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed'))
     return summariseRun(planned, before);
@@ -259,6 +261,7 @@ async function perform(
   try {
     const checkpoint = await run.latestCheckpoint();
     if (begun) await run.rewind(checkpoint);
+    await outlets.open({ ...planned.recipe, sinks: [] }, run);
     onBegin?.(planned, begun ? await run.events() : before);
     const observer = onProgress && progressObserver((progress) => onProgress(planned, progress));
     await work.executeRun(planned.recipe, run, { ...host, observer }, { checkpoint });
@@ -266,6 +269,7 @@ async function perform(
     if (signal.aborted) throw error;
     failure = messageOf(error);
   } finally {
+    await outlets.close();
     await run.close();
   }
   signal.throwIfAborted();
