@@ -54,7 +54,6 @@ export type {
 } from './core/evaluation/evaluation-event.js';
 export type {
   AgentHealth,
-  AgentHealth,
   AgentStep,
   CheckpointEvent,
   EpisodeFailed as EpisodeFailedEvent,
@@ -213,6 +212,22 @@ export type {
   ToolboxOptions,
 } from './tasks/task-options.js';
 export { type Agent, type AgentSpec, agent } from './teams/agent.js';
+export type {
+  ContentPart,
+  FunctionTool,
+  Json,
+  LanguageModel,
+  ModelCall,
+  ModelFinish,
+  ModelResult,
+  ModelStreamPart,
+  ModelUsage,
+  ModelWarning,
+  PromptMessage,
+  PromptPart,
+  ProviderData,
+  ProviderOptions,
+} from './teams/language-model.js';
 export { boxed, integer, oneOf, type Parser, tagged } from './teams/parsers.js';
 export {
   type PipelineAgent,

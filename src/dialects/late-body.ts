@@ -1,7 +1,7 @@
 /** Bodies that come late: something harmless is sent meanwhile, so that no client and no proxy hangs up. */
 
 /** Node's fetch gives up after 300 s without an answer; proxies often after 30 or 60. */
-export const KEEP_ALIVE_MS = 10_000;
+const KEEP_ALIVE_MS = 10_000;
 
 /** What the promise gives; undefined where that takes longer than the time between two signs of life. */
 export async function soon<T>(promise: Promise<T>): Promise<{ readonly value: T } | undefined> {

@@ -288,9 +288,7 @@ export function settingsSchema(agents: readonly string[], policies: readonly str
     evaluation: evaluationSchema.prefault({}).describe('Evaluations on held-out tasks.'),
     gateway: gatewaySchema
       .optional()
-      .describe(
-        'The agents over HTTP, for `play({ gateway })` and the programs that it starts. Where it is not given, there is none.',
-      ),
+      .describe('The agents over HTTP, for `play({ gateway })` and the programs that it starts; by default none.'),
     rollout: rolloutSchema.optional().describe("How episodes are played; by default in the program's own thread."),
     backend: backendSchema.prefault(defaultChoices.backend).describe('What holds the models and computes.'),
     /** Written once for all policies; resolving moves it into each of them. */

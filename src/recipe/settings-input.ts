@@ -301,6 +301,29 @@ export interface PolicyInput {
    */
   readonly clipNorm?: number | undefined;
   /**
+   * What a million tokens cost, in your currency: steps, evaluations, `--dry-run` and `probe` then say what
+   * they cost. There is no price by default.
+   */
+  readonly price?:
+    | {
+        /**
+         * The price of a million tokens of prompts.
+         * @default `0`
+         */
+        readonly read?: number | undefined;
+        /**
+         * The price of a million tokens of responses.
+         * @default `0`
+         */
+        readonly write?: number | undefined;
+        /**
+         * The price of a million tokens in updates, prompts and responses.
+         * @default `0`
+         */
+        readonly train?: number | undefined;
+      }
+    | undefined;
+  /**
    * Passes over each step's samples.
    * @default `1`
    */
@@ -1445,19 +1468,11 @@ export interface EvaluationInput {
     | undefined;
 }
 
-export interface RolloutInput {
-  /**
-   * Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that does not
-   * return, takes all memory of its thread or ends it fails its own episode, and nothing else.
-   */
-  readonly isolate: boolean | number;
-}
-
-/** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
+/** The agents over HTTP, for `play({ gateway })` and the programs that it starts; by default none. */
 export interface GatewayInput {
   /**
    * The address that the gateway listens at. The default is reached from this machine alone.
-   * @default `'127.0.0.1'`
+   * @default `127.0.0.1`
    */
   readonly host?: string | undefined;
   /**
@@ -1466,15 +1481,24 @@ export interface GatewayInput {
    */
   readonly port?: number | undefined;
   /**
-   * The URL by which agents reach the gateway, where that is another than `http://<host>:<port>`: from a container,
-   * through a proxy.
+   * The URL by which agents reach the gateway, where that is another than `http://<host>:<port>`: from a
+   * container, through a proxy.
    */
   readonly publicUrl?: string | undefined;
   /**
-   * The calls that one episode may make through the gateway; by default `training.maxTurns`. The next one is answered
-   * once with a text that says so, which ends the loops of most agents, and is no turn.
+   * The calls that one episode may make through the gateway; by default `training.maxTurns`. The next one is
+   * answered once with a text that says so, which ends the loops of most agents, and is no turn.
    */
   readonly maxCalls?: number | undefined;
+}
+
+/** How episodes are played; by default in the program's own thread. */
+export interface RolloutInput {
+  /**
+   * Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that
+   * does not return, takes all memory of its thread or ends it fails its own episode, and nothing else.
+   */
+  readonly isolate: boolean | number;
 }
 
 /** What holds the models and computes. */

@@ -47,7 +47,7 @@ export interface ModelCall {
   readonly abortSignal?: AbortSignal | undefined;
 }
 
-interface FunctionTool {
+export interface FunctionTool {
   readonly description?: string | undefined;
   readonly inputSchema?: object | boolean | undefined;
 }

@@ -4,7 +4,7 @@ import { mlflow } from './mlflow.js';
 import { tensorboard } from './tensorboard/tensorboard.js';
 import type { TrackerDeclaration } from './tracker-declaration.js';
 
-export const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow];
+const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow];
 
 /** A tracker that was asked for. */
 export interface RequestedTracker {
@@ -14,7 +14,7 @@ export interface RequestedTracker {
 }
 
 /** How a tracker is typed: `tensorboard`, `mlflow=URL`. */
-export const trackerForm = ({ name, address }: TrackerDeclaration) => (address === 'none' ? name : `${name}=URL`);
+const trackerForm = ({ name, address }: TrackerDeclaration) => (address === 'none' ? name : `${name}=URL`);
 
 /** Reads trackers as they are typed. @throws RecipeError naming what was expected */
 export function requestedTrackers(words: readonly string[]): RequestedTracker[] {
