@@ -87,7 +87,7 @@ describe('--track mlflow=URL', () => {
   });
 
   it('says that a server cannot be reached', async () => {
-    await expect(mlflow.open(tracked(), 'http://127.0.0.1:1')).rejects.toThrow(/127\.0\.0\.1:1 cannot be address/);
+    await expect(mlflow.open(tracked(), 'http://127.0.0.1:1')).rejects.toThrow(/127\.0\.0\.1:1 cannot be asked/);
   });
 });
 

@@ -44,7 +44,9 @@ interface StoredEpisode {
 /** Reads what the disk holds of a run. */
 export async function courseOf({ path, disk }: EndedRun): Promise<Course> {
   const files = new DiskOfProcess(disk, new RandomStream('reader'));
-  const events = (await readEvents(files, join(path, 'events.jsonl'))).map(timeless);
+  const events = (await readEvents(files, join(path, 'events.jsonl')))
+    .filter((event) => event.type !== 'warning' || event.code !== 'team.stray') // each process says it once
+    .map(timeless);
   const episodes = new Map<string, readonly StoredEpisode[]>();
   const weights = new Map<string, string>();
   const last = disk.names(join(path, 'checkpoints')).at(-1);

@@ -79,7 +79,7 @@ describe('ablate', () => {
     };
     const words = ['ablate', file, ...vary, ...pairs, '--run', run];
     const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
-    expect(out).toMatch(/last evaluation +swift\ngrpo +0\.15\ndrmas +0\.40\n/);
+    expect(out).toMatch(/last evaluation +grpo +drmas\nswift +0\.15 +0\.40\n/);
     expect(out).toMatch(
       /differences of metrics, with 95 % .*\n +swift: drmas - grpo +\+0\.25 +\[\+0\.25, \+0\.25\] +better in 2 of 2/,
     );

@@ -23,7 +23,8 @@ it('has mean, lowest and highest at the steps that all runs have', () => {
 });
 
 it('does not depend on the order of the runs, and one run is its own band', () => {
-  const line = fc.array(fc.double({ min: -9, max: 9, noNaN: true }), { minLength: 1, maxLength: 9 });
+  const number = fc.double({ min: -9, max: 9, noNaN: true }).map((value) => value + 0); // a mean has no -0
+  const line = fc.array(number, { minLength: 1, maxLength: 9 });
   fc.assert(
     fc.property(fc.array(line, { minLength: 1, maxLength: 4 }), (lines) => {
       const runs = lines.map((values) => values.map((y, x) => ({ x, y })));
