@@ -62,7 +62,7 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly training?: TrainingInput;
   /** Evaluations on held-out tasks. */
   readonly evaluation?: EvaluationInput;
-  /** The agents over HTTP, for `play({ gateway })` and the programs that it starts. There is none by default. */
+  /** The agents over HTTP, for `play({ gateway })` and the programs that it starts; by default none. */
   readonly gateway?: GatewayInput;
   /** How episodes are played; by default in the program's own thread. */
   readonly rollout?: RolloutInput;
