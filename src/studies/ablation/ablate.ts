@@ -66,13 +66,11 @@ export interface AblateOptions {
   readonly threads?: number;
   /** Runs at once; by default as many as there are threads, at most 4, and 1 where a model comes from a directory. */
   readonly parallel?: number;
-  /** Ends it early; what is done is kept, and the same call goes on. */
+  /** Trackers that every run tells its events, such as `tensorboard`. */
   readonly track?: OutletOptions['track'];
+  /** Ends it early; what is done is kept, and the same call goes on. */
   readonly signal?: AbortSignal;
-  /**
-   * Does what must not be cut short once `signal` has fired, such as writing a checkpoint; by default it is simply
-   * done.
-   */
+  /** Does what must not be cut short by `signal`, such as writing a checkpoint; by default it is simply done. */
   readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** Receives what a person should know but the event logs need not keep. */
   readonly onNotice?: (message: string) => void;
