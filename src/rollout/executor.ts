@@ -1,13 +1,13 @@
 import pLimit from 'p-limit';
 import type { Sampling } from '../contract/sampling.js';
-import type { EpisodeGroup } from '../core/episode.js';
+import type { Episode, EpisodeGroup } from '../core/episode.js';
 import { ArgumentError } from '../core/errors.js';
 import type { Phase } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Team } from '../teams/team.js';
 import { playEpisode } from './play-episode.js';
-import type { RolloutContext } from './rollout-context.js';
+import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -37,42 +37,50 @@ export interface RolloutExecutor {
   close?(): Promise<void>;
 }
 
-/** Plays the episodes of a request at once, or as many of them as the context allows. */
-export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
-  return {
-    async playGroups({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, signal: run }) {
-      if (!Number.isInteger(groupSize) || groupSize < 1)
-        throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
-      run?.throwIfAborted();
-      // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
-      const controller = new AbortController();
-      const removeListener = run && onAbort(run, () => controller.abort(run.reason));
-      const watched = context.observer?.round({ phase, step, episodes: tasks.length * groupSize });
-      const { concurrency = Number.POSITIVE_INFINITY } = context;
-      const limit = tasks.length * groupSize > concurrency ? pLimit(concurrency) : undefined;
-      const play = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
-        const { signal } = controller;
-        const request = { team, task, sample, phase, step, sampling, signal };
-        const begin = () => playEpisode(context, request);
-        const episode = await (limit ? limit(begin) : begin());
-        watched?.ended(episode);
-        return episode;
-      };
-      const endWatch = context.watch?.();
-      try {
-        return await Promise.all(
-          tasks.map(async (task) => ({
-            task,
-            episodes: await Promise.all(Array.from({ length: groupSize }, (_, i) => play(task, firstSample + i))),
-          })),
-        );
-      } catch (error) {
-        controller.abort(error);
-        throw error;
-      } finally {
-        endWatch?.();
-        removeListener?.();
-      }
-    },
+/** Plays the groups of a request by its episodes: all at once, or as many of them as the context allows. */
+export function groupsByEpisode(
+  {
+    observer,
+    concurrency = Number.POSITIVE_INFINITY,
+    watch,
+  }: Pick<RolloutContext, 'observer' | 'concurrency' | 'watch'>,
+  play: <Data>(request: EpisodeRequest<Data>) => Promise<Episode<Data>>,
+): RolloutExecutor['playGroups'] {
+  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, signal: run }) => {
+    if (!Number.isInteger(groupSize) || groupSize < 1)
+      throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
+    run?.throwIfAborted();
+    // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
+    const controller = new AbortController();
+    const removeListener = run && onAbort(run, () => controller.abort(run.reason));
+    const watched = observer?.round({ phase, step, episodes: tasks.length * groupSize });
+    const limit = tasks.length * groupSize > concurrency ? pLimit(concurrency) : undefined;
+    const playOne = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
+      const { signal } = controller;
+      const begin = () => play({ team, task, sample, phase, step, sampling, signal });
+      const episode = await (limit ? limit(begin) : begin());
+      watched?.ended(episode);
+      return episode;
+    };
+    const endWatch = watch?.();
+    try {
+      return await Promise.all(
+        tasks.map(async (task) => ({
+          task,
+          episodes: await Promise.all(Array.from({ length: groupSize }, (_, i) => playOne(task, firstSample + i))),
+        })),
+      );
+    } catch (error) {
+      controller.abort(error);
+      throw error;
+    } finally {
+      endWatch?.();
+      removeListener?.();
+    }
   };
+}
+
+/** Plays episodes in this thread. */
+export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
+  return { playGroups: groupsByEpisode(context, (request) => playEpisode(context, request)) };
 }

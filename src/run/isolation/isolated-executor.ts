@@ -1,11 +1,9 @@
 /** Plays a team's code in threads of its own, where it can do no harm but to its own episode. */
 import pLimit from 'p-limit';
 import type { Episode } from '../../core/episode.js';
-import { ArgumentError } from '../../core/errors.js';
-import type { Task } from '../../core/task.js';
-import { onAbort } from '../../platform/on-abort.js';
+import { unlessAborted } from '../../platform/on-abort.js';
 import type { RecipeCode } from '../../recipe/recipe.js';
-import type { RolloutExecutor } from '../../rollout/executor.js';
+import { groupsByEpisode, type RolloutExecutor } from '../../rollout/executor.js';
 import type { RolloutContext } from '../../rollout/rollout-context.js';
 import { noScore } from '../../rollout/score.js';
 import { Player, PlayerGoneError } from './player.js';
@@ -48,9 +46,10 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
       throw error;
     }
   };
-  const play = async (request: PlayRequest, place: number): Promise<Episode> => {
+  let next = 0;
+  const play = async (request: PlayRequest): Promise<Episode> => {
     try {
-      return await playerAt(place).play(request);
+      return await playerAt(next++ % threads).play(request);
     } catch (error) {
       if (!(error instanceof PlayerGoneError)) throw error;
       return oneEach(() => playAlone(request));
@@ -63,34 +62,18 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
     await Promise.all(all.map((player) => player.end(reason)));
   };
 
+  const { watch: _, ...unwatched } = context; // no code of a team runs in this thread
+  const playGroups = groupsByEpisode(unwatched, async ({ team: _, signal, ...request }) => {
+    const played = play(request);
+    return { ...(await (signal ? unlessAborted(played, signal) : played)), task: request.task };
+  });
+
   return {
-    async playGroups<Data>(request: Parameters<RolloutExecutor['playGroups']>[0]) {
-      const { tasks, groupSize, phase, step, sampling, signal: run } = request;
-      if (!Number.isInteger(groupSize) || groupSize < 1)
-        throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
-      run?.throwIfAborted();
-      const removeListener = run && onAbort(run, () => void endAll(run.reason));
-      const watched = context.observer?.round({ phase, step, episodes: tasks.length * groupSize });
-      const playOne = async (task: Task, at: number, sample: number) => {
-        const played = await play({ task, sample, phase, step, sampling }, (at * groupSize + sample) % threads);
-        const episode = { ...played, task };
-        watched?.ended(episode);
-        return episode as Episode<Data>;
-      };
-      try {
-        return await Promise.all(
-          tasks.map(async (task, at) => ({
-            task: task as Task<Data>,
-            episodes: await Promise.all(Array.from({ length: groupSize }, (_, sample) => playOne(task, at, sample))),
-          })),
-        );
-      } catch (error) {
+    playGroups: (request) =>
+      playGroups(request).catch(async (error: unknown) => {
         await endAll(error);
         throw error;
-      } finally {
-        removeListener?.();
-      }
-    },
+      }),
     close: () => endAll(),
   };
 }
