@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Precision } from '../src/contract/architecture.js';
 import { messageOf } from '../src/core/errors.js';
 import type { Contestant, Schedule, Series } from './measure/interleave.js';
 import { Peer, type PeerCommand } from './peers/peer.js';
@@ -13,6 +14,8 @@ export interface Options {
   readonly threads: readonly number[];
   readonly repetitions: number;
   readonly shapes: readonly Shape[];
+  /** The precisions of the products of this package's engine, where training is measured. */
+  readonly precisions: readonly Precision[];
   readonly peers: boolean;
   /** The path of a checkout of the paper's code, for the estimators. */
   readonly drmas: string | undefined;
@@ -37,7 +40,10 @@ export function forShape(context: Context, part: string, shape: Shape): Context 
   const reason = 'of this shape one engine is measured at a time; ask for --threads';
   if (fewer.length > 0) results.skipped.push({ what: `${part} ${shape.name}: ${fewer.join(', ')}`, reason });
   results.skipped.push({ what: `${part} ${shape.name}: peers`, reason: 'this shape is measured without them' });
-  return { ...context, options: { ...options, threads: [most], peers: false } };
+  return {
+    ...context,
+    options: { ...options, threads: [most], precisions: options.precisions.slice(0, 1), peers: false },
+  };
 }
 
 /** Records the results of a part for a shape; for a large shape together with the peak memory. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedBackend } from '../src/backends/embedded/embedded-backend.js';
 import type { EmbeddedPolicy } from '../src/backends/embedded/embedded-policy.js';
-import { type DecoderConfig, PROJECTIONS } from '../src/contract/architecture.js';
+import { type DecoderConfig, PROJECTIONS, type Precision } from '../src/contract/architecture.js';
 import type { BaseSpec } from '../src/contract/weights-spec.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
@@ -29,7 +29,12 @@ export class DrmasEngine {
     this.#batch = trainingBatch(shape, shape.stepTokens);
   }
 
-  static async start(shape: Shape, threads: number, context: number): Promise<DrmasEngine> {
+  static async start(
+    shape: Shape,
+    threads: number,
+    context: number,
+    precision: Precision = 'float32',
+  ): Promise<DrmasEngine> {
     const backend = await EmbeddedBackend.start({ threads, files: nodeFiles, recompute: shape.recompute });
     const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
     const tokenizer = createTokenizer({
@@ -43,10 +48,10 @@ export class DrmasEngine {
     const rank = shape.adapterRank;
     const policy =
       rank === undefined
-        ? await backend.open({ type: 'random', config, tokenizer, seed: 1 }, 'policy', 'bench')
+        ? await backend.open({ type: 'random', config, tokenizer, seed: 1, precision }, 'policy', 'bench')
         : await onCheckpoint(config, tokenizer, (base) => {
             const adapter = { rank, alpha: rank, targets: PROJECTIONS };
-            return backend.open({ type: 'adapter', base, adapter, seed: 2 }, 'policy', 'bench');
+            return backend.open({ type: 'adapter', base, adapter, seed: 2, precision }, 'policy', 'bench');
           });
     await policy.publish();
     return new DrmasEngine(backend, policy, shape);

@@ -37,6 +37,10 @@ export function kernelCases(kernels: Kernels, shape: Shape): KernelCase[] {
     ...linearCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
     linearCase(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
     linearCase(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
+    ...narrowCases(kernels, 'qkv', ROWS, width, qkvWidth),
+    ...narrowCases(kernels, 'gate and up', ROWS, width, 2 * feedForward),
+    ...narrowCases(kernels, 'down', ROWS, feedForward, width),
+    ...narrowCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
     bfloat16Case(kernels, 'gate and up', ROWS, width, 2 * feedForward),
     bfloat16Case(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
     bfloat16Case(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
@@ -121,6 +125,38 @@ function linearCases(kernels: Kernels, name: string, rows: number, inputs: numbe
       flops: 0,
       bytes: 8 * inputs * outputs,
       run: () => kernels.pack(packed, weight, inputs, outputs, false),
+    },
+  ];
+}
+
+/** Products of operands rounded to bfloat16, against the peak of float32's. */
+function narrowCases(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
+  const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
+  const [out, weight] = [kernels.allocate(rows * outputs), filled(kernels, inputs * outputs)];
+  const packed = kernels.allocateBfloat16(kernels.packedNarrowSize(inputs, outputs));
+  kernels.packNarrow(packed, weight, inputs, outputs, false);
+  const [sizes, flops] = [`${rows} x ${inputs} x ${outputs}`, 2 * rows * inputs * outputs];
+  return [
+    {
+      name: `linearNarrow (${name})`,
+      sizes,
+      flops,
+      bytes: 4 * rows * (inputs + outputs) + 2 * inputs * outputs,
+      run: () => kernels.linearNarrow(out, x, packed, rows, inputs, outputs, false),
+    },
+    {
+      name: `linearNarrowWeightGradient (${name})`,
+      sizes,
+      flops,
+      bytes: 4 * (rows * inputs + 2 * inputs * outputs + rows * outputs),
+      run: () => kernels.linearNarrowWeightGradient(weight, x, dOut, rows, inputs, outputs),
+    },
+    {
+      name: `packNarrow (${name})`,
+      sizes: `${inputs} x ${outputs}`,
+      flops: 0,
+      bytes: 6 * inputs * outputs,
+      run: () => kernels.packNarrow(packed, weight, inputs, outputs, false),
     },
   ];
 }

@@ -2,6 +2,7 @@
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
+import { PRECISIONS } from '../src/contract/architecture.js';
 import type { Context, Options } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
@@ -36,6 +37,7 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
   --threads 1,2      numbers of threads (default: 1 and all cores)
   --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin)
+  --precision P,...  precisions of products in training: float32, bfloat16 (default: both; of a large shape the first)
   --repetitions N    clean repetitions wanted of each engine (default: 3, with --peers 5)
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
   --json             results as JSON on stdout, progress on stderr
@@ -48,6 +50,7 @@ async function main(): Promise<void> {
       peers: { type: 'boolean', default: false },
       threads: { type: 'string' },
       shapes: { type: 'string' },
+      precision: { type: 'string' },
       repetitions: { type: 'string' },
       drmas: { type: 'string' },
       json: { type: 'boolean', default: false },
@@ -66,6 +69,7 @@ async function main(): Promise<void> {
     threads: numbers('threads', values.threads) ?? [...new Set([1, availableParallelism()])],
     repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),
     shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),
+    precisions: values.precision === undefined ? PRECISIONS : values.precision.split(',').map(precisionOf),
     drmas: values.drmas,
   };
   const started = performance.now();
@@ -85,6 +89,12 @@ function numbers(name: string, text: string | undefined): number[] | undefined {
     if (!Number.isInteger(value) || value < 1) throw new UsageError(`--${name}: expected whole numbers, got '${text}'`);
     return value;
   });
+}
+
+function precisionOf(name: string) {
+  const precision = PRECISIONS.find((one) => one === name);
+  if (precision === undefined) throw new UsageError(`there is no precision '${name}'`);
+  return precision;
 }
 
 function shapeOf(name: string) {

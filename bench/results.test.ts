@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { PRECISIONS } from '../src/contract/architecture.js';
 import { forShape } from './context.js';
 import { PEAK } from './measure/peak.js';
 import { amount, reportText, table } from './report.js';
-import { peakMemory, peerRatios, type Results, rowsOf, threadRatios } from './results.js';
+import { drmasIn, peakMemory, peerRatios, precisionRatios, type Results, rowsOf, threadRatios } from './results.js';
 import { largeShapes, type Shape, shapes, trainingFlops, trainingName } from './workload.js';
 
 const series = (name: string, threads: number, rates: readonly number[], clean = true) => ({
@@ -59,14 +60,41 @@ describe('results', () => {
   });
 });
 
+describe('precisions', () => {
+  it('are compared at each number of threads, with a target for the most', () => {
+    const all = [
+      ...[1, 2].map((threads) => series(drmasIn('float32'), threads, [100 * threads])),
+      series(drmasIn('bfloat16'), 2, [300]),
+      series(drmasIn('bfloat16'), 1, [120], false),
+    ];
+    const ratios = precisionRatios(rowsOf('train', 'base', all), 1.5);
+    expect(ratios.map(({ value, target, clean }) => [value, target, clean])).toEqual([
+      [1.2, undefined, false],
+      [1.5, 1.5, true],
+    ]);
+    expect(precisionRatios(rowsOf('train', 'base', all.slice(0, 2)))).toEqual([]);
+  });
+});
+
 describe('a large shape', () => {
   const qwen = largeShapes[0] as Shape;
   const results: Results = { kernels: [], rows: [], ratios: [], skipped: [] };
-  const options = { threads: [1, 2], repetitions: 3, shapes: [qwen], peers: true, drmas: undefined };
+  const options = {
+    threads: [1, 2],
+    repetitions: 3,
+    shapes: [qwen],
+    precisions: PRECISIONS,
+    peers: true,
+    drmas: undefined,
+  };
   const context = { options, results, say: () => {} };
 
   it('is measured with one engine at a time and without peers, which the report says', () => {
-    expect(forShape(context, 'train', qwen).options).toMatchObject({ threads: [2], peers: false });
+    expect(forShape(context, 'train', qwen).options).toMatchObject({
+      threads: [2],
+      precisions: ['float32'],
+      peers: false,
+    });
     expect(results.skipped.map(({ what }) => what)).toEqual(['train qwen05: 1 thread', 'train qwen05: peers']);
   });
 

@@ -1,4 +1,5 @@
 /** The results of the benchmarks as plain data: the tables show them, and `--json` prints them. */
+import type { Precision } from '../src/contract/architecture.js';
 import { type Series, type Summary, summarise } from './measure/interleave.js';
 import { PEAK } from './measure/peak.js';
 
@@ -60,6 +61,9 @@ export interface Results {
 
 export const DRMAS = 'drmas';
 
+/** The name of this engine with products in a precision. */
+export const drmasIn = (precision: Precision): string => (precision === 'float32' ? DRMAS : `${DRMAS}, ${precision}`);
+
 /** The rows of a piece of work. `flops` are the useful operations of one unit, for the share of the measured peak. */
 export function rowsOf(part: string, shape: string, series: readonly Series[], flops?: number): Row[] {
   const peaks = new Map(
@@ -102,6 +106,19 @@ export function peakMemory(rows: readonly Row[], bytes: number, limit: number): 
     // Other processes on the machine do not affect this process's memory.
     ratios: ours.map(({ part, shape }) => ({ part, shape, what, value: limit / bytes, target: 1, clean: true })),
   };
+}
+
+/** The ratios of products in bfloat16 to those in float32, with a target for the most threads. */
+export function precisionRatios(rows: readonly Row[], target?: number): Ratio[] {
+  const fine = rows.filter(({ engine }) => engine === drmasIn('float32'));
+  return fine.flatMap((one, i) => {
+    const { part, shape, threads } = one;
+    const coarse = rows.find((row) => row.engine === drmasIn('bfloat16') && row.threads === threads);
+    if (coarse === undefined) return [];
+    const what = `bfloat16 / float32, ${threadsText(threads)}`;
+    const aimed = target === undefined || i < fine.length - 1 ? {} : { target };
+    return { part, shape, what, value: coarse.median / one.median, ...aimed, clean: both(coarse, one) };
+  });
 }
 
 /** The contestants that failed. */

@@ -19,6 +19,7 @@ extern const KernelTable table_avx2;
 #endif
 #ifdef DRMAS_HAVE_AVX512
 extern const KernelTable table_avx512;
+bool narrow_avx512bf16(KernelTable&);
 #endif
 
 namespace {
@@ -33,6 +34,23 @@ const KernelTable* pickTable(const std::string& wanted) {
   if (allowed("avx2") && thisProcessor().avx2) return &table_avx2;
 #endif
   return allowed("portable") ? &table_portable : nullptr;
+}
+
+constexpr const char* kWidened = "widened";
+
+/// Puts the fastest kernels on operands in bfloat16 that this processor can run and `wanted` (empty: any) allows into a
+/// table; false when `wanted` cannot be had.
+bool pickNarrow(KernelTable& table, const std::string& wanted) {
+#ifdef DRMAS_HAVE_AVX512
+  const auto take = [&](const char* name, bool runs, bool (*kernels)(KernelTable&)) {
+    if (!runs || !(wanted.empty() || wanted == name) || !kernels(table)) return false;
+    table.narrowProducts = name;
+    return true;
+  };
+  if (table.isa == table_avx512.isa && take("avx512-bf16", thisProcessor().avx512Bfloat16, narrow_avx512bf16))
+    return true;
+#endif
+  return wanted.empty() || wanted == kWidened;
 }
 
 void dispose(Arguments& a) {
@@ -99,21 +117,29 @@ napi_value allocateArray(napi_env env, napi_callback_info info) {
   return array;
 }
 
-/// create(threads: number, isa?: string): Kernels, or undefined when this processor cannot run the wanted set.
+/// An argument that is a short string; empty where it is none.
+std::string textOf(napi_env env, napi_value value) {
+  char text[32] = {0};
+  size_t length = 0;
+  napi_get_value_string_utf8(env, value, text, sizeof text, &length);
+  return text;
+}
+
+/// create(threads: number, isa?: string, narrow?: string): Kernels, or undefined when this processor cannot run the
+/// wanted sets.
 napi_value create(napi_env env, napi_callback_info info) {
-  napi_value values[2];
-  size_t count = 2;
+  napi_value values[3];
+  size_t count = 3;
   double threads = 1;
   napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
   if (count < 1 || napi_get_value_double(env, values[0], &threads) != napi_ok || !(threads >= 1 && threads <= 1024)) {
     napi_throw_range_error(env, "ERR_DRMAS_KERNELS", "threads must be a number from 1 to 1024");
     return nullptr;
   }
-  char isa[32] = {0};
-  size_t length = 0;
-  if (count > 1) napi_get_value_string_utf8(env, values[1], isa, sizeof isa, &length);
-  const KernelTable* table = pickTable(isa);
-  if (!table) return nullptr;
+  const KernelTable* picked = pickTable(count > 1 ? textOf(env, values[1]) : "");
+  if (!picked) return nullptr;
+  KernelTable table = *picked;
+  if (!pickNarrow(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
 
   auto* instance = new Instance{table, new Pool(static_cast<int>(threads))};
   napi_value object, value;
@@ -129,8 +155,10 @@ napi_value create(napi_env env, napi_callback_info info) {
   for (const Method& m : kKernelMethods) addMethod(m);
   napi_create_string_utf8(env, "native", NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "name", value);
-  napi_create_string_utf8(env, table->isa, NAPI_AUTO_LENGTH, &value);
+  napi_create_string_utf8(env, table.isa, NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "isa", value);
+  napi_create_string_utf8(env, table.narrowProducts, NAPI_AUTO_LENGTH, &value);
+  napi_set_named_property(env, object, "narrowProducts", value);
   napi_create_double(env, threads, &value);
   napi_set_named_property(env, object, "threads", value);
   // Methods may be detached from the object, so the instance lives as long as the environment.

@@ -14,7 +14,7 @@ namespace drmas {
 
 /// The kernels of one `create`: their instruction set and their threads, until `dispose`.
 struct Instance {
-  const KernelTable* table;
+  KernelTable table;
   Pool* pool;
   ~Instance() { delete pool; }
 };
@@ -50,7 +50,7 @@ class Arguments {
   }
 
   Instance& instance() { return *instance_; }
-  const KernelTable& table() const { return *instance_->table; }
+  const KernelTable& table() const { return instance_->table; }
   Pool& pool() const { return *instance_->pool; }
   bool ok() const { return problem_[0] == 0; }
   const char* problem() const { return problem_; }
@@ -86,6 +86,9 @@ class Arguments {
   }
   float* floats(size_t i, const char* name, double least) {
     return static_cast<float*>(checked(viewOf(i), name, napi_float32_array, least));
+  }
+  Bfloat16* bfloat16(size_t i, const char* name, double least) {
+    return static_cast<Bfloat16*>(checked(viewOf(i), name, napi_uint16_array, least));
   }
   int32_t* integers(size_t i, const char* name, double least) {
     return static_cast<int32_t*>(checked(viewOf(i), name, napi_int32_array, least));

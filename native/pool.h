@@ -128,6 +128,13 @@ class Scratch {
     return reinterpret_cast<float*>((address + 63) & ~uintptr_t{63});
   }
 
+  /// The same memory for elements of another type, none larger than a float.
+  template <class Element>
+  Element* room(size_t count) {
+    static_assert(sizeof(Element) <= sizeof(float));
+    return reinterpret_cast<Element*>(floats(count));
+  }
+
  private:
   std::vector<float> buffer_;
 };

@@ -12,6 +12,7 @@ namespace drmas {
 struct Processor {
   bool avx2 = false;
   bool avx512 = false;
+  bool avx512Bfloat16 = false;
 };
 
 inline Processor thisProcessor() {
@@ -27,7 +28,10 @@ inline Processor thisProcessor() {
   const uint32_t kAvx2 = 1u << 5;
   const uint32_t kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
   found.avx2 = b & kAvx2;
+  const bool moreLeaves = a >= 1;
   found.avx512 = (states & kWideVectors) == kWideVectors && (b & kAvx512) == kAvx512;
+  if (!found.avx512 || !moreLeaves || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
+  found.avx512Bfloat16 = a & 1u << 5;
   return found;
 }
 

@@ -50,9 +50,9 @@ function compile(name: string, target: string, directory: string): Uint8Array {
   const compiler = [...zig(), 'c++', '-target', target];
   const windows = platform === 'win32';
   const fit = (flag: string) => !(windows && flag === '-fPIC'); // there all code can lie anywhere
-  const objects = unitsFor(architecture).map(({ source, object, flags }) => {
+  const objects = unitsFor(architecture).map(({ source, object, flags, newer = [] }) => {
     const out = join(directory, `${name}-${object}`);
-    run(compiler, [...flags.filter(fit), '-g0', '-c', source, '-o', out], shippedSources());
+    run(compiler, [...flags.filter(fit), ...newer, '-g0', '-c', source, '-o', out], shippedSources());
     return out;
   });
   const link: string[] = [];

@@ -3,9 +3,9 @@ import OpenAI from 'openai';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { RandomStream } from '../../src/core/random.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
+import { listen } from '../../src/platform/listen.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import { modelServer } from '../../src/serve/model-server.js';
-import { servePort } from '../../src/serve/served-port.js';
 import { type Context, forShape, noteRows, noteSkipped, schedule } from '../context.js';
 import { type Contestant, interleave, type Work } from '../measure/interleave.js';
 import { rowsOf } from '../results.js';
@@ -35,7 +35,7 @@ async function benchShape(context: Context, shape: Shape): Promise<void> {
   const model = await backend.open(spec, 'frozen', 'bench');
   await model.publish();
   const server = modelServer({ voices: new Map([['bench', { model, agent: undefined }]]), most: 1000 });
-  const port = await servePort(server.app, { host: '127.0.0.1', port: 0 });
+  const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
   const client = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: 'none', maxRetries: 0 });
   try {
     await stream(client, shape, -1);

@@ -5,7 +5,7 @@ import { type Contestant, interleave } from '../measure/interleave.js';
 import { nativeKernels, peakContestant } from '../measure/peak.js';
 import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
-import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { DRMAS, drmasIn, peerRatios, precisionRatios, rowsOf, threadRatios } from '../results.js';
 import { type Shape, trainingFlops, trainingName } from '../workload.js';
 
 const PART = 'train';
@@ -17,6 +17,8 @@ const BUDGET_SECONDS = { alone: 5, peers: 600 };
 const PEER_TARGETS: Readonly<Record<string, number>> = { tiny: 2, small: 2.3, base: 2.3 };
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
 const THREADS_TARGET = 1.8;
+/** The targets of products in bfloat16 beside those in float32. */
+const PRECISION_TARGETS: Readonly<Record<string, number>> = { base: 1.5 };
 
 export async function benchTrain(context: Context): Promise<void> {
   const { options, say } = context;
@@ -28,23 +30,27 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   const { options, results } = context;
   const mode = options.peers ? 'peers' : 'alone';
   const engines = await Promise.all(
-    options.threads.map((threads) => DrmasEngine.start(shape, threads, shape.sequence)),
+    options.precisions.flatMap((precision) =>
+      options.threads.map(async (threads) => {
+        const engine = await DrmasEngine.start(shape, threads, shape.sequence, precision);
+        return { engine, name: drmasIn(precision), threads };
+      }),
+    ),
   );
   const peakKernels = await Promise.all(options.threads.map((threads) => nativeKernels(threads)));
   const commands = options.peers && python !== undefined ? torchPeers(shape, options.threads, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
     const some = Math.max(shape.sequence, shape.stepTokens / 4);
-    for (const engine of engines) await warmUp(mode, () => engine.trainStep(some));
-    const ours = engines.map((engine, i) =>
-      trainContestant(engine, shape, options.threads[i] as number, SECONDS[mode]),
-    );
+    for (const { engine } of engines) await warmUp(mode, () => engine.trainStep(some));
+    const ours = engines.map((one) => trainContestant(one, shape, SECONDS[mode]));
     const contestants = [...ours, ...peakKernels.map(peakContestant), ...peers];
     const series = await interleave(contestants, schedule(context, `${PART} ${shape.name}`, BUDGET_SECONDS[mode]));
     noteSkipped(context, PART, shape.name, series);
-    const rows = rowsOf(PART, trainingName(shape), series, trainingFlops(shape, engines[0]?.parameters ?? 0));
+    const rows = rowsOf(PART, trainingName(shape), series, trainingFlops(shape, engines[0]?.engine.parameters ?? 0));
     noteRows(context, shape, rows);
     results.ratios.push(...threadRatios(rows, THREADS_TARGET));
+    results.ratios.push(...precisionRatios(rows, PRECISION_TARGETS[shape.name]));
     results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] }));
     const best = rows.filter(({ engine }) => engine === DRMAS).at(-1);
     const target = PEAK_TARGETS[shape.name];
@@ -55,14 +61,20 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   } finally {
     for (const peer of peers) await peer.stop();
     for (const kernels of peakKernels) kernels.dispose();
-    for (const engine of engines) await engine.dispose();
+    for (const { engine } of engines) await engine.dispose();
   }
 }
 
-function trainContestant(engine: DrmasEngine, shape: Shape, threads: number, seconds: number): Contestant {
+/** This package's engine with products in one precision. */
+interface NamedEngine {
+  readonly engine: DrmasEngine;
+  readonly name: string;
+  readonly threads: number;
+}
+
+function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, seconds: number): Contestant {
   return {
-    name: DRMAS,
-    threads,
+    ...named,
     unit: 'tok',
     async repeat() {
       const started = performance.now();

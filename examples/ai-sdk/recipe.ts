@@ -1,8 +1,8 @@
 /** Trains the agents of agents.ts as they are. With `checkpoint(...)` as the model, `tools` is its family's format. */
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { z } from 'zod';
-import { total } from './agents.js';
-import { orders } from './orders.js';
+import { prices, total } from './agents.js';
+import { ordersAt } from './orders.js';
 
 const team = defineTeam({
   name: 'shop',
@@ -17,7 +17,7 @@ const team = defineTeam({
 
 export default defineRecipe({
   team,
-  tasks: orders,
+  tasks: ordersAt(prices),
   model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
   warmStart: { steps: 150 },
   training: { steps: 40, tasksPerStep: 8, groupSize: 8 },

@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
-# A solver and a verifier as any program calls models: curl and jq. usage: agent.sh <question>
+# A shop of two agents, as any program calls models: curl and jq. A buyer looks up a price with a tool, a cashier writes
+# the sum. usage: agent.sh <order>, such as '3 fig'; prints {"sum": "3*5"}
 set -euo pipefail
+prices=$(cat "$(dirname "$0")/prices.json")
 
-ask() { # ask <agent> <messages as JSON>: the text that it answers with
-  jq -nc --arg model "$1" --argjson messages "$2" '{$model, $messages}' |
-    curl -sS --fail-with-body "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d @- |
-    jq '.choices[0].message.content'
+post() { # post <request>: the completion
+  curl -sS --fail-with-body "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d "$1"
 }
 
-question=$(jq -nc --arg text "$1" '{role: "user", content: $text}')
-solution=$(ask solver "[$question]")
-verdict=$(ask verifier "[$question, {\"role\": \"assistant\", \"content\": $solution}]")
-echo "{\"solution\": $solution, \"verdict\": $verdict}"
+request=$(jq -nc --arg order "$1" '{
+  model: "buyer",
+  messages: [{role: "system", content: "Say its price."}, {role: "user", content: $order}],
+  tools: [{type: "function", function: {
+    name: "price",
+    description: "price of one",
+    parameters: {type: "object", properties: {fruit: {type: "string"}}, required: ["fruit"]}
+  }}]
+}')
+for _ in 1 2 3 4; do # the rounds that a buyer may take
+  request=$(post "$request" | jq -c --argjson asked "$request" --argjson prices "$prices" --arg order "$1" '
+    .choices[0].message as $message
+    | if $message.tool_calls then
+        $asked | .messages += [$message] + [$message.tool_calls[] | {
+          role: "tool", tool_call_id: .id, content: ($prices[.function.arguments | fromjson | .fruit] // "not for sale" | tostring)
+        }]
+      else
+        {model: "cashier", messages: [
+          {role: "system", content: "Write count*price."}, {role: "user", content: ($order + " " + $message.content)}
+        ]}
+      end')
+  [[ $request == '{"model":"cashier"'* ]] && break
+done
+post "$request" | jq -c '{sum: .choices[0].message.content}'

@@ -1,37 +1,39 @@
+/** Trains the agents of agent.sh, a shell script that is started for every episode, as they are. */
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { agent, arithmetic, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder } from 'drmas';
+import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { z } from 'zod';
+import { ordersAt } from '../ai-sdk/orders.js';
 
 const run = promisify(execFile);
 const script = fileURLToPath(new URL('agent.sh', import.meta.url));
+const prices = JSON.parse(readFileSync(new URL('prices.json', import.meta.url), 'utf8'));
 
 const team = defineTeam({
-  name: 'shell-agent',
-  task: z.object({ question: z.string(), answer: z.string() }),
+  name: 'shop in a shell',
+  task: z.object({ order: z.string(), cost: z.number() }),
   agents: {
-    solver: agent({ system: 'Solve', parse: boxed, sampling: { maxTokens: 30 }, invalidPenalty: 0.1 }),
-    verifier: agent({ system: 'Judge', parse: oneOf('<approve>', '<reject>'), sampling: { maxTokens: 10 } }),
+    buyer: agent({ tools: 'plain', parse: integer, sampling: { maxTokens: 16 }, invalidPenalty: 0.1 }),
+    cashier: agent({ sampling: { maxTokens: 8 } }),
   },
   async play({ task, gateway, signal }) {
-    const env = { ...process.env, ...gateway.env };
-    const { stdout } = await run('bash', [script, task.question], { env, signal });
-    const { solution, verdict } = z.object({ solution: z.string(), verdict: z.string() }).parse(JSON.parse(stdout));
-    return { answer: boxed(solution), verdict: verdict.trim() };
+    const { stdout } = await run('bash', [script, task.order], { env: { ...process.env, ...gateway.env }, signal });
+    const { sum } = z.object({ sum: z.string() }).parse(JSON.parse(stdout));
+    const [, count, each] = /^(\d+)\*(\d+)$/.exec(sum) ?? [];
+    return { cost: count === undefined ? undefined : Number(count) * Number(each) };
   },
-  reward: ({ outcome: { answer, verdict }, task }) => ({
-    team: answer === task.answer,
-    agents: { verifier: (answer === task.answer) === (verdict === '<approve>') },
-  }),
+  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
 });
 
 export default defineRecipe({
   team,
-  tasks: arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 }),
-  model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 96, tokenizer: { type: 'bytes' } }),
+  tasks: ordersAt(prices),
+  model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
   gateway: {},
-  warmStart: { steps: 500 },
-  training: { steps: 10, tasksPerStep: 4, groupSize: 4 },
-  evaluation: { every: 10, tasks: 20, samples: 1 },
+  warmStart: { steps: 150 },
+  policies: { buyer: { optimizer: { learningRate: 5e-4 } }, cashier: { optimizer: { learningRate: 5e-4 } } },
+  training: { steps: 15, tasksPerStep: 2, groupSize: 16 },
+  evaluation: { every: 15, samples: 2 },
 });

@@ -89,12 +89,15 @@ describe('the response to a dose', () => {
     expect(slope.mean).toBeCloseTo(0.1 * (1 + 15.5 / 100), 6);
     expect(correlation).toBeGreaterThan(0.99);
     expect(points).toBe(30);
+    const byShare = responseOf([new PartResults(part, results)], 'drmas', 'ownShare');
+    expect(byShare.slope.mean).toBeCloseTo(slope.mean, 6); // here every doubling of the one halves the other
   });
 
   it('is a rule where doses above the threshold gain', () => {
     const doses = dosesOf(new PartResults(part, results), drmas);
     expect(doses.map(({ predicted }) => predicted.inflation)).toEqual([1, 2, 4]);
-    expect(ruleOf(doses)).toEqual({ above: { gained: 1, doses: 1 }, below: { gained: 1, doses: 2 } });
+    expect(ruleOf(doses, 'inflation')).toEqual({ hinted: { gained: 1, doses: 1 }, silent: { gained: 1, doses: 2 } });
+    expect(ruleOf(doses, 'ownShare')).toEqual({ hinted: { gained: 2, doses: 2 }, silent: { gained: 0, doses: 1 } });
     const unprobed = dosesOf(
       new PartResults(
         part,
@@ -104,6 +107,6 @@ describe('the response to a dose', () => {
     );
     expect(unprobed.map(({ predicted }) => predicted.inflation)).toEqual([Number.NaN, Number.NaN, Number.NaN]);
     const few = doses.map((dose): Dose => ({ ...dose, gain: compare([0.1, 0.2]) }));
-    expect(ruleOf(few)).toEqual({ above: { gained: 0, doses: 0 }, below: { gained: 0, doses: 0 } });
+    expect(ruleOf(few, 'ownShare')).toEqual({ hinted: { gained: 0, doses: 0 }, silent: { gained: 0, doses: 0 } });
   });
 });

@@ -68,6 +68,9 @@ export const lastScore = (regime: Regime, { curve }: TrainResult): number => {
   return last === undefined ? Number.NaN : scoreAt(regime, last);
 };
 
+/** The reward of the regime's agent in the last evaluation. */
+export const lastReward = (_: Regime, { curve }: TrainResult): number => curve.at(-1)?.agent ?? Number.NaN;
+
 /** The mean of a run's evaluations after the first: how soon it learnt. */
 export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
   mean(curve.slice(1).map((point) => scoreAt(regime, point)));
@@ -111,13 +114,13 @@ export function highest(results: PartResults, regime: Regime, variants: readonly
 export interface Prediction {
   /** The inflation of its gradient's second moment under shared statistics (Lemma 4.2). */
   readonly inflation: number;
-  /** 1 + (mean - shared mean)² / its variance: the second moment about the shared mean over that about its own. */
-  readonly mismatch: number;
+  /** How much of what shared statistics feed it follows its own rewards, 0..1. */
+  readonly ownShare: number;
 }
 
-function predictionOf(agent: string, { success, agents }: ProbeResult): Prediction {
-  const { inflation = null, reward = Number.NaN, rewardStd = Number.NaN } = agents[agent] ?? {};
-  return { inflation: inflation ?? Number.NaN, mismatch: 1 + (reward - success) ** 2 / rewardStd ** 2 };
+function predictionOf(agent: string, { agents }: ProbeResult): Prediction {
+  const { inflation, ownShare } = agents[agent] ?? {};
+  return { inflation: inflation ?? Number.NaN, ownShare: ownShare ?? Number.NaN };
 }
 
 /** A regime of a part as a dose: what was predicted before, what was gained. */
@@ -137,42 +140,52 @@ export function dosesOf(results: PartResults, variant: Variant): Dose[] {
       predictions.length === 0 ? Number.NaN : mean(predictions.map((prediction) => prediction[key]));
     return {
       regime,
-      predicted: { inflation: over('inflation'), mismatch: over('mismatch') },
+      predicted: { inflation: over('inflation'), ownShare: over('ownShare') },
       gain: results.comparison(regime, variant),
     };
   });
 }
 
-/** How well a threshold on the predicted inflation tells where a gain was shown. */
+/** How well a hint of the probe tells where a gain was shown. */
 export interface Rule {
-  /** Doses whose gain is claimed (`higher`), and all doses with enough pairs, above the threshold and not. */
-  readonly above: { readonly gained: number; readonly doses: number };
-  readonly below: { readonly gained: number; readonly doses: number };
+  /** Doses whose gain is claimed (`higher`), and all doses with enough pairs, where it hints and where it does not. */
+  readonly hinted: { readonly gained: number; readonly doses: number };
+  readonly silent: { readonly gained: number; readonly doses: number };
 }
 
-/** The threshold from which the probe hints that an agent's own statistics would pay. */
-export const HINT = 2;
+/** The limits of the two hints that an agent's own statistics would pay. */
+export const HINTS = {
+  inflation: { text: 'Inflation above 2', holds: (prediction: Prediction) => prediction.inflation > 2 },
+  ownShare: { text: 'Own share below one half', holds: (prediction: Prediction) => prediction.ownShare < 0.5 },
+} as const;
 
-export function ruleOf(doses: readonly Dose[]): Rule {
+export function ruleOf(doses: readonly Dose[], by: keyof Prediction): Rule {
   const distinct = [...new Map(doses.map((dose) => [dose.regime.id, dose])).values()]; // two parts may share a regime
-  const decided = distinct.filter(({ gain, predicted }) => gain.verdict !== 'so far' && predicted.inflation > 0);
+  const decided = distinct.filter(({ gain, predicted }) => gain.verdict !== 'so far' && !Number.isNaN(predicted[by]));
   const count = (those: readonly Dose[]) => ({
     gained: those.filter(({ gain }) => gain.verdict === 'higher').length,
     doses: those.length,
   });
   return {
-    above: count(decided.filter(({ predicted }) => predicted.inflation > HINT)),
-    below: count(decided.filter(({ predicted }) => predicted.inflation <= HINT)),
+    hinted: count(decided.filter(({ predicted }) => HINTS[by].holds(predicted))),
+    silent: count(decided.filter(({ predicted }) => !HINTS[by].holds(predicted))),
   };
 }
 
 export interface Response {
-  /** The gain for each doubling of the predictor: the mean over seeds of each seed's least-squares slope. */
+  /**
+   * The gain for each doubling of the inflation, or each halving of the own share: the mean over seeds of each seed's
+   * least-squares slope.
+   */
   readonly slope: Comparison;
   /** Pearson's correlation of gain and log predictor over all regimes and seeds. */
   readonly correlation: number;
   readonly points: number;
 }
+
+/** A predictor on the axis on which a gain is expected to rise. */
+const doublings = (prediction: Prediction, by: keyof Prediction) =>
+  by === 'inflation' ? Math.log2(prediction.inflation) : -Math.log2(prediction.ownShare);
 
 /**
  * The response of the gain to a predictor. Seeds are independent and regimes within a seed are not, because they share
@@ -183,7 +196,7 @@ export function responseOf(results: readonly PartResults[], variant: string, by:
     part.part.regimes.flatMap((regime) =>
       part.gains(regime, part.variant(variant)).flatMap(({ seed, gain }) => {
         const probe = part.probe(regime, seed);
-        const x = probe === undefined ? Number.NaN : Math.log2(predictionOf(regime.agent, probe)[by]);
+        const x = probe === undefined ? Number.NaN : doublings(predictionOf(regime.agent, probe), by);
         return Number.isFinite(x) ? [{ seed, x, y: gain }] : [];
       }),
     ),

@@ -45,6 +45,8 @@ export interface Part {
   readonly figure: 'dose' | 'scores' | 'curves';
   /** Whether `drmas probe` is asked beforehand, with the baseline's estimator. */
   readonly probe?: true;
+  /** Whether the reward of the regime's agent is compared beside the score. */
+  readonly ownReward?: true;
 }
 
 export interface Question {

@@ -57,7 +57,7 @@ export function fakeProbe(job: Job): ProbeResult {
     kind: 'probe',
     command: repeatableCommand(job),
     success: 0.75,
-    agents: { solver: { callsPerEpisode: 1, reward: 0.25, rewardStd: 0.5, inflation } },
+    agents: { solver: { callsPerEpisode: 1, reward: 0.25, rewardStd: 0.5, inflation, ownShare: 0.8 / inflation } },
     origin,
   };
 }

@@ -15,7 +15,8 @@ describe('the page', () => {
     expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(/^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs\.$/);
     expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
     expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds \(corr/);
-    expect(fill('{{rule:made-up/drmas}}')).toBe('above 2 a gain was shown in 1 of 1 regimes, at or below it in 1 of 1');
+    expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
+    expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
     expect(fill('{{versus:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs$/);
     expect(fill('{{progress}}')).toContain('| 60 of 60 |');
   });
@@ -42,6 +43,7 @@ describe('the page', () => {
       '{{part:other}}',
       '{{gain:made-up/dose-9/drmas}}',
       '{{gain:made-up/dose-4/rloo}}',
+      '{{rule:made-up/drmas/mismatch}}',
     ])
       expect(() => fill(token)).toThrow(/there is not|has no variant/);
   });

@@ -1,7 +1,7 @@
 /** docs/findings.md: a text in which every number is filled in from the results. */
 
 import { mean } from '../../src/core/statistics.js';
-import { dosesOf, HINT, lastScore, PartResults, responseOf, ruleOf } from './analysis.js';
+import { dosesOf, HINTS, lastScore, PartResults, type Prediction, responseOf, ruleOf } from './analysis.js';
 import { jobsOf, type Part, type Question } from './declaration.js';
 import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
 import type { Results } from './stored-result.js';
@@ -14,8 +14,9 @@ import { distinct } from './work-through.js';
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval;
  * - `{{versus:PART/REGIME/VARIANT/OTHER}}`: the difference to another variant than the part's baseline;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
- * - `{{response:PART+PART/VARIANT/inflation}}` (or `mismatch`): how the gain responds to what the probe said.
- * - `{{rule:PART+PART/VARIANT}}`: how well the threshold of the probe's hint tells where a gain was shown.
+ * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): what the probe said of the regime's agent;
+ * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain responds to what the probe said.
+ * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint tells where a gain was shown.
  * @throws Error naming a token that means nothing
  */
 export function fillPage(template: string, questions: readonly Question[], results: Results): string {
@@ -40,27 +41,37 @@ export function fillPage(template: string, questions: readonly Question[], resul
         ? 'nothing yet'
         : `${(100 * mean(runs.map((run) => lastScore(where, run)))).toFixed(1)} %`;
     },
+    predicted: ([id = '', regime = '', by = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const dose = dosesOf(of, of.baseline).find((one) => one.regime === regimeOf(of.part, regime));
+      const value = dose?.predicted[predictor(by)] ?? Number.NaN;
+      return Number.isNaN(value) ? 'nothing yet' : value.toFixed(2);
+    },
     response: ([ids = '', variant = '', by = '']) => {
-      if (by !== 'inflation' && by !== 'mismatch') throw new Error(`a response to '${by}' is not known`);
       const of = ids.split('+').map((id) => new PartResults(partOf(id), results));
-      const { slope, correlation, points } = responseOf(of, variant, by);
+      const { slope, correlation, points } = responseOf(of, variant, predictor(by));
       if (slope.pairs === 0) return 'nothing yet';
       return `${slopeText(slope)} (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
     },
-    rule: ([ids = '', variant = '']) => {
+    rule: ([ids = '', variant = '', by = '']) => {
       const doses = ids.split('+').flatMap((id) => {
         const of = new PartResults(partOf(id), results);
         return dosesOf(of, of.variant(variant));
       });
-      const { above, below } = ruleOf(doses);
-      if (above.doses + below.doses === 0) return 'nothing yet';
-      return `above ${HINT} a gain was shown in ${above.gained} of ${above.doses} regimes, at or below it in ${below.gained} of ${below.doses}`;
+      const { hinted, silent } = ruleOf(doses, predictor(by));
+      if (hinted.doses + silent.doses === 0) return 'nothing yet';
+      return `${HINTS[predictor(by)].text}: gains in ${hinted.gained} of ${hinted.doses} regimes; else in ${silent.gained} of ${silent.doses}`;
     },
   };
   return template.replaceAll(/\{\{(\w+)(?::([^}]*))?\}\}/g, (token, name: string, rest = '') =>
     known(fill[name], `the token ${token}`)(String(rest).split('/')),
   );
 }
+
+const predictor = (name: string): keyof Prediction => {
+  if (name !== 'inflation' && name !== 'ownShare') throw new Error(`there is not a predictor ${name}`);
+  return name;
+};
 
 const regimeOf = (part: Part, id: string) =>
   known(

@@ -1,6 +1,7 @@
 /** A part of the page: its figure, its table and the command that makes both. */
+import { percent } from '../../src/core/format.js';
 import { mean } from '../../src/core/statistics.js';
-import { type Comparison, curveScore, dosesOf, fall, lastScore, PartResults, scoreAt } from './analysis.js';
+import { type Comparison, curveScore, dosesOf, fall, lastReward, lastScore, PartResults, scoreAt } from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
@@ -31,6 +32,8 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
 /** The mean; not a number where there is nothing to average. */
 const average = (values: readonly number[]) => (values.length === 0 ? Number.NaN : mean(values));
 
+const ownText = (share = Number.NaN) => (Number.isNaN(share) ? '-' : percent(share, 0));
+
 const scoresOf = (regime: Regime, runs: readonly TrainResult[]) => runs.map((run) => lastScore(regime, run));
 
 /** One row for every regime: what the probe predicted, and what every variant gained. */
@@ -38,10 +41,11 @@ function doseTable(results: PartResults): string {
   const { part, baseline } = results;
   const others = part.variants.filter((variant) => variant !== baseline);
   const predictions = others.map((variant) => dosesOf(results, variant));
-  const rows = part.regimes.map((regime, i) => [
-    regime.dose?.label ?? regime.id,
+  const inOrder = [...part.regimes.entries()].sort(([, a], [, b]) => (a.dose?.value ?? 0) - (b.dose?.value ?? 0));
+  const rows = inOrder.map(([i, regime]) => [
+    `${regime.dose?.label ?? regime.id}${part.ownReward === true ? `, ${regime.agent}` : ''}`,
     ...(part.probe === true
-      ? [plain(predictions[0]?.[i]?.predicted.inflation ?? NaN), plain(predictions[0]?.[i]?.predicted.mismatch ?? NaN)]
+      ? [plain(predictions[0]?.[i]?.predicted.inflation ?? NaN), ownText(predictions[0]?.[i]?.predicted.ownShare)]
       : []),
     level(average(scoresOf(regime, results.runs(regime, baseline)))),
     ...others.flatMap((variant, v) => {
@@ -50,15 +54,21 @@ function doseTable(results: PartResults): string {
         level(average(scoresOf(regime, results.runs(regime, variant)))),
         gainText(gain),
         gainText(results.comparison(regime, variant, curveScore)),
+        ...(part.ownReward === true ? [gainText(results.comparison(regime, variant, lastReward))] : []),
       ];
     }),
   ]);
-  const predicted = part.probe === true ? ['predicted inflation', 'mismatch'] : [];
+  const predicted = part.probe === true ? ['predicted inflation', 'own share'] : [];
   const head = [
     'regime',
     ...predicted,
     baseline.id,
-    ...others.flatMap(({ id }) => [id, `minus ${baseline.id}`, 'of the whole curve']),
+    ...others.flatMap(({ id }) => [
+      id,
+      `minus ${baseline.id}`,
+      'of the whole curve',
+      ...(part.ownReward === true ? ["of the agent's reward"] : []),
+    ]),
   ];
   return table(head, rows);
 }
@@ -113,14 +123,14 @@ function doseFigure(results: PartResults): Figure {
       const plotted = doses.map(({ predicted, gain }): PlottedPoint => {
         const ends =
           gain.interval === undefined ? {} : { low: 100 * gain.interval.low, high: 100 * gain.interval.high };
-        return { x: predicted.inflation, y: 100 * gain.mean, ...ends };
+        return { x: 1 / predicted.ownShare, y: 100 * gain.mean, ...ends };
       });
       return { name: `${variant.id} minus ${baseline.id}`, points: plotted };
     });
   return {
     title: part.title,
     series,
-    x: { label: 'inflation that the probe predicted', doublings: true, reference: 1 },
+    x: { label: '1 / own share that the probe saw', doublings: true, reference: 2 },
     y: { label: 'gain, points', reference: 0 },
   };
 }

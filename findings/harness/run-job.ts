@@ -119,7 +119,12 @@ interface ProbeLine {
   readonly agents: Readonly<
     Record<string, { readonly callsPerEpisode: number; readonly rewardMean: number; readonly rewardStd: number }>
   >;
-  readonly estimators: Readonly<Record<string, Readonly<Record<string, { readonly inflation: number | null }>>>>;
+  readonly estimators: Readonly<Record<string, Readonly<Record<string, Predicted>>>>;
+}
+
+interface Predicted {
+  readonly inflation: number | null;
+  readonly ownShare: number | null;
 }
 
 /** The result of a probe; the recipe's estimator comes first in what it prints. */
@@ -132,7 +137,13 @@ function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
     agents: Object.fromEntries(
       Object.entries(line.agents).map(([name, { callsPerEpisode, rewardMean, rewardStd }]) => [
         name,
-        { callsPerEpisode, reward: rewardMean, rewardStd, inflation: predicted[name]?.inflation ?? null },
+        {
+          callsPerEpisode,
+          reward: rewardMean,
+          rewardStd,
+          inflation: predicted[name]?.inflation ?? null,
+          ownShare: predicted[name]?.ownShare ?? null,
+        },
       ]),
     ),
     origin: originOf('', seconds),

@@ -61,6 +61,8 @@ const probeSchema = z.strictObject({
       rewardStd: z.number(),
       /** The predicted inflation under the baseline's estimator; null where nothing can be judged. */
       inflation: z.number().nullable(),
+      /** How much of what shared statistics feed it follows its own rewards; null where that cannot be said. */
+      ownShare: z.number().nullable(),
     }),
   ),
   origin: originSchema,

@@ -1,6 +1,6 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
 import { highest, PartResults } from '../harness/analysis.js';
-import { PAIRS, type Part, type Question } from '../harness/declaration.js';
+import { PAIRS, type Part, type Question, type Variant } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
 import { escalation, RATES, repair, SWEEP_SEEDS, shipped } from './regimes.js';
 import {
@@ -149,20 +149,24 @@ const limits: Question = {
       regimes: [shipped('desk', 'router'), shipped('shop', 'verifier'), shipped('math', 'verifier')],
       variants: [grpo, drmas, grpoTurn],
       figure: 'scores',
+      probe: true,
+      ownReward: true,
     }),
   ],
 };
 
 /** GRPO and Dr. MAS with another optimiser for every policy. */
-const optimiser = (type: string, rate: number) =>
-  [grpo, drmas].map((variant) =>
-    having(
-      variant,
-      `${type}-${rate}`,
-      quarter.policies.map((policy) => `policies.${policy}.optimizer.type=${type}`),
-      { learningRate: rate },
-    ),
+const withOptimiser = (variant: Variant, type: string, rate: number) =>
+  having(
+    variant,
+    `${type}-${rate}`,
+    quarter.policies.map((policy) => `policies.${policy}.optimizer.type=${type}`),
+    { learningRate: rate },
   );
+const swept = (type: string, rates: readonly number[]) =>
+  rates.flatMap((rate) => [grpo, drmas].map((variant) => withOptimiser(variant, type, rate)));
+
+const long = escalation('long', { steps: 400, every: 40 }, { label: '400 steps', value: 400 });
 
 const scale: Question = {
   id: 'noise',
@@ -170,17 +174,28 @@ const scale: Question = {
   parts: [
     part('optimiser-sweep', 'Learning rates of SGD and N-PG-IGT, on seeds that nothing else uses', {
       regimes: [quarter],
-      variants: [
-        ...[0.1, 0.3, 1].flatMap((rate) => optimiser('sgd', rate)),
-        ...[0.02, 0.05, 0.1].flatMap((rate) => optimiser('nigt', rate)),
-      ],
+      variants: [...swept('sgd', [0.1, 0.3, 1]), ...swept('nigt', [0.02, 0.05, 0.1])],
+      baseline: `${grpo.id}-sgd-0.1`,
+      seeds: SWEEP_SEEDS,
+      figure: 'scores',
+    }),
+    part('optimiser-sweep-400', 'The same with four times the steps', {
+      regimes: [long],
+      variants: [...swept('sgd', [0.1, 0.3, 1]), ...swept('nigt', [0.01, 0.02, 0.05])],
       baseline: `${grpo.id}-sgd-0.1`,
       seeds: SWEEP_SEEDS,
       figure: 'scores',
     }),
     part('optimisers', 'SGD, AdamW and a normalised step, with and without agent-wise statistics', {
-      regimes: [quarter],
-      variants: [grpo, drmas, ...optimiser('sgd', RATES.sgd), ...optimiser('nigt', RATES.nigt)],
+      regimes: [long],
+      variants: [
+        grpo,
+        drmas,
+        withOptimiser(grpo, 'sgd', RATES.sgd.grpo),
+        withOptimiser(drmas, 'sgd', RATES.sgd.drmas),
+        withOptimiser(grpo, 'nigt', RATES.nigt.grpo),
+        withOptimiser(drmas, 'nigt', RATES.nigt.drmas),
+      ],
       figure: 'scores',
     }),
   ],
@@ -218,8 +233,6 @@ const teams: Question = {
   ],
 };
 
-const long = escalation('long', { steps: 400, every: 40 }, { label: '400 steps', value: 400 });
-
 const cliffs: Question = {
   id: 'cliffs',
   asks: 'Do separate policies peak higher and fall off a cliff?',
@@ -233,23 +246,28 @@ const cliffs: Question = {
   ],
 };
 
-/** What is wrong with the learning rates in use: each has to be the one at which its sweep's baseline ended highest. */
+/** The sweeps by which learning rates are chosen, and the rate in use: of its side, the one that ended highest. */
+const CHOSEN = [
+  { rate: RATES.escalation, sweep: 'sweep', type: 'grpo', optimiser: '' },
+  { rate: RATES.sgd.grpo, sweep: 'optimiser-sweep-400', type: 'grpo', optimiser: '-sgd-' },
+  { rate: RATES.sgd.drmas, sweep: 'optimiser-sweep-400', type: 'drmas', optimiser: '-sgd-' },
+  { rate: RATES.nigt.grpo, sweep: 'optimiser-sweep-400', type: 'grpo', optimiser: '-nigt-' },
+  { rate: RATES.nigt.drmas, sweep: 'optimiser-sweep-400', type: 'drmas', optimiser: '-nigt-' },
+] as const;
+
+/** What is wrong with the learning rates in use, as far as their sweeps are there. */
 export function wrongRates(results: Results): string[] {
-  const sweeps = {
-    escalation: ['sweep', ''],
-    sgd: ['optimiser-sweep', '-sgd-'],
-    nigt: ['optimiser-sweep', '-nigt-'],
-  } as const;
   const parts = questions.flatMap((question) => question.parts);
-  return Object.entries(sweeps).flatMap(([key, [id, mark]]) => {
-    const swept = parts.find((part) => part.id === id);
-    if (swept === undefined) throw new Error(`there is no part ${id}`);
-    const ofBaseline = swept.variants.filter(({ id, set }) => set.includes('advantage.type=grpo') && id.includes(mark));
-    const [best] = swept.regimes.map((regime) => highest(new PartResults(swept, results), regime, ofBaseline));
-    const rate = RATES[key as keyof typeof sweeps];
+  return CHOSEN.flatMap(({ rate, sweep, type, optimiser }) => {
+    const part = parts.find(({ id }) => id === sweep);
+    if (part === undefined) throw new Error(`there is no part ${sweep}`);
+    const side = part.variants.filter(
+      ({ id, set }) => set.includes(`advantage.type=${type}`) && id.includes(optimiser),
+    );
+    const [best] = part.regimes.map((regime) => highest(new PartResults(part, results), regime, side));
     return best?.learningRate === undefined || best.learningRate === rate
       ? []
-      : [`RATES.${key} is ${rate}, but grpo ends highest at ${best.learningRate}`];
+      : [`${sweep}: ${rate} is in use, but ${type} ends highest at ${best.learningRate}`];
   });
 }
 

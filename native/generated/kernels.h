@@ -7,6 +7,7 @@
 #include "../kernels/elementwise.h"
 #include "../kernels/head.h"
 #include "../kernels/linear.h"
+#include "../kernels/narrow.h"
 #include "../kernels/norm.h"
 #include "../kernels/optimizer.h"
 #include "../kernels/peak.h"
@@ -18,12 +19,18 @@ namespace DRMAS_ISA {
 constexpr KernelTable tableNamed(const char* isa) {
   return {
       isa,
+      "widened",
       packedSize,
       pack<float>,
       pack<Bfloat16>,
       linear<float>,
       linear<Bfloat16>,
       linearWeightGradient,
+      packedNarrowSize,
+      packNarrow<float>,
+      packNarrow<Bfloat16>,
+      linearNarrow,
+      linearNarrowWeightGradient,
       rmsNorm,
       rmsNormBackward,
       headNorm,

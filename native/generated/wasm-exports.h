@@ -32,6 +32,33 @@ void linearWeightGradient(float* dWeight, const float* x, const float* dOut, lon
   kernels::linearWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
 }
 
+DRMAS_EXPORT(packedNarrowSize)
+size_t packedNarrowSize(long inputs, long outputs) {
+  return kernels::packedNarrowSize(inputs, outputs);
+}
+
+DRMAS_EXPORT(packNarrow)
+void packNarrow(Bfloat16* packed, const float* weight, long inputs, long outputs, bool transpose) {
+  kernels::packNarrow(pool, packed, weight, inputs, outputs, transpose);
+}
+
+DRMAS_EXPORT(packNarrowBfloat16)
+void packNarrowBfloat16(Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose) {
+  kernels::packNarrow(pool, packed, weight, inputs, outputs, transpose);
+}
+
+DRMAS_EXPORT(linearNarrow)
+void linearNarrow(float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
+                  bool accumulate) {
+  kernels::linearNarrow(pool, out, x, packed, rows, inputs, outputs, accumulate);
+}
+
+DRMAS_EXPORT(linearNarrowWeightGradient)
+void linearNarrowWeightGradient(float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                long outputs) {
+  kernels::linearNarrowWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
+}
+
 DRMAS_EXPORT(rmsNorm)
 void rmsNorm(float* out, float* inverse, const float* x, const float* gain, long rows, long width, float epsilon) {
   kernels::rmsNorm(pool, out, inverse, x, gain, rows, width, epsilon);

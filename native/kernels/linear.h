@@ -65,10 +65,18 @@ inline void pack(Pool& pool, Element* packed, const Element* weight, long inputs
 
 enum class Write { Overwrite, AddSum, Continue };
 
+/// What the elements of a panel are multiplied with.
+template <class Element>
+struct FactorOf {
+  using type = float;
+};
+template <class Element>
+using Factor = typename FactorOf<Element>::type;
+
 /// kRows x kPanel tile of out: the sum over k of a[r * rowStride + k * stepStride] times b[k * kPanel + lane].
 /// Continue starts from what `out` holds, AddSum adds the finished sum to it.
 template <int kRows, class Element>
-inline void tile(float* out, long outStride, int width, const float* a, long rowStride, long stepStride,
+inline void tile(float* out, long outStride, int width, const Factor<Element>* a, long rowStride, long stepStride,
                  const Element* b, long steps, Write write) {
   F16 sum[kRows][kVectors];
   const auto at = [&](int r, int v) { return out + r * outStride + v * kLanes; };
@@ -86,12 +94,12 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
       const char* ahead = reinterpret_cast<const char*>(b + k * kPanel) + kAheadBytes;
       for (size_t line = 0; line < kPanel * sizeof(Element); line += 64) __builtin_prefetch(ahead + line);
     }
-    F16 weights[kVectors];
+    decltype(load(b)) weights[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; v++) weights[v] = load(b + k * kPanel + v * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; r++) {
-      const F16 value = broadcast(a[r * rowStride + k * stepStride]);
+      const auto value = broadcast(a[r * rowStride + k * stepStride]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; v++) sum[r][v] = fma(value, weights[v], sum[r][v]);
     }
@@ -122,7 +130,7 @@ inline void tile(float* out, long outStride, int width, const float* a, long row
 }
 
 template <class Element>
-using Tile = void (*)(float*, long, int, const float*, long, long, const Element*, long, Write);
+using Tile = void (*)(float*, long, int, const Factor<Element>*, long, long, const Element*, long, Write);
 
 template <class Element, int... kRows>
 constexpr Tile<Element> tileFor(int rows, std::integer_sequence<int, kRows...>) {
@@ -165,8 +173,8 @@ inline const float* widened(const Bfloat16* panel, long length) {
 
 /// One panel of `out`, for all rows of a block.
 template <class Element>
-inline void linearPanel(float* out, const float* x, const Element* panel, long rows, long inputs, long outputs,
-                        int width, Write write) {
+inline void linearPanel(float* out, const Factor<Element>* x, const Element* panel, long rows, long inputs,
+                        long outputs, int width, Write write) {
   for (long r = 0; r < rows; r += kTileRows) {
     const int count = static_cast<int>(std::min<long>(kTileRows, rows - r));
     tileOf<Element>(count)(out + r * outputs, outputs, width, x + r * inputs, inputs, 1, panel, inputs, write);
@@ -174,8 +182,8 @@ inline void linearPanel(float* out, const float* x, const Element* panel, long r
 }
 
 template <class Element>
-inline void linear(Pool& pool, float* out, const float* x, const Element* packed, long rows, long inputs, long outputs,
-                   bool accumulate) {
+inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Element* packed, long rows, long inputs,
+                   long outputs, bool accumulate) {
   if (rows == 0 || inputs == 0) return;
   const Write write = accumulate ? Write::AddSum : Write::Overwrite;
   const long panels = panelsOf(outputs);
@@ -196,11 +204,13 @@ inline void linear(Pool& pool, float* out, const float* x, const Element* packed
       const Element* weights = packed + panel * kPanel * inputs;
       const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
       float* to = out + firstRow * outputs + panel * kPanel;
-      const float* from = x + firstRow * inputs;
-      if (kWidensFirst && lastRow - firstRow > kTileRows)
-        linearPanel(to, from, widened(weights, kPanel * inputs), lastRow - firstRow, inputs, outputs, width, write);
-      else
-        linearPanel(to, from, weights, lastRow - firstRow, inputs, outputs, width, write);
+      const Factor<Element>* from = x + firstRow * inputs;
+      if constexpr (kWidensFirst)
+        if (lastRow - firstRow > kTileRows) {
+          linearPanel(to, from, widened(weights, kPanel * inputs), lastRow - firstRow, inputs, outputs, width, write);
+          continue;
+        }
+      linearPanel(to, from, weights, lastRow - firstRow, inputs, outputs, width, write);
     }
   };
   if (small)
@@ -209,8 +219,9 @@ inline void linear(Pool& pool, float* out, const float* x, const Element* packed
     pool.run(blocks * groups, body);
 }
 
-inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
-                                 long outputs) {
+template <class Element>
+inline void weightGradient(Pool& pool, float* dWeight, const Factor<Element>* x, const Element* dOut, long rows,
+                           long inputs, long outputs) {
   // A block of x, and what its task adds to, stay in the second-level cache.
   constexpr long kBlockRows = 256, kBlockInputs = 512, kBlockPanels = 4;
   const long panels = panelsOf(outputs);
@@ -229,7 +240,7 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
   const long ranges = parts(tiles, tilesPerRange), groups = parts(panels, panelsPerGroup);
   pool.run(ranges * groups, [&](long task) {
     static thread_local Scratch scratch;
-    float* block = scratch.floats(kBlockRows * kPanel);
+    Element* block = scratch.room<Element>(kBlockRows * kPanel);
     const long firstInput = task % ranges * tilesPerRange * kTileRows;
     const long lastInput = std::min(inputs, firstInput + tilesPerRange * kTileRows);
     const long firstPanel = task / ranges * panelsPerGroup, lastPanel = std::min(panels, firstPanel + panelsPerGroup);
@@ -237,27 +248,33 @@ inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, con
       for (long panel = firstPanel; panel < lastPanel; panel++) {
         const long count = std::min(kBlockRows, rows - first);
         const int width = static_cast<int>(std::min<long>(kPanel, outputs - panel * kPanel));
-        const float* from = dOut + first * outputs + panel * kPanel;
+        const Element* from = dOut + first * outputs + panel * kPanel;
         for (long r = 0; r < count; r++)
 #pragma GCC unroll 2
           for (int v = 0; v < kVectors; v++) {
             const int rest = width - v * kLanes;
-            store(block + r * kPanel + v * kLanes, rest > 0 ? loadUpTo(from + r * outputs + v * kLanes, rest) : zero());
+            store(block + r * kPanel + v * kLanes,
+                  rest > 0 ? loadUpTo(from + r * outputs + v * kLanes, rest) : decltype(load(from)){});
           }
         // What comes next lies in rows far apart, where no processor looks ahead: it is called for meanwhile.
         const bool across = panel + 1 < lastPanel;
-        const float* next = from + (across ? kPanel : count * outputs - (panel - firstPanel) * kPanel);
+        const Element* next = from + (across ? kPanel : count * outputs - (panel - firstPanel) * kPanel);
         long ahead = 0, aheadRows = across ? count : std::min(kBlockRows, rows - first - count);
         const long aheadEach = (aheadRows + tilesPerRange - 1) / tilesPerRange;
         for (long i = firstInput; i < lastInput; i += kTileRows) {
           for (const long last = std::min(aheadRows, ahead + aheadEach); ahead < last; ahead++)
             for (int v = 0; v < kVectors; v++) __builtin_prefetch(next + ahead * outputs + v * kLanes, 0, 2);
           const int height = static_cast<int>(std::min<long>(kTileRows, lastInput - i));
-          tileOf<float>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1,
-                                inputs, block, count, Write::Continue);
+          tileOf<Element>(height)(dWeight + i * outputs + panel * kPanel, outputs, width, x + first * inputs + i, 1,
+                                  inputs, block, count, Write::Continue);
         }
       }
   });
+}
+
+inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                 long outputs) {
+  weightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
 }
 
 }  // namespace DRMAS_ISA

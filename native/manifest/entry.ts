@@ -30,22 +30,32 @@ type Declaration<T> = [T] extends [Float32Array]
   ? `${string}: ${Access}f32[${string}]`
   : [T] extends [Int32Array]
     ? `${string}: ${Access}${'i32' | 'offsets'}[${string}`
-    : [T] extends [WeightArray]
-      ? `${string}: ${Access}weights[${string}]`
-      : [T] extends [boolean]
-        ? `${string}: bool`
-        : [T] extends [number]
-          ? `${string}: ${'size' | `size <= ${string}` | 'f32'}`
-          : [T] extends [Heads]
-            ? `${string}: heads`
-            : [T] extends [AdamWStep]
-              ? `${string}: adamw`
-              : never;
+    : [T] extends [Uint16Array]
+      ? `${string}: ${Access}bf16[${string}]`
+      : [T] extends [WeightArray]
+        ? `${string}: ${Access}weights[${string}]`
+        : [T] extends [boolean]
+          ? `${string}: bool`
+          : [T] extends [number]
+            ? `${string}: ${'size' | `size <= ${string}` | 'f32'}`
+            : [T] extends [Heads]
+              ? `${string}: heads`
+              : [T] extends [AdamWStep]
+                ? `${string}: adamw`
+                : never;
 
 type Declarations<P extends readonly unknown[]> = { readonly [i in keyof P]: Declaration<P[i]> };
 
 /** What is no kernel: properties, memory and the end of the thread pool. */
-type Housekeeping = 'name' | 'isa' | 'threads' | 'allocate' | 'allocateBfloat16' | 'allocateIntegers' | 'dispose';
+type Housekeeping =
+  | 'name'
+  | 'isa'
+  | 'narrowProducts'
+  | 'threads'
+  | 'allocate'
+  | 'allocateBfloat16'
+  | 'allocateIntegers'
+  | 'dispose';
 export type KernelName = Exclude<keyof NativeKernels, Housekeeping>;
 
 /** Every kernel, each with its parameters as src/tensor/kernels.ts has them. */

@@ -14,6 +14,7 @@
  * | `i32[n] < m` | the first n lie in [0, m); with `>= 0` they are at least 0 |
  * | `offsets[n]` | n + 1 integers, the first at least 0, which never fall |
  * | `weights[n]` | a buffer in float32 or in bfloat16; several of one kernel are of one kind |
+ * | `bf16[n]` | a buffer in bfloat16 |
  * | `size`, `size <= m` | a whole number of at least 0 |
  * | `f32`, `bool`, `heads`, `adamw` | a number, a flag, the structs `Heads` and `AdamWStep` |
  *

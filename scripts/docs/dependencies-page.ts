@@ -25,6 +25,9 @@ as a bill of materials in those formats; \`npm audit\` asks the registry about k
 
 What is needed to work on drmas itself (\`devDependencies\`) is not part of the package and not listed.`;
 
+/** The licences of a package that stands under several at once: `(Apache-2.0 AND BSD-3-Clause)`. */
+const partsOf = (license: string) => license.replace(/^\((.*)\)$/, '$1').split(' AND ');
+
 /** @throws Error naming a package that has no hash, another licence, or a script */
 export function dependenciesPage(): GeneratedFile {
   const lock: { packages: Record<string, Locked> } = JSON.parse(readPage('package-lock.json'));
@@ -34,7 +37,8 @@ export function dependenciesPage(): GeneratedFile {
     .map(([path, locked]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 13), ...locked }));
   for (const { name, integrity, license = 'none', hasInstallScript } of installed) {
     if (integrity === undefined) throw new Error(`${name}: package-lock.json has no hash of it`);
-    if (!LICENCES.includes(license)) throw new Error(`${name}: its licence is ${license}`);
+    if (!partsOf(license).every((part) => LICENCES.includes(part)))
+      throw new Error(`${name}: its licence is ${license}`);
     if (hasInstallScript === true && !SCRIPTS.includes(name)) throw new Error(`${name} runs a script when installed`);
   }
   const named = installed.filter(({ name }) => name in dependencies);

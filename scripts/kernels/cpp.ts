@@ -34,11 +34,9 @@ export function wrapped(head: string, items: readonly string[], tail: string): s
 const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}\n`;
 
 const elementType = ({ element }: BufferParameter, version: string) =>
-  element === 'weights'
-    ? version.endsWith('Bfloat16')
-      ? 'Bfloat16'
-      : 'float'
-    : element === 'f32'
+  element === 'bf16' || (element === 'weights' && version.endsWith('Bfloat16'))
+    ? 'Bfloat16'
+    : element === 'weights' || element === 'f32'
       ? 'float'
       : 'int32_t';
 
@@ -92,6 +90,7 @@ export function tableHeader(): string {
     '',
     'struct KernelTable {',
     '  const char* isa;',
+    '  const char* narrowProducts;  // how `linearNarrow` multiplies',
     ...members,
     '};',
     '',
@@ -123,6 +122,7 @@ export function kernelsHeader(): string {
     'constexpr KernelTable tableNamed(const char* isa) {',
     '  return {',
     '      isa,',
+    '      "widened",',
     ...entries,
     '  };',
     '}',
@@ -190,6 +190,9 @@ const cppExpression = (kernel: Kernel, expression: string): string =>
     throw new Error(`${kernel.name}: ${name} is no function of lengths`);
   });
 
+/** The C++ type of a buffer's elements, and the method that reads it. */
+const READERS = { f32: ['float', 'floats'], bf16: ['Bfloat16', 'bfloat16'], i32: ['int32_t', 'integers'] } as const;
+
 /** The statement that reads and checks the argument in place `i`. */
 function readArgument(kernel: Kernel, parameter: Parameter, i: number, firstWeights: string | undefined): string {
   const { name } = parameter;
@@ -218,7 +221,7 @@ function readArgument(kernel: Kernel, parameter: Parameter, i: number, firstWeig
         const like = firstWeights === undefined || firstWeights === name ? '' : `, &${firstWeights}`;
         return `  const Weights ${name} = a.weights(${at}, ${least}${like});`;
       }
-      const [type, method] = element === 'f32' ? ['float', 'floats'] : ['int32_t', 'integers'];
+      const [type, method] = READERS[element];
       return `  ${readOnly ? 'const ' : ''}${type}* ${name} = a.${method}(${at}, ${least});`;
     }
   }

@@ -10,7 +10,7 @@ export type Parameter =
 export interface BufferParameter {
   readonly kind: 'buffer';
   readonly name: string;
-  readonly element: 'f32' | 'i32' | 'offsets' | 'weights';
+  readonly element: 'f32' | 'bf16' | 'i32' | 'offsets' | 'weights';
   /** Elements that it holds at least; one more of offsets. */
   readonly length: string;
   /** The limit that indices stay below, or `none` where they need only be at least 0; undefined for other buffers. */
@@ -29,7 +29,7 @@ export interface Kernel extends Omit<KernelEntry, 'parameters' | 'returns'> {
   readonly hasBfloat16: boolean;
 }
 
-const BUFFER = /^(const )?(private )?(f32|i32|offsets|weights)\[(.+)\](?: (?:< (.+)|>= 0))?$/;
+const BUFFER = /^(const )?(private )?(f32|bf16|i32|offsets|weights)\[(.+)\](?: (?:< (.+)|>= 0))?$/;
 
 /** @throws when the declaration is none. */
 function readParameter(kernel: string, declaration: string): Parameter {

@@ -49,7 +49,15 @@ function usedSizes({ examples = {}, parameters }: Kernel): string[] {
 const flagsOf = ({ parameters }: Kernel) => parameters.filter(({ kind }) => kind === 'bool').map(({ name }) => name);
 
 /** Whether the buffer is a matrix in the private layout that `pack` writes, which a kernel reads. */
-const isPacked = ({ element, readOnly, ...rest }: BufferParameter) => element === 'weights' && readOnly && rest.private;
+const isPacked = ({ element, readOnly, ...rest }: BufferParameter) =>
+  (element === 'weights' || element === 'bf16') && readOnly && rest.private;
+
+/** The function that makes such a matrix. */
+const packing = ({ element }: BufferParameter, version: string): string =>
+  element === 'bf16' ? 'packedNarrowMatrix' : `packedMatrix${version.endsWith('Bfloat16') ? 'Bfloat16' : ''}`;
+
+const isCoarse = ({ element }: BufferParameter, version: string): boolean =>
+  element === 'bf16' || (element === 'weights' && version.endsWith('Bfloat16'));
 
 // ---- C++ -----------------------------------------------------------------------------------------------------------
 
@@ -73,9 +81,9 @@ function cppArgument(kernel: Kernel, parameter: Parameter, version: string, inde
   const length = cppExpression(kernel, parameter.length);
   const { element, readOnly } = parameter;
   if (element === 'offsets') return [`${indent}const Integers ${name} = evenOffsets(${length}, s.rows);`];
-  const coarse = element === 'weights' && version.endsWith('Bfloat16');
-  const packing = `packedMatrix${coarse ? 'Bfloat16' : ''}(k, pool, inputs, outputs)`;
-  if (isPacked(parameter)) return [`${indent}const auto ${name} = ${packing};`];
+  const coarse = isCoarse(parameter, version);
+  if (isPacked(parameter))
+    return [`${indent}const auto ${name} = ${packing(parameter, version)}(k, pool, inputs, outputs);`];
   const contents = cppExpression(kernel, contentsOf(kernel, parameter));
   const [type, cast] = coarse
     ? ['Coarse', 'upperHalf']
@@ -157,8 +165,8 @@ function argumentOf(kernel: Kernel, parameter: Parameter, version: string): stri
   if (parameter.kind !== 'buffer') return [];
   const length = expressionOf(kernel, parameter.length);
   if (parameter.element === 'offsets') return [`const ${name} = e.offsets(${length}, s.rows);`];
-  const coarse = parameter.element === 'weights' && version.endsWith('Bfloat16');
-  if (isPacked(parameter)) return [`const ${name} = e.packedMatrix${coarse ? 'Bfloat16' : ''}(inputs, outputs);`];
+  const coarse = isCoarse(parameter, version);
+  if (isPacked(parameter)) return [`const ${name} = e.${packing(parameter, version)}(inputs, outputs);`];
   const contents = expressionOf(kernel, contentsOf(kernel, parameter));
   const method = coarse ? 'bfloat16' : parameter.element === 'i32' ? 'integers' : 'floats';
   return [`const ${name} = e.${method}(${length}, (${/\br\b/.test(contents) ? 'r' : ''}) => ${contents});`];

@@ -51,6 +51,9 @@ export function addonKernels(): string {
   ]);
 }
 
+/** Without regard to case, as the linter sorts names. */
+const alphabetically = (a: string, b: string) => a.localeCompare(b, 'en');
+
 /** src/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
 export function referenceKernels(): string {
   const modules = [...new Set(everyKernel.flatMap(({ reference }) => reference ?? []))].sort();
@@ -58,7 +61,8 @@ export function referenceKernels(): string {
     everyKernel.filter(({ reference }) => reference === module).map(({ name }) => name);
   return file([
     ...modules.map(
-      (module) => `import { ${listed(module).sort().join(', ')} } from './${module.replace('.ts', '.js')}';`,
+      (module) =>
+        `import { ${listed(module).sort(alphabetically).join(', ')} } from './${module.replace('.ts', '.js')}';`,
     ),
     '',
     '/** Every kernel in plain TypeScript. */',
@@ -77,6 +81,9 @@ const expressionOf = (kernel: Kernel, expression: string): string =>
     if (name === 'indexed' || name === 'last') return `${values}${name === 'last' ? 'Last' : 'Indexed'}`;
     throw new Error(`${kernel.name}: ${name} is no function of lengths`);
   });
+
+/** The method that checks a buffer, by its elements. */
+const READERS = { f32: 'floats', bf16: 'bfloat16', i32: 'integers' } as const;
 
 /** The statement that checks an argument; buffers become addresses. */
 function checkArgument(kernel: Kernel, parameter: Parameter, firstWeights: string | undefined): string {
@@ -104,7 +111,7 @@ function checkArgument(kernel: Kernel, parameter: Parameter, firstWeights: strin
         const like = firstWeights === undefined || firstWeights === name ? '' : `, ${firstWeights}`;
         return `${at}weights(${label}, ${name}, ${least}${like});`;
       }
-      return `${at}${element === 'f32' ? 'floats' : 'integers'}(${label}, ${name}, ${least});`;
+      return `${at}${READERS[element]}(${label}, ${name}, ${least});`;
     }
   }
 }

@@ -3,6 +3,7 @@ import { type AgentCalls, agentCalls } from './analysis/agent-calls.js';
 import type { Advantages, EstimatorState } from './define-estimator.js';
 import { type Estimator, openEstimator } from './estimators/index.js';
 import { predictedInflation } from './inflation.js';
+import { ownShares } from './own-share.js';
 import { TurnBatch } from './turn-batch.js';
 
 /**
@@ -37,6 +38,8 @@ export interface StepEstimate {
   readonly returns: number[][] | undefined;
   /** Lemma 4.2 by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
+  /** How much of each agent's shared scores follows its own rewards; agents with too few turns are missing. */
+  readonly ownShare: Readonly<Record<string, number>>;
   /** When each agent is called. */
   readonly calls: Readonly<Record<string, AgentCalls>>;
   /** The state that the next step begins with. */
@@ -59,6 +62,7 @@ export function estimateStep(
     advantages: open.compute(batch, state),
     returns: open.returns(batch),
     inflation: predictedInflation(batch, open),
+    ownShare: ownShares(batch, open),
     calls: agentCalls(batch),
     state: open.advance(batch, state),
   };

@@ -17,7 +17,7 @@ const MINIMUM_SIGMA = 0.02;
  * @throws ArgumentError as `estimateAdvantages` does
  */
 export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): Record<string, number> {
-  const scores = sharedScores(batch, estimator);
+  const { scores } = sharedScores(batch, estimator);
   const sums = new Map<string, { total: number; turns: number }>();
   batch.turns.forEach(({ agent }, i) => {
     const score = scores[i] as number;
@@ -30,21 +30,32 @@ export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): 
   return Object.fromEntries([...sums].map(([agent, sum]) => [agent, sum.total / sum.turns]));
 }
 
+/** Turns by the statistics that all agents of a task share. */
+export interface SharedScores {
+  /** (x - mu) / sigma; not a number in tasks with nothing to judge by. */
+  readonly scores: Float64Array; // [turns]
+  /** sigma, of the whole population. */
+  readonly spreads: Float64Array; // [turns]
+}
+
 /**
  * The score of each turn by the mean and the spread (of the whole population) that all agents of its task share, or
  * would share; not a number in tasks with sigma <= 0.02.
  * @throws ArgumentError as `estimateAdvantages` does
  */
-export function sharedScores(batch: TurnBatch, { rule, settings }: OpenEstimator): Float64Array {
+export function sharedScores(batch: TurnBatch, { rule, settings }: OpenEstimator): SharedScores {
   const { score, pool } = sharedNormalisation(rule);
   const scores = scoresOf(batch, score, settings);
   const { turns, members, values } = poolOf(batch, pool, scores, settings);
   const { mean, spread } = statisticsOf(members, values, 'n');
-  return scores.map((value, i) => {
-    const g = turns[i] as number;
-    const sigma = spread[g] as number;
-    return sigma > MINIMUM_SIGMA ? (value - (mean[g] as number)) / sigma : Number.NaN;
-  });
+  const spreads = scores.map((_, i) => spread[turns[i] as number] as number);
+  return {
+    spreads,
+    scores: scores.map((value, i) => {
+      const sigma = spreads[i] as number;
+      return sigma > MINIMUM_SIGMA ? (value - (mean[turns[i] as number] as number)) / sigma : Number.NaN;
+    }),
+  };
 }
 
 /** What is normalised against which pool, where all agents share one: plain GRPO for an estimator that shares none. */

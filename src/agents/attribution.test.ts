@@ -1,12 +1,17 @@
 import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
-import { generateText } from 'ai';
-import { describe, expect, it } from 'vitest';
+import { generateText, streamText } from 'ai';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { agent } from '../teams/agent.js';
-import { defineTeam } from '../teams/team.js';
-import { playScripted } from '../testing/play-scripted.js';
-import { boundFetch, trainable } from './index.js';
+import type { LanguageModel } from '../teams/language-model.js';
+import type { Script } from '../testing/scripted-sampler.js';
+
+// Files share their modules: an episode of another one that goes on would be one that calls here belong to.
+vi.resetModules();
+const { agent } = await import('../teams/agent.js');
+const { defineTeam } = await import('../teams/team.js');
+const { playScripted } = await import('../testing/play-scripted.js');
+const { boundFetch, trainable } = await import('./index.js');
 
 const solver = trainable('solver');
 const ask = async (prompt: string) => (await generateText({ model: solver, prompt })).text;
@@ -82,6 +87,36 @@ describe('a call that lost its episode is an error that names the usual causes',
     clearInterval(ticking);
   });
 
+  it('in a generator that is made inside and read outside, but not in one that is read where it is made', async () => {
+    async function* answers(prompt: string) {
+      yield await ask(prompt);
+    }
+    const inside = async (prompt: string) => String((await answers(prompt).next()).value);
+    expect(await played(inside)).toEqual(right);
+    const waiting: (() => void)[] = [];
+    const reader = setInterval(() => waiting.shift()?.(), 1);
+    const handedOver = (prompt: string) =>
+      new Promise<string>((resolve, reject) => {
+        const generator = answers(prompt);
+        waiting.push(() => generator.next().then(({ value }) => resolve(String(value)), reject));
+      });
+    expect(await played(handedOver)).toEqual([lost, lost, lost]);
+    clearInterval(reader);
+  });
+
+  it('in a promise that was made before, by whoever waits for it', async () => {
+    let begin = () => {};
+    const shared = new Promise<void>((resolve) => {
+      begin = resolve;
+    }).then(() => ask('for nobody'));
+    shared.catch(() => {});
+    const solve = () => {
+      begin();
+      return shared;
+    };
+    expect(await played(solve)).toEqual([lost, lost, lost]);
+  });
+
   it('in a fetch, where the answer has a status that no client sends again', async () => {
     const outside: (() => void)[] = [];
     const worker = setInterval(() => outside.shift()?.(), 1);
@@ -99,6 +134,97 @@ describe('a call that lost its episode is an error that names the usual causes',
   });
 });
 
+describe('a promise that an episode makes and others share', () => {
+  it('is a call of the episode that made it, and a turn of that one alone', async () => {
+    let memo: Promise<string> | undefined;
+    const turns: number[] = [];
+    const play = (episode: number) => {
+      const team = defineTeam({
+        task: z.object({}),
+        agents: { solver: agent() },
+        play: () => {
+          memo ??= ask(`episode ${episode}`);
+          return memo;
+        },
+        reward: ({ episode: { turns: played } }) => {
+          turns[episode] = played.length;
+          return 0;
+        },
+      });
+      return playScripted(team, {}, ({ prompt }) => `to ${/episode \d/.exec(prompt)}`);
+    };
+    const episodes = await Promise.all([0, 1, 2].map(play));
+    expect(episodes.map(({ outcome }) => outcome)).toEqual(Array(3).fill('to episode 0'));
+    expect(turns).toEqual([1, 0, 0]);
+  });
+});
+
+describe('a call that is refused', () => {
+  it('is made once, whatever retries a framework has', async () => {
+    const seen: string[] = [];
+    const counted = (model: LanguageModel): LanguageModel => ({
+      ...{ specificationVersion: 'v3', provider: 'drmas', supportedUrls: {} },
+      modelId: model.modelId,
+      doGenerate: (call) => {
+        seen.push(model.modelId);
+        return model.doGenerate(call);
+      },
+      doStream: (call) => model.doStream(call),
+    });
+    const unknown = () => generateText({ model: counted(trainable('judge')), prompt: 'x' });
+    let over: LanguageModel | undefined;
+    await played(async () => {
+      await expect(unknown()).rejects.toThrow(/no agent 'judge'/);
+      over = counted(trainable('solver'));
+      return '';
+    }, 1);
+    await expect(generateText({ model: over as LanguageModel, prompt: 'x' })).rejects.toThrow(/no episode is played/);
+    expect(seen).toEqual(['judge', 'solver']);
+  });
+});
+
+describe('a stream', () => {
+  const streams = (act: (answer: AsyncIterator<string>, stop: AbortController) => Promise<void>, script: Script) => {
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent() },
+      play: async ({ agents }) => {
+        const stop = new AbortController();
+        const { textStream } = streamText({
+          ...{ model: agents.solver.model, prompt: 'x', abortSignal: stop.signal },
+          onError: () => {},
+        });
+        await act(textStream[Symbol.asyncIterator](), stop);
+      },
+      reward: () => 0,
+    });
+    return playScripted(team, {}, script);
+  };
+
+  it('that is left after its first piece is a turn: what a program read is trained', async () => {
+    const { turns } = await streams(
+      async (answer) => {
+        expect(await answer.next()).toMatchObject({ value: 'fine' });
+        await answer.return?.();
+      },
+      () => 'fine',
+    );
+    expect(turns.map(({ text }) => text)).toEqual(['fine']);
+  });
+
+  it('that is given up before is none', async () => {
+    const { turns } = await streams(
+      async (answer, stop) => {
+        const first = answer.next().catch(() => {});
+        setTimeout(() => stop.abort(), 5);
+        await first;
+      },
+      ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+    );
+    expect(turns).toEqual([]);
+  });
+});
+
 describe('an agent that the team does not have', () => {
   it('is an error that lists those it has', async () => {
     const [model] = await played(async (prompt) => (await generateText({ model: trainable('judge'), prompt })).text, 1);
@@ -113,6 +239,33 @@ describe('an agent that the team does not have', () => {
       return `${response.status} ${error.code} ${error.message}`;
     }, 1);
     expect(status).toBe("404 model_not_found there is no agent 'gpt-5'; the team has solver");
+  });
+});
+
+describe('tokens in process', () => {
+  it('are counted without a turn, by the rules of calls', async () => {
+    const count = async (model: string) => {
+      const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] });
+      const response = await boundFetch('http://drmas/v1/messages/count_tokens', { method: 'POST', body });
+      return [response.status, await response.json()];
+    };
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent() },
+      play: async ({ agents }) => {
+        const known = await count('some/solver');
+        await agents.solver('Hi');
+        return [known, await count('judge')];
+      },
+      reward: () => 0,
+    });
+    const { turns, outcome } = await playScripted(team, {}, () => 'fine');
+    expect(turns).toHaveLength(1);
+    expect(outcome).toEqual([
+      [200, { input_tokens: turns[0]?.prompt.length }],
+      [404, { type: 'error', error: expect.objectContaining({ message: expect.stringContaining("'judge'") }) }],
+    ]);
+    expect(await count('solver')).toEqual([400, expect.anything()]);
   });
 });
 

@@ -14,7 +14,10 @@ export interface EpisodeCalls {
    * is over, and with the signal's reason.
    */
   complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer>;
-  /** The tokens of a request's prompt, and of the context that it has to fit; undefined where they are not known. */
+  /**
+   * The tokens of a request's prompt, and of the context that it has to fit; undefined where they are not known. Throws
+   * a DialectError for a name that no agent has, and an EpisodeOverError once the episode is over.
+   */
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
 }
 

@@ -2,7 +2,7 @@
 import type { Turn } from '../core/episode.js';
 import { responseTokens } from '../core/episode.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
-import type { EpisodeInPlay } from '../rollout/rollout-context.js';
+import type { EpisodeInPlay, ForeignAskOptions } from '../rollout/rollout-context.js';
 import type { Ask, AskOptions } from '../teams/team.js';
 
 /** What a request asks besides its messages, as an agent is asked it. */
@@ -20,10 +20,8 @@ export async function foreignCall(
   request: ModelRequest,
   signal: AbortSignal | undefined,
 ): Promise<ModelAnswer> {
-  const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, {
-    ...askOptions(request),
-    signal,
-  });
+  const options: ForeignAskOptions = { ...askOptions(request), signal, ignored: request.ignored };
+  const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, options);
   const turn = episode.turns.find((each) => each.id === id);
   return {
     ...{ id, model: request.model, content, toolCalls },

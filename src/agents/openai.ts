@@ -1,9 +1,10 @@
 /** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { DialectError, UnattributedCallError } from '../core/errors.js';
+import { UnattributedCallError } from '../core/errors.js';
 import { modelApp } from '../dialects/model-app.js';
 import type { OpenAIConnection } from '../teams/ways-in.js';
 import { callsOfCaller, type EpisodeCalls } from './attribution.js';
+import { promptTokens } from './gateway/prompt-room.js';
 
 /** Whom a connection reaches. */
 interface Target {
@@ -19,9 +20,7 @@ const app = modelApp<Target>({
     const { calls, agent = path?.agent } = targets.getStore() ?? { calls: callsHere() };
     return { calls, agent };
   },
-  countTokens: () => {
-    throw new DialectError(404, 'unknown_url', 'tokens are counted by the gateway alone');
-  },
+  countTokens: (request, { calls, agent = lastSegment(request.model) }) => promptTokens(calls, agent, request),
   models: ({ calls }) => calls.agents,
   complete: (request, { caller: { calls, agent = lastSegment(request.model) }, signal }) =>
     calls.complete(agent, request, signal),

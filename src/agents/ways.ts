@@ -17,15 +17,19 @@ export function waysIn(
   gateway?: OpenGateway,
 ): PlayWays {
   const names = Object.keys(asks);
+  const askNamed = (name: string): Ask => {
+    const ask = Object.hasOwn(asks, name) ? asks[name] : undefined;
+    if (ask !== undefined) return ask;
+    throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names.join(', ')}`);
+  };
   const calls: EpisodeCalls = {
     agents: names,
-    complete: async (name, request, signal) => {
-      const ask = Object.hasOwn(asks, name) ? asks[name] : undefined;
-      if (ask === undefined)
-        throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names.join(', ')}`);
-      return foreignCall(episode, ask, request, signal);
+    complete: async (name, request, signal) => foreignCall(episode, askNamed(name), request, signal),
+    measure: (name, request) => {
+      askNamed(name);
+      episode.signal.throwIfAborted();
+      return measure(name, request.messages, askOptions(request));
     },
-    measure: (name, request) => measure(name, request.messages, askOptions(request)),
   };
   offer(episode, calls);
   const agents = Object.entries(asks).map(([name, ask]) => {

@@ -1,6 +1,6 @@
 /** The declaration of a backend: everything that the rest of the program asks of one, in one row. */
 import type { z } from 'zod';
-import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { OptimizerSettings } from '../contract/optimizer-settings.js';
@@ -8,7 +8,7 @@ import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { Files } from '../core/files.js';
 import type { Host } from '../core/host.js';
 import type { Tokenizer } from '../core/tokenizer.js';
-import type { MatrixKind } from '../model/decoder/weights/packed-decoder.js';
+import type { MatrixKind } from '../tensor/kernel-arguments.js';
 
 export interface OpenOptions {
   readonly host: Host;
@@ -36,14 +36,17 @@ export interface PlannedPolicy {
   readonly adapter?:
     | { readonly settings: AdapterSettings; readonly base: string; readonly kept: MatrixKind }
     | undefined;
+  readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
   /** Number of agents that the policy speaks for. */
   readonly agents: number;
+  /** Number of published versions that can be played at once. */
+  readonly versions: number;
 }
 
 /** Memory of one policy in bytes, up to the odd block. */
 export interface Footprint {
-  /** What is trained: the weights, the copies that passes read, the sampler's copy and the one last published. */
+  /** What is trained: the weights, the copies that passes read, the sampler's copy and those that were published. */
   readonly weights: number;
   readonly gradients: number;
   readonly optimizer: number;
@@ -63,8 +66,12 @@ export interface MemoryPlan {
 
 /** What a dry run asks. `Spec` is the backend as a recipe describes it. */
 export interface BackendPlan<Spec> {
-  /** Reads a model's directory. @throws CheckpointError, TokenizerError */
-  readModel(files: Files, directory: string): Promise<SizedModel>;
+  /**
+   * Reads a model's directory.
+   * @param chatTemplate A chat template in place of the directory's
+   * @throws CheckpointError, TokenizerError
+   */
+  readModel(files: Files, directory: string, chatTemplate?: string): Promise<SizedModel>;
   /**
    * The memory of this process; undefined where a server computes.
    * @param longest Tokens of the longest sequence

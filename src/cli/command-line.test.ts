@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { evaluation, finished, started, step } from '../../test/fixtures/run-events.js';
+import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
-import { TaskError, TrainingError } from '../core/errors.js';
+import { HubError, TaskError, TrainingError } from '../core/errors.js';
 import { runCommandLine } from './command-line.js';
 import type { Work } from './wiring.js';
 
@@ -159,13 +160,35 @@ describe('train', () => {
 
   it('ends with 130 when interrupted, and says how to go on', async () => {
     const controller = new AbortController();
-    const interrupted: Work['executeRun'] = async () => {
+    const interrupted: Work['executeRun'] = async (_recipe, log) => {
+      log.emit(started);
+      log.emit(warmup(1));
       controller.abort();
       throw controller.signal.reason;
     };
-    const { code, out } = await drmas(['train', file, '--run', run], { executeRun: interrupted }, controller.signal);
+    const request = ['train', file, '--run', run, '--threads', '1', '--track', 'tensorboard'];
+    const { code, out } = await drmas(request, { executeRun: interrupted }, controller.signal);
     expect(code).toBe(130);
-    expect(out).toMatch(/interrupted; go on with: npx drmas resume/);
+    expect(out).toMatch(/interrupted; go on with: npx drmas resume \S+ --threads 1 --track tensorboard\n/);
+    expect(out).toMatch(/The warm start was not over: it begins again/);
+  });
+
+  it('leaves no directory behind where nothing was begun, and says so', async () => {
+    const controller = new AbortController();
+    const early: Work['executeRun'] = async () => {
+      controller.abort();
+      throw controller.signal.reason;
+    };
+    const stopped = await drmas(['train', file, '--run', run], { executeRun: early }, controller.signal);
+    expect(stopped.code).toBe(130);
+    expect(stopped.out).toMatch(/interrupted before the run began: .* type the same command again/);
+    const failing: Work['executeRun'] = async (_recipe, log) => {
+      log.emit({ type: 'run.finished', reason: 'failed', steps: 0, seconds: 0 });
+      throw new HubError('missing', 'org/name has no model.safetensors');
+    };
+    const failed = await drmas(['train', file, '--run', run], { executeRun: failing });
+    expect(failed.err).toMatch(/org\/name has no model\.safetensors/);
+    expect(existsSync(run)).toBe(false);
   });
 
   it('ends with 0 when Ctrl-C comes after the last step', async () => {

@@ -62,5 +62,8 @@ function atLeast(low: number) {
 // Flags of several commands.
 export const json = toggle('print machine-readable events on stdout, and nothing else there');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
-export const track = repeated('tracker', 'also tell a tracker: tensorboard, mlflow=URL; may be repeated');
+export const track = repeated(
+  'tracker',
+  'also tell a tracker: tensorboard, mlflow=URL, trackio=URL, otel; may be repeated',
+);
 export const set = repeated('key=value', 'override a leaf of the recipe; may be repeated');

@@ -21,6 +21,7 @@ export interface AblationFlags
     'seeds' | 'track' | 'firstSeed' | 'warmStartSeed' | 'baseline' | 'run' | 'threads' | 'parallel'
   > {
   readonly vary: readonly string[];
+  readonly variants?: readonly string[];
   readonly set: readonly string[];
   readonly json?: boolean;
 }
@@ -85,15 +86,19 @@ export async function reportAblation(
 
 /** The request of an ablation that was begun before: more seeds and another baseline may be asked for, nothing else. */
 function continuation(directory: string, record: AblationRecord, flags: AblationFlags) {
-  const { vary, set, firstSeed, warmStartSeed, run } = flags;
-  if (vary.length > 0 || set.length > 0 || [firstSeed, warmStartSeed, run].some((value) => value !== undefined))
+  const { vary, variants = [], set, firstSeed, warmStartSeed, run } = flags;
+  if (
+    [vary, variants, set].some(({ length }) => length > 0) ||
+    [firstSeed, warmStartSeed, run].some((value) => value !== undefined)
+  )
     throw new RecipeError(
-      `${directory} is an ablation: it goes on as it was begun, --vary, --seed, --set and --run do not apply`,
+      `${directory} is an ablation: it goes on as it was begun, --vary, --variant, --seed, --set and --run do not apply`,
     );
   return {
     ...flags,
     recipe: record.recipe.source,
     vary: record.vary.map(({ key, values }) => `${key}=${values.join(',')}`),
+    variants: Object.fromEntries((record.bundles ?? []).map(({ name, overrides }) => [name, overrides])),
     set: record.recipe.overrides,
     seeds: flags.seeds ?? record.seeds,
     baseline: flags.baseline ?? record.baseline,

@@ -10,12 +10,14 @@ export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' |
  * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way
  * to go on at the end.
  * @param requestOf what to type for the same recipe
+ * @param flags what to type again where the run goes on
  */
 export async function reportRun(
   context: CommandContext,
   json: boolean,
   requestOf: (start: RunStart) => string,
   perform: (reporting: Reporting) => Promise<TrainResult>,
+  flags: Parameters<typeof repeatedFlags>[0] = {},
 ): Promise<number> {
   const { signal, protect } = context;
   let reporter: TerminalReporter | undefined;
@@ -29,7 +31,11 @@ export async function reportRun(
     onProgress: (progress) => reporter?.progress(progress),
     onStart: (start) => {
       const screen = screenOf(context.stdout, context.environment);
-      reporter = new TerminalReporter(screen, start.recipe, { request: requestOf(start), runPath: start.run });
+      reporter = new TerminalReporter(screen, start.recipe, {
+        request: requestOf(start),
+        runPath: start.run,
+        flags: repeatedFlags(flags),
+      });
       if (start.events.length > 0) reporter.resume(start.events);
     },
   };
@@ -51,6 +57,14 @@ export async function reportRun(
 export function typedRequest(source: string, overrides: readonly string[]): string {
   const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
   return [source, ...repeated.map((override) => `--set ${quoted(override)}`)].join(' ');
+}
+
+/** The flags of a run that are no part of its recipe, as they are typed. */
+function repeatedFlags({ threads, track = [] }: Pick<TrainOptions, 'threads' | 'track'>): string[] {
+  return [
+    ...(threads === undefined ? [] : [`--threads ${threads}`]),
+    ...track.map((tracker) => `--track ${quoted(tracker)}`),
+  ];
 }
 
 const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

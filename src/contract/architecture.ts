@@ -54,3 +54,10 @@ export interface AdapterSettings {
   /** At least one, in the order of `PROJECTIONS`. */
   readonly targets: readonly ProjectionName[];
 }
+
+/**
+ * What both operands of every matrix product are: `float32` numbers as they are, or rounded to `bfloat16`. Sums, and
+ * all that is not multiplied, are in float32 in both.
+ */
+export const PRECISIONS = ['float32', 'bfloat16'] as const;
+export type Precision = (typeof PRECISIONS)[number];

@@ -1,5 +1,6 @@
 /** What a backend can do, and what computes. */
 import type { LossSpec } from '../loss/loss-spec.js';
+import type { Precision } from './architecture.js';
 import type { Role } from './handles.js';
 import type { OptimizerSettings } from './optimizer-settings.js';
 import type { BaseSpec, WeightsSpec } from './weights-spec.js';
@@ -10,6 +11,8 @@ export interface Capabilities {
   readonly roles: Readonly<Record<Role, readonly WeightsSpec['type'][]>>;
   /** The models that adapters can adapt. */
   readonly bases: readonly BaseSpec['type'][];
+  /** The precisions of matrix products that a model can be opened with. */
+  readonly precisions: readonly Precision[];
   readonly losses: readonly LossSpec['type'][];
   readonly optimizers: readonly OptimizerSettings['type'][];
   /**
@@ -24,6 +27,8 @@ export interface Capabilities {
   readonly gradientNorms: 'before-update' | 'after';
   /** Updates keep to `OptimStepSettings.clipNorm`. */
   readonly clipsGradients: boolean;
+  /** Several published versions of a policy can be played while it trains on. */
+  readonly keepsVersions: boolean;
   /** The place of weights: `here`, read from and written to directories, or `there`, on a server that keeps them. */
   readonly weights: 'here' | 'there';
 }

@@ -17,8 +17,13 @@ export interface ModelHandle extends PlayableHandle {
   readonly warnings: readonly string[];
   /** Log-probs of each sample's masked tokens at its temperature, 0 elsewhere: one [T] row a sample. */
   logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]>;
-  /** Makes the current weights those that `generate` plays. Returns their version: 0, 1, 2 ... */
-  publish(): Promise<number>;
+  /**
+   * Makes the current weights those that `generate` plays. Returns their version: 0, 1, 2 ...
+   * @param keep The versions that can be played from now on, this one among them; 1 where it is not given
+   */
+  publish(keep?: number): Promise<number>;
+  /** The version that was last published; undefined before the first. */
+  readonly version: number | undefined;
   /** Writes the weights into an existing directory. */
   save(directory: string): Promise<void>;
 }

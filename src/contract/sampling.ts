@@ -20,6 +20,8 @@ export interface GenerateRequest extends Sampling {
   readonly stopTokens: readonly number[];
   /** Names the random stream of this response. */
   readonly key: RandomKey;
+  /** The published version that samples; the last one where it is not given. */
+  readonly version?: number;
 }
 
 export interface Generation {
@@ -39,9 +41,9 @@ export interface PlayableHandle {
   /** Longest prompt + response in tokens. */
   readonly context: number;
   /**
-   * Samples a response from the weights that were last published.
-   * @throws BackendError when nothing was published, or the prompt does not fit the context. Rejects with the signal's
-   *   reason, and with what `onTokens` throws.
+   * Samples a response from published weights.
+   * @throws BackendError when nothing was published, the version is not kept, or the prompt does not fit the context.
+   *   Rejects with the signal's reason, and with what `onTokens` throws.
    */
   generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation>;
 }

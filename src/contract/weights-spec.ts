@@ -1,6 +1,6 @@
 /** Where the weights of a model come from. */
 import type { Tokenizer } from '../core/tokenizer.js';
-import type { AdapterSettings, DecoderConfig } from './architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from './architecture.js';
 import type { PolicyHandle } from './handles.js';
 
 /** A whole model. */
@@ -18,10 +18,12 @@ export type BaseSpec =
       readonly directory: string;
       /** The user's name of the model: a path, or a name on a hub. Default: the directory. */
       readonly name?: string;
+      /** The chat template, in place of the directory's: its text, or the name of one that ships. */
+      readonly chatTemplate?: string | undefined;
     };
 
-/** The first weights of a handle. A backend stores equal bases once. */
-export type WeightsSpec =
+/** A model with weights of its own. A backend stores equal bases once. */
+export type OwnWeights = (
   | BaseSpec
   /** A fresh adapter, which changes nothing at first. */
   | {
@@ -33,8 +35,16 @@ export type WeightsSpec =
     }
   /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
+) & {
+  /** The precision of the model's matrix products; float32 where it is not given. */
+  readonly precision?: Precision | undefined;
+};
+
+/** The first weights of a handle. */
+export type WeightsSpec =
+  | OwnWeights
   /**
-   * A model of the same shape as a policy: with the policy's present weights or, where a directory is given, with the
-   * weights that a model of this shape and role saved there.
+   * A model of the same shape and precision as a policy: with the policy's present weights or, where a directory is
+   * given, with the weights that a model of this shape and role saved there.
    */
   | { readonly type: 'like'; readonly policy: PolicyHandle; readonly directory?: string | undefined };

@@ -54,6 +54,11 @@ export interface Turn {
   readonly text: string;
   /** Where the prompt's messages of assistants came from; absent where it has none. */
   readonly history?: History;
+  /**
+   * What the program asked for and the recipe decides, such as a temperature, by the names that its framework has for
+   * them. Absent where it asked for nothing.
+   */
+  readonly ignored?: readonly string[];
   /** The tools that the agent was offered; absent where none were. */
   readonly tools?: readonly Tool[];
   /** The length of the response's beginning that was written for it, tokens at the prompt's end; absent without one. */
@@ -74,6 +79,8 @@ export interface Turn {
    * it.
    */
   readonly frozen?: true;
+  /** True for the turn of an agent that the reward asked, once `play` had returned. */
+  readonly judging?: true;
   /**
    * Present where an endpoint answered. It gives neither token ids nor log-probs, so `prompt`, `response` and
    * `logprobs` are empty; the counts are those of the server's tokenizer, absent where the server reports none.

@@ -193,3 +193,10 @@ export function messageOf(error: unknown): string {
     return 'what was thrown cannot be read';
   }
 }
+
+/** The message of an error with those of its causes: clients say "fetch failed", and the cause says why. */
+export function reasonOf(error: unknown): string {
+  const inner = error instanceof Error && error.cause instanceof Error ? reasonOf(error.cause) : '';
+  const message = messageOf(error);
+  return inner === '' || message.includes(inner) ? message : `${message} (${inner})`;
+}

@@ -1,5 +1,6 @@
 import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
+import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { TokenCount } from './play/token-count.js';
 
 /**
@@ -9,6 +10,7 @@ import type { TokenCount } from './play/token-count.js';
 export const EVENT_VERSION = 1;
 
 export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
+export type { AgentHealth, GroupKinds } from './play/health-signs.js';
 
 /** What the log adds to an event. */
 export interface EventStamp {
@@ -78,6 +80,11 @@ export interface AgentStep extends LossTerms {
   /** Where the assistant's messages in the turns' prompts came from, counted; absent where no prompt has any. */
   readonly history?: History;
   /**
+   * The turns whose program asked for settings that the recipe decides, counted by the settings' names, such as
+   * `temperature`; absent where none did.
+   */
+  readonly ignored?: Readonly<Record<string, number>>;
+  /**
    * The second moment of the agent's gradient under the statistics that all agents share, relative to the one under
    * its own (Dr. MAS, Lemma 4.2): 1 is no inflation.
    */
@@ -88,6 +95,11 @@ export interface AgentStep extends LossTerms {
     readonly measured?: number;
     /** Measured - predicted, the lemma's last term: turns with larger gradients are also further from the mean. */
     readonly covariance?: number;
+    /**
+     * How much of the agent's squared scores under those statistics follows its own rewards, from 0 to 1; absent with
+     * too few turns to say.
+     */
+    readonly ownShare?: number;
     /** What it means, in a sentence. */
     readonly explanation?: string;
   };
@@ -122,7 +134,8 @@ export interface AgentStep extends LossTerms {
   /** The largest |importance ratio - 1|; exactly 0 on the first pass over on-policy samples. */
   readonly maxRatioDeviation: number;
   /**
-   * The mean |log-prob - sampled log-prob| before the step's first update: 0 where sampler and trainer agree exactly.
+   * The mean |log-prob - sampled log-prob| before the step's first update: 0 where sampler and trainer agree exactly,
+   * and the weights that played are those that learn.
    */
   readonly logprobGap?: number;
   /** The mean number of response tokens a turn. */
@@ -131,27 +144,6 @@ export interface AgentStep extends LossTerms {
   readonly tokens?: TokenCount;
   /** What they cost, where its policy has a price. */
   readonly cost?: number;
-}
-
-/** Counts of groups by their outcomes. */
-export interface GroupKinds {
-  readonly allRight: number;
-  readonly allWrong: number;
-  readonly mixed: number;
-  /** Groups with equal outcomes whose rewards differ by penalties alone; they are counted above as well. */
-  readonly penaltyOnly: number;
-}
-
-/** Signs of an agent that stops learning: too little spread, copies, rewards for invalid outputs. */
-export interface AgentHealth {
-  /** The standard deviation of the agent's rewards within a group, averaged over groups. */
-  readonly groupSpread: number;
-  /** The share of turns whose text the agent wrote in another episode of the task too. */
-  readonly duplicates: number;
-  /** The share of the agent's invalid turns that got a positive advantage. */
-  readonly rewardedInvalid: number;
-  /** The agent's groups by their outcomes, judged by its reward. */
-  readonly groups: GroupKinds;
 }
 
 /** One policy's measurements of a step. */
@@ -200,6 +192,18 @@ export interface Step {
   readonly policies: Readonly<Record<string, PolicyStep>>;
   /** The groups by their outcomes, judged by the team's reward. */
   readonly groups: GroupKinds;
+  /**
+   * The updates between the weights that played the step and those that learnt from it, at most `rollout.staleness`;
+   * absent where that is 0.
+   */
+  readonly staleness?: number;
+  /**
+   * How each level of the tasks went, by the field of `training.curriculum`, or by the source where sources are mixed:
+   * the groups, their mean success, and what was predicted before, where something was.
+   */
+  readonly levels?: Readonly<
+    Record<string, { readonly tasks: number; readonly success: number; readonly predicted?: number }>
+  >;
   /** The counts of groups in DAPO's filter, where the recipe has one. */
   readonly filter?: {
     readonly rounds: number;

@@ -19,11 +19,14 @@ export interface TaskSet<Data = unknown> {
   readonly size: number;
   /** Messages for the user about how the tasks were read, such as rows that were left out. */
   readonly warnings?: readonly string[];
-  /** The sets that this one joins one after another; each is evaluated on its own first tasks. */
+  /** The sets that this one joins or mixes; each is evaluated on its own first tasks. */
   readonly parts?: readonly TaskSet<Data>[];
   /** The task at `index` (an integer in [0, size), at most 2^53 - 1). The same index always gives the same task. */
   at(index: number): Task<Data>;
 }
+
+/** Number of indices from which the tasks of generated families are drawn, which have no end. */
+export const GENERATED_INDICES = 2 ** 48;
 
 /** A demonstration for the warm start: a conversation (without the agent's system prompt) and the response to learn. */
 export interface Trace {
@@ -53,6 +56,11 @@ export interface TaskSource<Data = unknown> {
   load(split: Split, schema?: DataSchema<Data>): Promise<TaskSet<Data>>;
   /** Draws a demonstration, where the family can generate them. Traces of `train` never show a task of `test`. */
   trace?(random: RandomStream, split: Split): Trace;
+  /**
+   * What tells demonstrations apart that begin alike, such as the rows of their file: a warm start is kept for the next
+   * run by it. Needed where a sample of the draws does not show what all of them are.
+   */
+  traceKey?(): string;
   /** The plain settings with every default filled in: shown in recipe.json, overridable as `tasks.train.<key>`. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /**
@@ -60,4 +68,10 @@ export interface TaskSource<Data = unknown> {
    * setting.
    */
   configure?(settings: Readonly<Record<string, unknown>>): TaskSource<Data>;
+}
+
+/** The text of a task's field: of its metadata, else of its data; undefined where it has none of that name. */
+export function fieldText({ metadata, data }: Task, field: string): string | undefined {
+  const value = metadata?.[field] ?? (typeof data === 'object' && data !== null ? Reflect.get(data, field) : undefined);
+  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }

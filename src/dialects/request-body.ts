@@ -5,24 +5,37 @@ import { nestsTooDeep } from '../core/validation/nesting.js';
 const MOST_BYTES = 16e6;
 
 /** The text of a request's body. @throws DialectError when it is too long, or no UTF-8 */
-export async function bodyText({ headers, body }: Request): Promise<string> {
-  if (Number(headers.get('content-length') ?? 0) > MOST_BYTES) throw tooLong();
-  if (body === null) return '';
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  const reader = body.getReader();
-  let text = '';
-  let bytes = 0;
+export async function bodyText(request: Request, most = MOST_BYTES): Promise<string> {
+  const bytes = await bodyBytes(request, most);
   try {
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      bytes += part.value.byteLength;
-      if (bytes > MOST_BYTES) throw tooLong();
-      text += decoder.decode(part.value, { stream: true });
-    }
-    return text + decoder.decode();
-  } catch (error) {
-    reader.cancel().catch(() => {}); // the client may be gone already
-    throw error instanceof DialectError ? error : new DialectError(400, 'invalid_json', 'the body is not UTF-8 text');
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new DialectError(400, 'invalid_json', 'the body is not UTF-8 text');
   }
+}
+
+/** The bytes of a request's body. @throws DialectError when there are more than that */
+export async function bodyBytes({ headers, body }: Request, most: number): Promise<Uint8Array> {
+  if (Number(headers.get('content-length') ?? 0) > most) throw tooLong(most);
+  if (body === null) return new Uint8Array();
+  const reader = body.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    length += part.value.byteLength;
+    if (length > most) {
+      reader.cancel().catch(() => {}); // the client may be gone already
+      throw tooLong(most);
+    }
+    parts.push(part.value);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
 }
 
 /** @throws DialectError for what is no JSON, or is nested too deep to be walked through */
@@ -35,4 +48,4 @@ export function parsedBody(text: string): unknown {
   }
 }
 
-const tooLong = () => new DialectError(413, 'too_long', `the body is longer than ${MOST_BYTES / 1e6} MB`);
+const tooLong = (most: number) => new DialectError(413, 'too_long', `the body is longer than ${most / 1e6} MB`);

@@ -33,8 +33,16 @@ export interface TinyDecoderSpec {
 /** A model on disk in the Hugging Face layout, or on a hub. */
 export interface CheckpointSpec {
   readonly type: 'checkpoint';
-  /** A directory, or `org/name[@revision]` on the hub; a directory that exists wins. */
+  /**
+   * A directory, or `org/name[@revision]` on the hub; a directory that exists wins. In a recipe's file, what begins
+   * with `./` or `../` lies beside that file; any other relative path starts at the working directory.
+   */
   readonly path: string;
+  /**
+   * The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja template, or
+   * the name of one: `plain` (suits every model), `chatml`, `llama3`.
+   */
+  readonly chatTemplate?: string | undefined;
 }
 
 /** A whole model. */
@@ -114,17 +122,19 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
 /**
  * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
  * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. What begins with `/`, `~`, `.`
- * or `..` is always a directory.
+ * or `..` is always a directory; in a recipe's file `./` and `../` start at that file. `chatTemplate` is for base
+ * models, which have no template.
  *
  * @example
  * ```ts
  * import { checkpoint } from 'drmas';
  *
  * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
+ * const base = checkpoint('Qwen/Qwen2.5-0.5B', { chatTemplate: 'chatml' });
  * ```
  */
-export function checkpoint(path: string): CheckpointSpec {
-  return { type: 'checkpoint', path };
+export function checkpoint(path: string, options: Pick<CheckpointSpec, 'chatTemplate'> = {}): CheckpointSpec {
+  return { type: 'checkpoint', path, ...options };
 }
 
 /**

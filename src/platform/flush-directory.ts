@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** Codes of systems and file systems that flush no directories: Windows, some network and FUSE file systems. */
+/** Codes of systems that flush no directories, nor what was opened to be read: Windows, some network and FUSE ones. */
 const CANNOT = new Set(['EPERM', 'EISDIR', 'EACCES', 'EINVAL', 'EBADF', 'ENOTSUP', 'ENOSYS']);
 
 /** Puts the entries of a directory on disk, where the system can: a file that is flushed may still have no name. */
@@ -32,7 +32,8 @@ export function flushDirectorySync(path: string): void {
   }
 }
 
-function tolerate(error: unknown): void {
+/** @throws the error, unless it says that the system cannot flush such a thing */
+export function tolerate(error: unknown): void {
   const { code } = error as NodeJS.ErrnoException;
   if (code === undefined || !CANNOT.has(code)) throw error;
 }

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node
 import { basename, dirname, join } from 'node:path';
 import type { Files } from '../core/files.js';
 import { lockFile } from './file-lock.js';
-import { flushDirectory, flushDirectorySync } from './flush-directory.js';
+import { flushDirectory, flushDirectorySync, tolerate } from './flush-directory.js';
 
 /** The beginning of temporary names; files and directories with such names remain only where a process was killed. */
 export const TEMPORARY = '.tmp-';
@@ -147,7 +147,19 @@ async function flushTree(path: string): Promise<void> {
     for (const name of await readdir(path)) await flushTree(join(path, name));
     return flushDirectory(path);
   }
-  const file = await open(path, process.platform === 'win32' ? 'r+' : 'r'); // Windows flushes only what may be written
+  try {
+    await flushFile(path, 'r+'); // Windows flushes only what was opened to be written
+  } catch (error) {
+    if (!READ_ONLY.has(codeOf(error) ?? '')) throw error;
+    await flushFile(path, 'r').catch(tolerate);
+  }
+}
+
+/** Codes of a file that this process may not write: it was put there as it is, and is flushed where that can be had. */
+const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
+
+async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const file = await open(path, flags);
   try {
     await file.sync();
   } finally {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { GroupFilter } from '../advantage/filter.js';
 import { PROJECTIONS } from '../contract/architecture.js';
 import type { ModelInput, WholeModelInput } from '../model/model-spec.js';
+import { templateProblem } from '../model/tokenizers/named-templates.js';
 import { ownTokenizerSpec } from '../model/tokenizers/tokenizer-spec.js';
 
 const count = z.int().min(1);
@@ -73,7 +74,25 @@ const wholeModels = [
     }),
   z.strictObject({
     type: z.literal('checkpoint'),
-    path: z.string().min(1).describe('A directory, or `org/name[@revision]` on the hub; a directory that exists wins.'),
+    path: z
+      .string()
+      .min(1)
+      .describe(
+        "A directory, or `org/name[@revision]` on the hub; a directory that exists wins. In a recipe's file, what begins " +
+          'with `./` or `../` lies beside that file; any other relative path starts at the working directory.',
+      ),
+    chatTemplate: z
+      .string()
+      .min(1)
+      .superRefine((text, context) => {
+        const message = templateProblem(text);
+        if (message !== undefined) context.addIssue({ code: 'custom', message });
+      })
+      .optional()
+      .describe(
+        "The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja " +
+          'template, or the name of one: `plain` (suits every model), `chatml`, `llama3`.',
+      ),
   }),
 ] as const;
 
@@ -120,8 +139,51 @@ export const modelSchema = z.discriminatedUnion('type', [
 export const rolloutSchema = z.strictObject({
   isolate: z
     .union([z.boolean(), z.int().min(1)])
+    .default(false)
     .describe(
       "Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that does not " +
         'return, takes all memory of its thread or ends it fails its own episode, and nothing else.',
     ),
+  staleness: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'How many updates may pass between the weights that play a step and those that learn from it: rollouts begin so ' +
+        'many steps ahead, so that tools are waited for while others are sampled. With 0 none begins ahead.',
+    ),
+  type: z
+    .enum(['program', 'queue'])
+    .default('program')
+    .describe(
+      'Where episodes are played: `program`, here; `queue`, by workers on any number of machines (`drmas worker`), which ' +
+        'a queue in Redis feeds.',
+    ),
+  url: z
+    .url({ protocol: /^rediss?$/ })
+    .refine((url) => new URL(url).password === '', 'a password belongs into REDIS_PASSWORD of the environment')
+    .optional()
+    .describe(
+      'The address of Redis, such as `redis://127.0.0.1:6379`. Its password is REDIS_PASSWORD of the environment.',
+    ),
+  queue: z
+    .string()
+    .regex(/^[\w-]{1,64}$/, 'expected letters, digits, "_" and "-"')
+    .default('drmas')
+    .describe('The name of the queue: workers of one name play for one run at a time.'),
+  host: z
+    .string()
+    .min(1)
+    .default('127.0.0.1')
+    .describe('The address where workers ask this program for tokens. The default is reached from this machine alone.'),
+  port: z.int().min(0).max(65_535).default(0).describe('The port where workers ask for tokens; 0 takes a free one.'),
+  publicUrl: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('The URL by which workers reach this program, where that is another than `http://<host>:<port>`.'),
+  leaseSeconds: z
+    .number()
+    .min(1)
+    .default(15)
+    .describe('Seconds without a sign of life of a worker after which another one plays its episodes again.'),
 });

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { codeHash } from './code-hash.js';
 import { loadRecipe, shippedRecipes } from './load-recipe.js';
@@ -29,7 +30,26 @@ describe('loadRecipe', () => {
     await writeFile(join(root, 'none.ts'), 'export const recipe = 1;');
     await expect(loadRecipe(join(root, 'none.ts'))).rejects.toThrow(/export default defineRecipe/);
     await writeFile(join(root, 'throws.ts'), 'throw new Error("oh no");');
-    await expect(loadRecipe(join(root, 'throws.ts'))).rejects.toThrow(/throws\.ts cannot be loaded: oh no/);
+    await expect(loadRecipe(join(root, 'throws.ts'))).rejects.toThrow(
+      /throws\.ts cannot be loaded: oh no \(at \S*throws\.ts:1:\d+\)$/,
+    );
+  });
+
+  it('says where in the files of the user it was thrown, also from a file that it imports and from this package', async () => {
+    await writeFile(
+      join(root, 'helper.ts'),
+      'interface A { b: number }\n\nexport const fail = (a: A) => {\n  throw new Error("no " + a.b);\n};',
+    );
+    await writeFile(join(root, 'imports.ts'), 'import { fail } from "./helper.js";\nexport default fail({ b: 2 });');
+    await expect(loadRecipe(join(root, 'imports.ts'))).rejects.toThrow(/no 2 \(at \S*helper\.ts:4:\d+\)$/);
+    const team = fileURLToPath(new URL('../teams/team.js', import.meta.url));
+    await writeFile(
+      join(root, 'team.ts'),
+      `import { defineTeam } from '${team}';\n\nexport default defineTeam({} as never);`,
+    );
+    await expect(loadRecipe(join(root, 'team.ts'))).rejects.toThrow(
+      /expected a zod schema.* \(at \S*team\.ts:3:\d+\)$/,
+    );
   });
 
   it.each(shippedRecipes())('resolves the shipped recipe %s', async (name) => {

@@ -1,7 +1,7 @@
 /** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
 import { existsSync, readdirSync } from 'node:fs';
 import { register as registerHooks } from 'node:module';
-import { basename, extname, resolve } from 'node:path';
+import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, RecipeError } from '../core/errors.js';
 import { isObject } from '../core/validation/objects.js';
@@ -67,14 +67,57 @@ async function importDefinition(file: string): Promise<RecipeDefinition> {
     const loaded = (await import(pathToFileURL(file).href)) as { default?: unknown };
     exported = loaded.default;
   } catch (error) {
-    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${messageOf(error)}`), { cause: error });
+    const place = threwAt(error);
+    const where = place === undefined ? '' : ` (at ${place})`;
+    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${messageOf(error)}${where}`), { cause: error });
   }
   if (isDefinition(exported)) return exported;
   throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
 }
 
+/** What is no code of the user's: this package, as it runs and as source maps show it, libraries, and Node. */
+const packageRoot = fileURLToPath(new URL(ownExtension === '.js' ? '../../../' : '../../', import.meta.url));
+const notTheirs = [
+  join(packageRoot, 'src', sep),
+  join(packageRoot, 'dist', sep),
+  `${sep}node_modules${sep}`,
+  'node:',
+  'data:',
+];
+
+/** Where the user's code threw, as `file:line:column`; undefined where the error does not say. */
+function threwAt(error: unknown): string | undefined {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined;
+  const places = error.stack.split('\n').flatMap((line) => {
+    const place = /^\s+at (?:.* )?\(?([^()]+:\d+:\d+)\)?$/.exec(line)?.[1];
+    return place === undefined ? [] : [place.replace(/^async /, '').replace(/^file:\/\//, '')];
+  });
+  return places.find((place) => isAbsolute(place) && !notTheirs.some((part) => place.includes(part)));
+}
+
 function isDefinition(value: unknown): value is RecipeDefinition {
   return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);
+}
+
+/**
+ * Settings in which the paths of models that begin with `./` or `../` are absolute: they lie beside the recipe's file,
+ * wherever the program was started. Of a recipe without a file they start at the working directory.
+ */
+export function withModelsBeside<Settings>(settings: Settings, code: RecipeCode | undefined): Settings {
+  if (code === undefined || !isAbsolute(code.source)) return settings;
+  const directory = dirname(code.source);
+  const placed = (path: unknown) =>
+    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? resolve(directory, path) : path;
+  /** The key of the path in each kind of model. */
+  const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
+  const place = (value: unknown): unknown => {
+    if (!isObject(value)) return value; // lists hold no models
+    const ofPath = keys[String(value.type)];
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [key, key === ofPath ? placed(inner) : place(inner)]),
+    );
+  };
+  return place(settings) as Settings;
 }
 
 let prepared: Promise<void> | undefined;

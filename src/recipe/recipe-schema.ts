@@ -3,69 +3,33 @@ import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { gatewaySchema } from '../agents/gateway/gateway-settings.js';
 import { backendSchema } from '../backends/registry.js';
+import { PRECISIONS } from '../contract/architecture.js';
 import { isObject } from '../core/validation/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
 import { completeModel } from '../model/model-spec.js';
-import { filterSchema, modelSchema, rolloutSchema } from './choices.js';
+import { modelSchema, rolloutSchema } from './choices.js';
 import { frozenSchema } from './frozen.js';
 import { criticSchema, defaultOptimizer, klSchema, optimizerSchema, priceSchema, scheduleSchema } from './learning.js';
+import { agentSchema, evaluationSampling } from './sections/agent-section.js';
+import { trainingSchema } from './sections/training-section.js';
 
 const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
 const beta = z.number().min(0).lt(1);
 const count = z.int().min(1);
 
-const topP = positive.max(1);
-const topK = z.int().min(0);
-
-/** What evaluations sample otherwise; a key that is not given leaves what is decided elsewhere. */
-const evaluationSampling = z
-  .strictObject({
-    temperature: nonNegative.describe('The sampling temperature in evaluations; 0 takes the most probable token.'),
-    topP: topP.describe('The share of the probability that is sampled from in evaluations; 1 is all tokens.'),
-    topK: topK.describe('The number of most probable tokens that are sampled from in evaluations; 0 is all.'),
-    maxTokens: count.describe('The most tokens of one response in evaluations.'),
-  })
-  .partial();
-
-const agentSchema = z.strictObject({
-  sampling: z
-    .strictObject({
-      temperature: nonNegative.describe(
-        "The sampling temperature; 0 takes the most probable token. Where the recipe is silent, the team's agent " +
-          'decides, else it is 1.',
-      ),
-      topP: topP.describe(
-        'The smallest set of tokens whose probabilities add up to this is sampled from. Where the recipe is ' +
-          "silent, the team's agent decides, else it is 1: all tokens.",
-      ),
-      topK: topK.describe(
-        "Only this many of the most probable tokens are sampled from. Where the recipe is silent, the team's " +
-          'agent decides, else it is 0: all tokens.',
-      ),
-      maxTokens: count.describe(
-        "The most tokens of one response. Where the recipe is silent, the team's agent decides, else it is 256.",
-      ),
-    })
-    .describe("How the agent's responses are sampled."),
-  evaluationSampling: evaluationSampling
-    .optional()
-    .describe('What evaluations sample otherwise of this agent, before `evaluation.sampling` and `sampling`.'),
-  invalidPenalty: nonNegative.describe(
-    'What is subtracted from the reward of a turn whose output is invalid. Where the recipe is silent, the ' +
-      "team's agent decides, else it is 0.",
-  ),
-  rewardWeight: nonNegative
-    .default(1)
-    .describe(
-      "The advantages of the agent's turns are multiplied by this after normalisation; at 0 they teach nothing.",
-    ),
-});
-
 const policySchema = z.strictObject({
   model: modelSchema
     .transform(completeModel)
     .describe("The policy's model; where it is not given, that of the recipe's top level."),
+  precision: z
+    .enum(PRECISIONS)
+    .default('float32')
+    .describe(
+      'What matrix products multiply, in playing and training alike: `float32` numbers as they are, or both operands ' +
+        'rounded to `bfloat16`, which processors with AVX512-BF16 do faster. Sums, weights and all else stay in ' +
+        'float32.',
+    ),
   optimizer: optimizerSchema
     .prefault({ type: defaultOptimizer })
     .describe('The optimiser. A run that is resumed with another type begins that one anew.'),
@@ -132,74 +96,6 @@ const warmStartSchema = z.strictObject({
       '`base` trains one model and copies it into every policy, which must all have the same model; `policy` ' +
         "trains each on its own agents' demonstrations.",
     ),
-});
-
-const trainingSchema = z.strictObject({
-  steps: z.int().min(0).default(60).describe('Reinforcement steps.'),
-  tasksPerStep: count.default(16).describe('Tasks in one step.'),
-  groupSize: count.default(8).describe('Episodes of each task (G).'),
-  filter: filterSchema
-    .optional()
-    .describe('Which groups are learnt from; all of them where it is not given. It wants a `groupSize` of at least 2.'),
-  failedEpisodes: z
-    .enum(['exclude', 'zero'])
-    .default('exclude')
-    .describe('What becomes of an episode that failed: it is left out, or kept with reward 0.'),
-  maxTurns: count.default(16).describe('The most calls of agents in one episode. One more fails the episode.'),
-  episodeTimeoutMs: count
-    .default(600_000)
-    .describe('An episode that is not over after so many milliseconds has failed.'),
-  concurrency: count.default(256).describe('The most episodes at once. Results do not depend on it; memory does.'),
-  maxOutcomeBytes: count
-    .default(1_000_000)
-    .describe(
-      'The most characters, about, of what `play` returns and of one value that it logs, as JSON. A larger one fails ' +
-        'the episode.',
-    ),
-  checkpointEvery: count.default(20).describe('Steps between checkpoints. The last step always has one.'),
-  keepCheckpoints: count
-    .optional()
-    .describe(
-      'How many of the last checkpoints stay on disk; all of them where it is not given. With 1 there is none to fall ' +
-        'back to when the last one is damaged.',
-    ),
-  logprobGap: positive
-    .default(0.05)
-    .describe(
-      'A warning is written when the log-probs of sampler and trainer differ by more than this on average over a ' +
-        "step's sampled tokens.",
-    ),
-  keepEpisodes: z
-    .union([z.boolean(), count])
-    .default(true)
-    .describe(
-      'Whether the episodes of training steps are written to disk; a number keeps those of every so many steps.',
-    ),
-  measureInflation: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe(
-      "Steps from one measurement of each agent's inflation to the next; 0 measures none. A measurement costs a " +
-        'pass for each of up to 32 turns of an agent.',
-    ),
-  spike: z
-    .strictObject({
-      factor: z.number().gt(1).default(3).describe('A gradient norm above this times the running median is a spike.'),
-      floor: nonNegative
-        .default(1)
-        .describe(
-          "No norm below this times the policy's `clipNorm` is a spike (times 1 where clipping is off), however small " +
-            'the median: that of an agent whose groups are nearly all equal is next to 0.',
-        ),
-      window: z.int().min(2).default(20).describe('Steps whose norms the running median is taken of.'),
-      action: z
-        .enum(['clip', 'skip', 'stop'])
-        .default('clip')
-        .describe('What answers a spike: the gradient is clipped as always, the update is skipped, or the run stops.'),
-    })
-    .prefault({})
-    .describe('What counts as a spike of the gradient norm, and what is done about one.'),
 });
 
 const fieldName = z.string().min(1);

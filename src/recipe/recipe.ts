@@ -1,4 +1,5 @@
 import type { Sampling } from '../contract/sampling.js';
+import type { OwnWeights } from '../contract/weights-spec.js';
 import type { EventSink } from '../core/play/event-sink.js';
 import type { Price } from '../core/play/token-count.js';
 import type { TaskSource } from '../core/task.js';
@@ -43,6 +44,12 @@ export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies
       return price === undefined ? [] : [[agent, price]];
     }),
   );
+}
+
+/** The weights in the precision of a policy's products; a model that is no policy has none of its own. */
+export function inPrecisionOf({ policies }: Pick<Recipe, 'policies'>, policy: string, weights: OwnWeights): OwnWeights {
+  const { precision = 'float32' } = policies[policy] ?? {};
+  return precision === 'float32' ? weights : { ...weights, precision };
 }
 
 /** The agents of a recipe by name, as runs record them and as exported models take them along. */

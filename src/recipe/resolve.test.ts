@@ -83,6 +83,7 @@ describe('resolveRecipe', () => {
     expect(recipe.policies.verifier).toEqual({
       model: { ...model, kvHeads: 2, ropeBase: 10_000 },
       optimizer: { type: 'adamw', learningRate: 2e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 },
+      precision: 'float32',
       warmupSteps: 5,
       schedule: { type: 'constant' },
       clipNorm: 1,
@@ -93,6 +94,8 @@ describe('resolveRecipe', () => {
     expect(recipe.agents.solver).toEqual({
       sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 48 },
       invalidPenalty: 0.1,
+      callCost: 0,
+      tokenCost: 0,
       rewardWeight: 1,
     });
     expect(recipe.agents.verifier?.sampling.maxTokens).toBe(256);

@@ -9,6 +9,7 @@ import { modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';
+import { withModelsBeside } from './load-recipe.js';
 import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
@@ -39,7 +40,7 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
-  const applied = applyOverrides({ ...defaults, ...plainPart(written) }, first);
+  const applied = applyOverrides({ ...defaults, ...plainPart(written, options.code) }, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
   const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
@@ -74,9 +75,9 @@ function checkSinks(sinks: unknown): void {
 }
 
 /** The settings as plain data. @throws RecipeError for a function or a class instance, which cannot be recorded */
-function plainPart(written: Omit<RecipeInput, 'team' | 'tasks' | 'sinks'>): Plain {
+function plainPart(written: Omit<RecipeInput, 'team' | 'tasks' | 'sinks'>, code: RecipeCode | undefined): Plain {
   try {
-    return structuredClone({ ...written });
+    return withModelsBeside<Plain>(structuredClone({ ...written }), code);
   } catch (error) {
     throw new RecipeError(`only the team, the tasks and sinks may hold functions (${messageOf(error)})`);
   }

@@ -7,6 +7,13 @@ import type { ModelInput } from '../model/model-spec.js';
 export interface PolicyInput {
   /** The policy's model; where it is not given, that of the recipe's top level. */
   readonly model?: ModelInput | undefined;
+  /**
+   * What matrix products multiply, in playing and training alike: `float32` numbers as they are, or both
+   * operands rounded to `bfloat16`, which processors with AVX512-BF16 do faster. Sums, weights and all else
+   * stay in float32.
+   * @default `float32`
+   */
+  readonly precision?: 'float32' | 'bfloat16' | undefined;
   /** The optimiser. A run that is resumed with another type begins that one anew. */
   readonly optimizer?:
     | {
@@ -384,6 +391,17 @@ export interface AgentInput {
    * team's agent decides, else it is 0.
    */
   readonly invalidPenalty?: number | undefined;
+  /**
+   * What every call of the agent takes off the team's reward of the episode. Success stays what it is; the
+   * sum is reported as the part `calls` of the reward.
+   * @default `0`
+   */
+  readonly callCost?: number | undefined;
+  /**
+   * What every token that the agent writes takes off the team's reward, like `callCost`.
+   * @default `0`
+   */
+  readonly tokenCost?: number | undefined;
   /**
    * The advantages of the agent's turns are multiplied by this after normalisation; at 0 they teach nothing.
    * @default `1`
@@ -1347,6 +1365,34 @@ export interface TrainingInput {
       }
     | undefined;
   /**
+   * Which tasks are played, by the predicted success of each: the moving average of its level. By default all
+   * are as likely as the source has them.
+   */
+  readonly curriculum?:
+    | {
+        /**
+         * The field of tasks, in their metadata or their data, whose values are the levels; `task` makes each task
+         * a level of its own, for sources that end.
+         */
+        readonly by: string;
+        /**
+         * The success at which a task teaches most: the nearer its predicted success, the likelier it is played.
+         * @default `0.5`
+         */
+        readonly target?: number | undefined;
+        /**
+         * The share of a level's predicted success that is kept when the level was played again.
+         * @default `0.8`
+         */
+        readonly decay?: number | undefined;
+        /**
+         * Tasks that are looked at for each one that is played.
+         * @default `4`
+         */
+        readonly candidates?: number | undefined;
+      }
+    | undefined;
+  /**
    * What becomes of an episode that failed: it is left out, or kept with reward 0.
    * @default `exclude`
    */
@@ -1498,7 +1544,47 @@ export interface RolloutInput {
    * Whether the team's code runs in threads of its own: 2 of them, or as many as a number says. Code that
    * does not return, takes all memory of its thread or ends it fails its own episode, and nothing else.
    */
-  readonly isolate: boolean | number;
+  readonly isolate?: boolean | number | undefined;
+  /**
+   * How many updates may pass between the weights that play a step and those that learn from it: rollouts
+   * begin so many steps ahead, so that tools are waited for while others are sampled. With 0 none begins
+   * ahead.
+   * @default `0`
+   */
+  readonly staleness?: number | undefined;
+  /**
+   * Where episodes are played: `program`, here; `queue`, by workers on any number of machines (`drmas
+   * worker`), which a queue in Redis feeds.
+   * @default `program`
+   */
+  readonly type?: 'program' | 'queue' | undefined;
+  /**
+   * The address of Redis, such as `redis://127.0.0.1:6379`. Its password is REDIS_PASSWORD of the
+   * environment.
+   */
+  readonly url?: string | undefined;
+  /**
+   * The name of the queue: workers of one name play for one run at a time.
+   * @default `drmas`
+   */
+  readonly queue?: string | undefined;
+  /**
+   * The address where workers ask this program for tokens. The default is reached from this machine alone.
+   * @default `127.0.0.1`
+   */
+  readonly host?: string | undefined;
+  /**
+   * The port where workers ask for tokens; 0 takes a free one.
+   * @default `0`
+   */
+  readonly port?: number | undefined;
+  /** The URL by which workers reach this program, where that is another than `http://<host>:<port>`. */
+  readonly publicUrl?: string | undefined;
+  /**
+   * Seconds without a sign of life of a worker after which another one plays its episodes again.
+   * @default `15`
+   */
+  readonly leaseSeconds?: number | undefined;
 }
 
 /** What holds the models and computes. */
@@ -1525,7 +1611,7 @@ export type BackendInput =
        * What the server does: `auto` measures it at the start; a name takes that known server at its word.
        * @default `auto`
        */
-      readonly profile?: 'auto' | 'hosted' | 'skyrl-jax' | 'skyrl-train' | 'open-rl' | 'twinkle' | undefined;
+      readonly profile?: 'auto' | 'hosted' | 'skyrl-jax' | 'skyrl-train' | 'open-rl' | 'twinkle' | 'drmas' | undefined;
       /**
        * The server's names of models by their path in the recipe, where the two differ.
        * @default `{}`

@@ -4,6 +4,7 @@ import type { Agent } from '../teams/agent.js';
 import type { AskOptions } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import type { Speaker } from './read-answer.js';
+import type { ForeignAskOptions } from './rollout-context.js';
 
 /** The calls of an episode so far, and whether they name the steps that they belong to. */
 export interface CallCounter {
@@ -21,12 +22,18 @@ export function requireStep(name: string, { envStep }: AskOptions = {}, counter:
     throw new EpisodeFailure('error', `${name}: expected the envStep of every call of the episode, or of none`);
 }
 
+/** @throws EpisodeFailure for an agent that trains: its words would be scored by nobody */
+export function requireJudge({ name, settings }: Speaker): void {
+  if (settings.judges !== true)
+    throw new EpisodeFailure('reward', `agent '${name}' trains; expected a frozen one, which alone the reward may ask`);
+}
+
 /**
  * The options of a call without those that are not given; a list without tools offers none. The lists are copies.
  * @throws EpisodeFailure naming the agent and the option that is wrong
  */
-export function checkedOptions({ name, agent, policy }: Speaker, options: AskOptions): AskOptions {
-  const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema } = options;
+export function checkedOptions({ name, agent, policy }: Speaker, options: ForeignAskOptions): ForeignAskOptions {
+  const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {
     throw new EpisodeFailure('error', `${name}: ${message}`);
   };
@@ -55,6 +62,7 @@ export function checkedOptions({ name, agent, policy }: Speaker, options: AskOpt
       ? {}
       : { tools: structuredClone(tools), ...(toolChoice === undefined ? {} : { toolChoice }) }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(ignored.length === 0 ? {} : { ignored }),
     ...(responseSchema === undefined ? {} : { responseSchema: structuredClone(responseSchema) }),
   };
 }

@@ -2,18 +2,19 @@ import type { Generation, PlayableHandle, Sampling } from '../contract/sampling.
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import { ArgumentError, EndpointError, messageOf } from '../core/errors.js';
-import type { JsonSchema, Message, Tool, ToolChoice } from '../core/message.js';
+import type { Message, Tool } from '../core/message.js';
+import type { CallTime } from '../core/play/play-observer.js';
 import type { RandomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Agent } from '../teams/agent.js';
 import type { Ask, AskOptions, Reply } from '../teams/team.js';
-import { type CallCounter, checkedOptions, openingOf, requireStep } from './ask-options.js';
+import { type CallCounter, checkedOptions, openingOf, requireJudge, requireStep } from './ask-options.js';
 import { keysOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 import { promptMessages } from './prompt-messages.js';
 import { readAnswer, type Speaker } from './read-answer.js';
-import type { MeasurePrompt, RolloutContext } from './rollout-context.js';
+import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /**
@@ -31,16 +32,11 @@ interface Role extends Speaker {
  * A call at the time the team makes it. Its ordinals and its key are determined then, so they do not depend on the
  * order of the answers.
  */
-interface Call {
+interface Call extends Omit<ForeignAskOptions, 'signal' | 'maxTokens'> {
   readonly turn: number;
   readonly call: number;
   readonly messages: readonly Message[];
-  readonly observation?: string;
-  readonly envStep?: number;
-  readonly tools?: readonly Tool[];
-  readonly toolChoice?: ToolChoice;
   readonly maxTokens: number;
-  readonly responseSchema?: JsonSchema;
   /** It ends with `opening`. */
   readonly prompt: readonly number[];
   /** The beginning of the response, where a call of a tool is required; else empty. */
@@ -54,6 +50,8 @@ interface Call {
 /** The agents of an episode. */
 interface EpisodeAgents {
   readonly asks: Readonly<Record<string, Ask>>;
+  /** The same agents for the reward, which may ask some of them. */
+  readonly judges: Readonly<Record<string, Ask>>;
   readonly measure: MeasurePrompt;
 }
 
@@ -62,7 +60,7 @@ interface EpisodeAgents {
  */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
   const shared = { counter: { turns: 0 }, conversations: new ExactConversations() };
-  const asks = Object.entries(episode.request.team.agents).map(([name, agent]) => {
+  const calling = Object.entries(episode.request.team.agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
     if (settings === undefined || policy === undefined)
@@ -72,8 +70,11 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Epis
     const sampling = { ...ofPhase, ...episode.request.sampling };
     return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, shared)] as const;
   });
-  return { asks: Object.fromEntries(asks), measure: measureOf(context, episode, shared) };
+  const agentsFor = (by: AskedBy) => Object.fromEntries(calling.map(([name, ask]) => [name, ask(by)]));
+  return { asks: agentsFor('play'), judges: agentsFor('reward'), measure: measureOf(context, episode, shared) };
 }
+
+type AskedBy = 'play' | 'reward';
 
 /** What the agents of an episode have together. */
 interface Shared {
@@ -81,13 +82,21 @@ interface Shared {
   readonly conversations: ExactConversations;
 }
 
-/** The function by which `play` calls one agent. */
-function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, shared: Shared): Ask {
+/** The functions by which `play` and the reward call one agent. Their calls are counted together. */
+function askOf(
+  context: RolloutContext,
+  episode: RunningEpisode,
+  role: Role,
+  shared: Shared,
+): (askedBy: AskedBy) => Ask {
   const { counter, conversations } = shared;
   let calls = 0;
   const nextKey = keysOf(context, episode, role.name);
-  const { signal } = episode;
-  return (input, options) => {
+  const {
+    signal,
+    request: { observer },
+  } = episode;
+  return (askedBy) => (input, options) => {
     const given = options?.signal;
     const reply = new Promise<Reply>((resolve, reject) => {
       for (const each of [signal, given]) if (each?.aborted) throw each.reason;
@@ -101,7 +110,8 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
         }
       };
       attempt(() => {
-        requireStep(role.name, options, counter);
+        if (askedBy === 'play') requireStep(role.name, options, counter);
+        else requireJudge(role);
         const read = promptOf(
           context,
           episode,
@@ -114,7 +124,10 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
         const { key, giveBack } = nextKey(read);
         const call = { ...read, key };
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
-        episode.replies.add(generate(until, role, call), (result) =>
+        const version = episode.request.versions?.[role.settings.policy];
+        const answer = generate(until, role, call, version);
+        const time = observer && timeOf(answer);
+        (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
           attempt(() => {
             if (given?.aborted) {
               for (const removeListener of listeners) removeListener?.();
@@ -124,8 +137,9 @@ function askOf(context: RolloutContext, episode: RunningEpisode, role: Role, sha
             if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
-            const turn = turnOf(role, call, result.value);
+            const turn = turnOf(role, call, result.value, askedBy);
             episode.turns.push(turn);
+            if (time !== undefined) observer?.answered(turn, time());
             if (call.encoded !== undefined) conversations.add(turn, call.encoded);
             for (const removeListener of listeners) removeListener?.();
             resolve(replyOf(turn));
@@ -218,15 +232,30 @@ function generate(
   signal: AbortSignal,
   { sampling, policy }: Role,
   { messages, prompt, key, tools, toolChoice, maxTokens }: Call,
+  version: number | undefined,
 ): Promise<Generation | Utterance> {
   const settings = { ...sampling, maxTokens };
-  if (!('endpoint' in policy))
-    return policy.generate({ ...settings, prompt, stopTokens: policy.tokenizer.stopTokens, key }, signal);
+  if (!('endpoint' in policy)) {
+    const kept = version === undefined ? {} : { version };
+    return policy.generate({ ...settings, prompt, stopTokens: policy.tokenizer.stopTokens, key, ...kept }, signal);
+  }
   const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
   return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
 }
 
-function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
+/** When work began, and when it was done. */
+function timeOf(work: Promise<unknown>): () => CallTime {
+  const now = () => performance.timeOrigin + performance.now();
+  const start = now();
+  let end: number | undefined;
+  const done = () => {
+    end = now();
+  };
+  work.then(done, done);
+  return () => ({ start, end: end ?? now() });
+}
+
+function turnOf(role: Role, call: Call, answer: Generation | Utterance, askedBy: AskedBy): Turn {
   const { name, settings, sampling } = role;
   const { key, opening, maxTokens: _, toolChoice, responseSchema, encoded, ...read } = call;
   const id = nameOf(key);
@@ -242,6 +271,7 @@ function turnOf(role: Role, call: Call, answer: Generation | Utterance): Turn {
     temperature: sampling.temperature,
     ...readAnswer(role, question, answer),
     ...(settings.frozen === true ? { frozen: true } : {}),
+    ...(askedBy === 'reward' ? { judging: true } : {}),
   });
 }
 

@@ -7,7 +7,7 @@ import type { Task } from '../core/task.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Team } from '../teams/team.js';
 import { playEpisode } from './play-episode.js';
-import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
+import type { EpisodeRequest, RolloutContext, Versions } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -21,6 +21,8 @@ interface GroupsRequest<Data = unknown> {
   readonly step: number;
   /** Sampling settings that override those of the agents. */
   readonly sampling?: Partial<Sampling> | undefined;
+  /** The published versions that play, by policy; the last one of a policy that is not named. */
+  readonly versions?: Versions | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -46,7 +48,9 @@ export function groupsByEpisode(
   }: Pick<RolloutContext, 'observer' | 'concurrency' | 'watch'>,
   play: <Data>(request: EpisodeRequest<Data>) => Promise<Episode<Data>>,
 ): RolloutExecutor['playGroups'] {
-  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, signal: run }) => {
+  // Rounds that are played at once share it, and the one that began first goes first.
+  const limit = Number.isFinite(concurrency) ? pLimit(concurrency) : undefined;
+  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, versions, signal: run }) => {
     if (!Number.isInteger(groupSize) || groupSize < 1)
       throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
     run?.throwIfAborted();
@@ -54,24 +58,31 @@ export function groupsByEpisode(
     const controller = new AbortController();
     const removeListener = run && onAbort(run, () => controller.abort(run.reason));
     const watched = observer?.round({ phase, step, episodes: tasks.length * groupSize });
-    const limit = tasks.length * groupSize > concurrency ? pLimit(concurrency) : undefined;
     const playOne = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
       const { signal } = controller;
-      const begin = () => play({ team, task, sample, phase, step, sampling, signal });
+      const begin = async () => {
+        const seen = watched?.begun?.({ task, sample });
+        const played = await play({ team, task, sample, phase, step, sampling, versions, signal, observer: seen });
+        seen?.ended(played);
+        return played;
+      };
       const episode = await (limit ? limit(begin) : begin());
       watched?.ended(episode);
       return episode;
     };
     const endWatch = watch?.();
+    const groups = tasks.map((task) => ({
+      task,
+      episodes: Array.from({ length: groupSize }, (_, i) => playOne(task, firstSample + i)),
+    }));
     try {
       return await Promise.all(
-        tasks.map(async (task) => ({
-          task,
-          episodes: await Promise.all(Array.from({ length: groupSize }, (_, i) => playOne(task, firstSample + i))),
-        })),
+        groups.map(async ({ task, episodes }) => ({ task, episodes: await Promise.all(episodes) })),
       );
     } catch (error) {
       controller.abort(error);
+      // The code of the others may still be returning, for as long as a failed episode may.
+      await Promise.allSettled(groups.flatMap(({ episodes }) => episodes));
       throw error;
     } finally {
       endWatch?.();

@@ -8,7 +8,7 @@ import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
-import { noScore, rewardedTurns, scoreOf } from './score.js';
+import { lessCallCosts, noScore, rewardedTurns, scoreOf } from './score.js';
 
 /** How long the code of a failed episode may take to return. */
 const CLEANUP_MS = 1_000;
@@ -23,7 +23,7 @@ export async function playEpisode<Data>(
   context: RolloutContext,
   request: EpisodeRequest<Data>,
 ): Promise<Episode<Data>> {
-  const { team, task, sample, phase, step, signal: run } = request;
+  const { team, task, sample, phase, step, signal: run, observer } = request;
   const {
     inScope = (_, run) => run(),
     warn = () => {},
@@ -41,7 +41,7 @@ export async function playEpisode<Data>(
   let begun: Promise<unknown> = Promise.resolve();
   /** Runs a function of the team until it is done or the episode has failed; what it throws is a failure. */
   const perform = <T>(reason: FailureReason, act: () => T | Promise<T>): Promise<T> => {
-    const done = inScope(running, async () => act());
+    const done = inScope(running, async () => (observer === undefined ? act() : observer.within(act)));
     begun = done.catch(() => {});
     return Promise.race([
       failed,
@@ -53,7 +53,7 @@ export async function playEpisode<Data>(
 
   let end = 'play and reward have returned';
   try {
-    const { asks, measure } = agentsOf(context, running);
+    const { asks, judges, measure } = agentsOf(context, running);
     const ways = context.waysIn(running, asks, measure);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
@@ -63,15 +63,16 @@ export async function playEpisode<Data>(
     if (!isSmall(outcome, maxOutcomeBytes))
       throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
     const played = Object.freeze([...turns]);
-    const judged = { task: data, outcome, episode: { task, sample, turns: played }, signal };
+    const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents: judges, signal };
     const [reward, success, metrics] = await perform('reward', () =>
       Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)]),
     );
-    const score = scoreOf(reward, Object.keys(team.agents), {
-      success,
-      metrics: { ...running.log.metrics, ...metrics },
-    });
-    return { task, sample, turns: rewardedTurns(reward, played), outcome, score, ...kept(running.log) };
+    const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
+    const earned = scoreOf(reward, Object.keys(team.agents), judgement);
+    const score = lessCallCosts(earned, played, context.agents);
+    const judging = turns.slice(played.length);
+    const all = [...rewardedTurns(reward, played), ...judging];
+    return { task, sample, turns: all, outcome, score, ...kept(running.log) };
   } catch (error) {
     end = messageOf(error);
     running.end(end);

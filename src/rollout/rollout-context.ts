@@ -2,7 +2,7 @@ import type { PlayableHandle, Sampling } from '../contract/sampling.js';
 import type { TextBackend } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
 import type { Message } from '../core/message.js';
-import type { Phase, PlayObserver } from '../core/play/play-observer.js';
+import type { EpisodeObserver, Phase, PlayObserver } from '../core/play/play-observer.js';
 import type { Task } from '../core/task.js';
 import type { Scope } from '../platform/async-scopes.js';
 import type { Ask, AskOptions, Team } from '../teams/team.js';
@@ -16,8 +16,14 @@ export interface AgentSettings {
   readonly evaluationSampling?: Sampling;
   /** The penalty that is subtracted from the reward of a turn whose output is invalid (>= 0). */
   readonly invalidPenalty: number;
+  /** What every call takes off the team's reward (>= 0); nothing where it is not given. */
+  readonly callCost?: number;
+  /** What every token that the agent writes takes off the team's reward (>= 0); nothing where it is not given. */
+  readonly tokenCost?: number;
   /** True for an agent that does not train. */
   readonly frozen?: boolean;
+  /** True for an agent that the reward may ask. */
+  readonly judges?: boolean;
 }
 
 /** An endpoint that answers in place of a policy. */
@@ -40,6 +46,12 @@ export type MeasurePrompt = (
   input: readonly Message[],
   options: AskOptions,
 ) => { readonly tokens: number; readonly context: number } | undefined;
+
+/** How a program that was written for another framework asks an agent. */
+export interface ForeignAskOptions extends AskOptions {
+  /** What it asked for and the recipe decides, by the names that its framework has for them. */
+  readonly ignored?: readonly string[];
+}
 
 /** The agents as `play` gets them. */
 export interface PlayWays {
@@ -81,6 +93,9 @@ export interface RolloutContext {
   readonly observer?: PlayObserver | undefined;
 }
 
+/** Published versions of policies, by their names. */
+export type Versions = Readonly<Record<string, number>>;
+
 /** One episode to play. */
 export interface EpisodeRequest<Data = unknown> {
   readonly team: Team<Data>;
@@ -91,6 +106,10 @@ export interface EpisodeRequest<Data = unknown> {
   readonly step: number;
   /** Sampling settings that override those of the agents. */
   readonly sampling?: Partial<Sampling> | undefined;
+  /** The published versions that play, by policy; the last one of a policy that is not named. */
+  readonly versions?: Versions | undefined;
   /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
+  /** Is told what happens in the episode. */
+  readonly observer?: EpisodeObserver | undefined;
 }

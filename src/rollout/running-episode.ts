@@ -10,6 +10,8 @@ import type { EpisodeRequest } from './rollout-context.js';
 export class RunningEpisode implements Scope {
   readonly request: EpisodeRequest;
   readonly replies = new OrderedReplies();
+  /** The answers that the reward waits for, once the replies to `play` have stopped. */
+  readonly verdicts = new OrderedReplies();
   /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[] = [];
   readonly log: EpisodeLog;
@@ -48,6 +50,7 @@ export class RunningEpisode implements Scope {
   /** Ends everything that the episode still waits for. @param why a clause for those who wait */
   end(why: string): void {
     this.replies.stop();
+    this.verdicts.stop();
     this.#controller.abort(new EpisodeOverError(`the episode is over: ${why}`));
   }
 

@@ -1,10 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { successOf } from '../core/episode.js';
+import { successOf, type Turn } from '../core/episode.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam, type Reward } from '../teams/team.js';
 import { playScripted } from '../testing/play-scripted.js';
-import { type Judgement, scoreOf } from './score.js';
+import { type Judgement, lessCallCosts, scoreOf } from './score.js';
 
 const score = (reward: Reward, judgement?: Judgement) => scoreOf(reward, ['solver', 'verifier'], judgement);
 
@@ -72,5 +73,63 @@ describe('the success of an episode', () => {
     expect(episode.score).toEqual({ team: 20, agents: {}, parts: {}, success: 0.25, metrics: { turns: 1 } });
     const failed = playScripted(team(5), { goal: 80 }, { runner: ['20'] });
     await expect(failed).rejects.toMatchObject({ reason: 'reward', message: 'too far' });
+  });
+});
+
+describe('what calls cost', () => {
+  const turn = (agent: string, tokens: number) => ({ agent, response: new Array(tokens).fill(7) }) as unknown as Turn;
+  const turns = [turn('solver', 3), turn('verifier', 1), turn('solver', 5)];
+  const less = (reward: Reward, agents: Parameters<typeof lessCallCosts>[2], judgement?: Judgement) =>
+    lessCallCosts(score(reward, judgement), turns, agents);
+
+  it('comes off the reward of the team as a part of its own, not off the success nor the rewards of agents', () => {
+    const solver = { callCost: 0.25, tokenCost: 0.125 };
+    expect(less({ team: { correct: true, polite: 0.5 }, agents: { verifier: 2 } }, { solver, verifier: {} })).toEqual({
+      team: 0,
+      agents: { verifier: 2 },
+      parts: { correct: 1, polite: 0.5, calls: -1.5 },
+      success: 1,
+    });
+  });
+
+  it('stands beside the whole reward where that has no parts', () => {
+    expect(less(1, { verifier: { callCost: 0.5 } })).toMatchObject({ parts: { outcome: 1, calls: -0.5 }, success: 1 });
+    expect(less(3, { judge: { callCost: 1 } })).toMatchObject({ team: 3, parts: { outcome: 3, calls: 0 }, success: 1 });
+    expect(less(1, { solver: { callCost: 9 } }, { success: 0.5 }).success).toBe(0.5);
+  });
+
+  it('changes nothing where there is no price', () => {
+    const plain = score({ correct: true });
+    expect(lessCallCosts(plain, turns, { solver: {}, verifier: { callCost: 0, tokenCost: 0 } })).toBe(plain);
+  });
+
+  it('is the same for calls in any order, to the last bit, and the parts sum to the reward', () => {
+    const price = fc.double({ min: 0, max: 10, noNaN: true });
+    const played = fc.array(fc.tuple(fc.constantFrom('solver', 'verifier'), fc.nat(40)), { maxLength: 12 });
+    fc.assert(
+      fc.property(price, price, price, played, (solverCall, solverToken, verifierCall, calls) => {
+        const agents = {
+          solver: { callCost: solverCall, tokenCost: solverToken },
+          verifier: { callCost: verifierCall },
+        };
+        const all = calls.map(([agent, tokens]) => turn(agent, tokens));
+        const charged = lessCallCosts(score({ correct: true }), all, agents);
+        expect(lessCallCosts(score({ correct: true }), all.toReversed(), agents)).toEqual(charged);
+        if (solverCall + solverToken + verifierCall === 0) return;
+        expect(charged.parts.correct).toBe(1);
+        expect(1 + (charged.parts.calls as number)).toBe(charged.team);
+        expect(charged.team).toBeLessThanOrEqual(1);
+        const ofSolver = calls.filter(([agent]) => agent === 'solver');
+        const tokens = ofSolver.reduce((sum, [, count]) => sum + count, 0);
+        const cost =
+          ofSolver.length * solverCall + tokens * solverToken + (calls.length - ofSolver.length) * verifierCall;
+        expect(charged.team).toBeCloseTo(1 - cost, 9);
+      }),
+    );
+  });
+
+  it('does not mix with a part of that name, and stays finite', () => {
+    expect(() => less({ calls: 1 }, { solver: { callCost: 1 } })).toThrow("the part 'calls' is what calls cost");
+    expect(() => less(1, { solver: { callCost: 1e300 } })).toThrow('the reward less what calls cost is');
   });
 });

@@ -1,6 +1,7 @@
-import type { EpisodeGroup, Score, Turn } from '../core/episode.js';
+import { type EpisodeGroup, responseTokens, type Score, successOf, type Turn } from '../core/episode.js';
 import type { Metrics, Reward, RewardParts, RewardValue, TurnReward } from '../teams/team.js';
 import { EpisodeFailure } from './episode-failure.js';
+import type { AgentSettings } from './rollout-context.js';
 
 /** The score of a failed episode. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
@@ -49,6 +50,37 @@ function rewardScore(reward: Reward, agents: readonly string[]): Score {
     parts,
     ...(agentParts.length === 0 ? {} : { agentParts: Object.fromEntries(agentParts) }),
   };
+}
+
+/** The part of the team's reward that calls and tokens with a cost take off. */
+const CALLS = 'calls';
+
+/**
+ * The score with what the calls of the episode cost taken off the team's reward, as a part of its own; the same score
+ * where no agent has a cost. Success is what it was before. A price for calls lets a team learn when not to ask
+ * (MANSA: Mguni et al., arXiv 2302.05910, in which a central controller is switched on at a price).
+ *
+ * @throws EpisodeFailure with the reason 'reward' when the team's reward has a part of the same name, or becomes larger
+ * than a reward may be.
+ */
+export function lessCallCosts(
+  score: Score,
+  turns: readonly Turn[],
+  agents: Readonly<Record<string, Pick<AgentSettings, 'callCost' | 'tokenCost'>>>,
+): Score {
+  const priced = Object.entries(agents).filter(([, { callCost = 0, tokenCost = 0 }]) => callCost > 0 || tokenCost > 0);
+  if (priced.length === 0) return score;
+  if (CALLS in score.parts)
+    throw new EpisodeFailure('reward', `the part '${CALLS}' is what calls cost; expected another name for the team's`);
+  // Counts first, so that the sum does not depend on the order of the calls.
+  const cost = priced.reduce((sum, [agent, { callCost = 0, tokenCost = 0 }]) => {
+    const ofAgent = turns.filter((turn) => turn.agent === agent);
+    const tokens = ofAgent.reduce((total, turn) => total + responseTokens(turn), 0);
+    return sum + ofAgent.length * callCost + tokens * tokenCost;
+  }, 0);
+  const named = Object.keys(score.parts).length === 0 ? { outcome: score.team } : score.parts;
+  const team = finiteReward(score.team - cost, 'the reward less what calls cost');
+  return { ...score, team, parts: { ...named, [CALLS]: 0 - cost }, success: successOf({ score }) };
 }
 
 /** Whether a reward says what the team earns apart from agents and turns. */

@@ -102,13 +102,16 @@ export async function trainWith(
   const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks });
   const { loaded, overrides } = request;
   return writing(log, host, outlets, async () => {
-    await outlets.open(request.recipe, log).catch(async (error: unknown) => {
+    try {
+      await outlets.open(request.recipe, log);
+      options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
+      await work.executeRun(request.recipe, log, outlets.observing(host), { tasks });
+    } catch (error) {
+      if ((await log.events()).some(({ type }) => type === 'run.started')) throw error;
       await log.close();
-      await nodeFiles.remove(path); // nothing was begun in it
+      await nodeFiles.remove(path); // nothing was begun in it: a download failed, say, or a model cannot be read
       throw error;
-    });
-    options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
-    await work.executeRun(request.recipe, log, host, { tasks });
+    }
   });
 }
 
@@ -123,7 +126,8 @@ export interface ResumeOptions extends Execution {
 /**
  * Goes on with an interrupted run from its last checkpoint, as if it had never stopped. A run that was begun with what
  * `defineRecipe` returned needs that definition again; of other runs the recipe is found by what recipe.json names.
- * Whether the code of a definition has changed cannot be seen, only whether it resolves to other settings.
+ * Whether the code of a definition has changed cannot be seen, only whether it resolves to other settings. Of a
+ * recipe's file that was moved, `recipe` is the new path.
  * @throws RunError when there is no such run, another process writes it, it is complete, or its recipe has changed;
  *   CheckpointError when the checkpoint is damaged; otherwise as `train`
  *
@@ -134,15 +138,19 @@ export interface ResumeOptions extends Execution {
  * await resume('runs/first');
  * ```
  */
-export function resume(run: string, definition?: RecipeDefinition, options: ResumeOptions = {}): Promise<TrainResult> {
-  return resumeWith(runWork, run, definition, options);
+export function resume(
+  run: string,
+  recipe?: string | RecipeDefinition,
+  options: ResumeOptions = {},
+): Promise<TrainResult> {
+  return resumeWith(runWork, run, recipe, options);
 }
 
 /** `resume`, with the given work in place of its own. */
 export async function resumeWith(
   work: RunWork,
   path: string,
-  definition: RecipeDefinition | undefined,
+  given: string | RecipeDefinition | undefined,
   options: ResumeOptions,
 ): Promise<TrainResult> {
   const host = hostOf(options);
@@ -150,13 +158,13 @@ export async function resumeWith(
   const log = await RunDirectory.open(path, { sinks: outlets.sinks });
   return writing(log, host, outlets, async () => {
     const { from, acceptChanges } = options;
-    const request = await requestContinuation(log, { definition, acceptChanges, from });
+    const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
     const tasks = await work.prepareTasks(request.recipe);
     const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
     const { recipe, loaded, overrides } = request;
     await outlets.open(recipe, log);
     options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
-    await work.executeRun(recipe, log, host, { tasks, checkpoint, acceptChanges });
+    await work.executeRun(recipe, log, outlets.observing(host), { tasks, checkpoint, acceptChanges });
   });
 }
 
@@ -186,8 +194,8 @@ export interface EvaluateOptions {
   readonly samples?: number;
   /** Fields of tasks by which the scores are divided too. */
   readonly by?: readonly string[];
-  /** The definition, of a run that was begun with what `defineRecipe` returned. */
-  readonly recipe?: RecipeDefinition;
+  /** The definition, of a run that was begun with what `defineRecipe` returned; or where the recipe's file lies now. */
+  readonly recipe?: string | RecipeDefinition;
   /** Play although the code of the recipe has changed. */
   readonly acceptChanges?: boolean;
   /** Threads of the engine's kernels; by default one a core. */
@@ -223,7 +231,7 @@ export async function evaluateWith(
   options: EvaluateOptions & { readonly set?: readonly string[] },
 ): Promise<PlayedEvaluation & { readonly log: RunDirectory }> {
   const host = hostOf(options);
-  const { run: log, recipe, checkpoint } = await requestEvaluation(path, { ...options, definition: options.recipe });
+  const { run: log, recipe, checkpoint } = await requestEvaluation(path, options);
   return { ...(await work.evaluateCheckpoint(recipe, checkpoint, host)), log };
 }
 

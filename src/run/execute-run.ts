@@ -6,6 +6,7 @@ import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { saveCheckpoint } from '../training/checkpoint.js';
 import type { Tasks } from '../training/run-state.js';
+import { goesOnAfter } from '../training/step/rollouts-ahead.js';
 import { trainTeam } from '../training/train.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
 import { type OpenBackend, prepareTasks } from './open-run.js';
@@ -50,7 +51,7 @@ export async function executeRun(
   } catch (error) {
     if (error instanceof KernelError) throw error; // nothing was begun
     try {
-      if (signal.aborted && started !== undefined)
+      if (signal.aborted && started !== undefined && goesOnAfter(recipe, started.progress.step))
         await saveCheckpoint(started.run, started.progress, log, { interrupted: true });
     } finally {
       finish(signal.aborted ? 'stopped' : 'failed');

@@ -1,9 +1,9 @@
 /** Where the first weights of a recipe's models come from. */
-import type { BaseSpec, WeightsSpec } from '../contract/weights-spec.js';
+import type { BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import { type ModelSpec, type WholeModelSpec, wholeModel } from '../model/model-spec.js';
 import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import type { Assignment } from '../recipe/assignment.js';
-import type { Recipe } from '../recipe/recipe.js';
+import { inPrecisionOf, type Recipe } from '../recipe/recipe.js';
 
 /** The first weights of every model, by its name. `requested` holds the names that the user gave the models. */
 export function firstWeights(
@@ -16,13 +16,13 @@ export function firstWeights(
     models.map(({ name, model }, index) => {
       const whole = written.get(name);
       const called = whole?.type === 'checkpoint' ? whole.path : undefined;
-      return [name, modelWeights(recipe, model, index, called)];
+      return [name, inPrecisionOf(recipe, name, modelWeights(recipe, model, index, called))];
     }),
   );
 }
 
 /** Policies that are to share a warm start begin alike; those with one each begin differently. */
-function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): WeightsSpec {
+function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): OwnWeights {
   const { warmStart, seed } = recipe;
   const first = warmStart?.seed ?? seed;
   // Far apart, so that runs with neighbouring seeds have no first weights in common.
@@ -37,7 +37,10 @@ function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: s
 
 /** Where the first weights of a whole model come from; with its sizes and tokenizer, where the recipe says them. */
 export function wholeWeights(model: WholeModelSpec, seed: number, called?: string): BaseSpec {
-  if (model.type === 'checkpoint') return { type: 'directory', directory: model.path, name: called ?? model.path };
+  if (model.type === 'checkpoint') {
+    const { path: directory, chatTemplate } = model;
+    return { type: 'directory', directory, name: called ?? directory, ...(chatTemplate && { chatTemplate }) };
+  }
   const { width, layers, heads, kvHeads, feedForward, context, ropeBase, embeddingDeviation } = model;
   const tokenizer = createTokenizer(model.tokenizer);
   return {

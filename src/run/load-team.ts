@@ -19,8 +19,8 @@ import { requestEvaluation } from './request.js';
 export interface LoadTeamOptions {
   /** The step of the checkpoint that plays; by default the last one. */
   readonly checkpoint?: number;
-  /** The definition, of a run that was begun with what `defineRecipe` returned. */
-  readonly recipe?: RecipeDefinition;
+  /** The definition, of a run that was begun with what `defineRecipe` returned; or where the recipe's file lies now. */
+  readonly recipe?: string | RecipeDefinition;
   /** Play although the code of the recipe has changed. */
   readonly acceptChanges?: boolean;
   /** Threads of the engine's kernels; by default one a core. */
@@ -136,11 +136,11 @@ const none: TaskSet = {
  */
 export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
   run: string,
-  { checkpoint: step, recipe: definition, acceptChanges, threads, onNotice: notify }: LoadTeamOptions = {},
+  { checkpoint: step, recipe: given, acceptChanges, threads, onNotice: notify }: LoadTeamOptions = {},
 ): Promise<LoadedTeam<DataOf<T>, OutcomeOf<T>>> {
   const host = nodeHost({ threads, notify });
   const from = step === undefined ? undefined : String(step);
-  const { recipe, checkpoint } = await requestEvaluation(run, { definition, acceptChanges, from });
+  const { recipe, checkpoint } = await requestEvaluation(run, { recipe: given, acceptChanges, from });
   const commits = await commitsOf(host.files, checkpoint);
   const here = backendOf(recipe.backend).capabilities.weights === 'here';
   const options = { commits, purpose: 'evaluation', ...(here ? { checkpoint } : {}) } as const;

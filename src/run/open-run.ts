@@ -8,18 +8,20 @@ import { backendOf } from '../backends/registry.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
-import type { WeightsSpec } from '../contract/weights-spec.js';
+import type { OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
-import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
+import { evaluationSampling, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
 import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
+import { contentHash } from '../store/files/content-hash.js';
 import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
 import { firstWeights } from './first-weights.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
+import { queueExecutor } from './queue/queue-executor.js';
 import { checkBackend, checkRecipe, checkToolFormats, type Purpose } from './recipe-checks.js';
 
 /**
@@ -68,7 +70,7 @@ export async function openRun(
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
-  const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(checkpoint, assignment, first) };
+  const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(recipe, checkpoint, assignment, first) };
   const backend = await openBackend(recipe, { host, models: Object.values(weights) });
   let gateway: OpenGateway | undefined;
   let executor: RolloutExecutor | undefined;
@@ -101,7 +103,7 @@ export async function openRun(
     const { maxTurns } = context;
     const warn = (message: string) => host.warn('gateway.ignored', message);
     gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn }));
-    executor = executorOf(recipe, {
+    executor = await executorOf(recipe, host, {
       ...context,
       timeoutMs: recipe.training.episodeTimeoutMs,
       concurrency: recipe.training.concurrency,
@@ -125,10 +127,13 @@ export async function openRun(
   }
 }
 
-/** Plays episodes where the recipe says. */
-function executorOf({ rollout, code }: Recipe, context: RolloutContext): RolloutExecutor {
-  const { isolate = false } = rollout ?? {};
-  if (isolate === false || code === undefined) return inProcessExecutor(context);
+/** Plays episodes where the recipe says. @throws RecipeError when there is no Redis where the recipe says */
+async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): Promise<RolloutExecutor> {
+  const { rollout, code } = recipe;
+  if (rollout === undefined || code === undefined) return inProcessExecutor(context);
+  const { type, isolate } = rollout;
+  if (type === 'queue') return queueExecutor(context, { code, rollout, recipe: contentHash(recipeJson(recipe)), host });
+  if (isolate === false) return inProcessExecutor(context);
   return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
 }
 
@@ -157,6 +162,7 @@ async function openModels(
 
 /** The weights of the models that a checkpoint holds: as they were saved, on the bases that they had at first. */
 function weightsOf(
+  recipe: Recipe,
   { directory }: Checkpoint,
   { warmStarted }: Assignment,
   first: OpenRun['weights'],
@@ -164,9 +170,11 @@ function weightsOf(
   return Object.fromEntries(
     warmStarted.map(({ name }): [string, WeightsSpec] => {
       const [place, spec] = [join(directory, name), first[name]];
-      if (spec?.type !== 'adapter' && spec?.type !== 'saved-adapter')
-        return [name, { type: 'directory', directory: place }];
-      return [name, { type: 'saved-adapter', base: spec.base, directory: place }];
+      const saved: OwnWeights =
+        spec?.type !== 'adapter' && spec?.type !== 'saved-adapter'
+          ? { type: 'directory', directory: place }
+          : { type: 'saved-adapter', base: spec.base, directory: place };
+      return [name, inPrecisionOf(recipe, name, saved)];
     }),
   );
 }
@@ -174,14 +182,17 @@ function weightsOf(
 /** How every agent of a recipe plays. */
 export function agentSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutContext['agents'] {
   return Object.fromEntries(
-    Object.entries(recipe.agents).map(([agent, { sampling, invalidPenalty }]) => [
+    Object.entries(recipe.agents).map(([agent, { sampling, invalidPenalty, callCost, tokenCost }]) => [
       agent,
       {
         policy: speakerOf[agent] as string,
         sampling,
         evaluationSampling: evaluationSampling(recipe, agent),
         invalidPenalty,
+        callCost,
+        tokenCost,
         frozen: typeof recipe.assign[agent] !== 'string',
+        judges: typeof recipe.assign[agent] !== 'string',
       },
     ]),
   );

@@ -43,6 +43,8 @@ describe('what a backend cannot do', () => {
     refused(['loss.type=gspo'], { losses: ['ppo-clip', 'cispo'] }, /^loss.type: .*no 'gspo'; it has ppo-clip, cispo/);
     const sgd = 'policies.solver.optimizer.type=sgd';
     refused([sgd], { optimizers: ['adamw'] }, /^policies.solver.optimizer.type: .*no 'sgd'; it has adamw/);
+    const coarse = 'policies.solver.precision=bfloat16';
+    refused([coarse], { precisions: ['float32'] }, /^policies.solver.precision: .*'bfloat16' products; it has float32/);
     const gspo = ['policies.verifier.loss={"type":"gspo"}'];
     refused(gspo, { losses: ['ppo-clip'] }, /^policies.verifier.loss.type: .*no 'gspo'/);
     const bonus = ['policies.solver.entropyCoefficient=0.01'];

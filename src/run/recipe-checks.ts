@@ -5,27 +5,21 @@ import type { PlayableHandle } from '../contract/sampling.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { RecipeError } from '../core/errors.js';
 import { RandomStream } from '../core/random.js';
+import { fieldText } from '../core/task.js';
 import { type ModelSpec, wholeModel } from '../model/model-spec.js';
 import { toolFormatNames } from '../model/tool-formats/index.js';
 import type { Assignment } from '../recipe/assignment.js';
 import { suggestion } from '../recipe/explain.js';
 import { lossOf, lossPath } from '../recipe/policy-losses.js';
 import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
-import { fieldText } from '../training/evaluation/slices.js';
 import type { Tasks } from '../training/run-state.js';
+import { curriculumChecks } from '../training/step/curriculum.js';
 import { evaluationTasks } from '../training/step/step-tasks.js';
+import { type Check, type Checks, requireAll } from './check.js';
+import { rolloutChecks } from './rollout-checks.js';
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */
 export type Purpose = 'training' | 'evaluation';
-
-/** One requirement, of the value at a path of the recipe. The message says what is wrong where the test is false. */
-interface Check {
-  readonly path: string;
-  readonly test: boolean;
-  readonly message: string;
-}
-
-type Checks = Generator<Check, void>;
 
 /** @throws RecipeError with the path of the first value that is wrong */
 export function checkRecipe(
@@ -42,15 +36,8 @@ export function checkRecipe(
   requireAll(referenceChecks(recipe));
   requireAll(warmStartChecks(recipe, assignment));
   requireAll(sliceChecks(recipe, tasks));
-  requireAll(isolationChecks(recipe));
-}
-
-function* isolationChecks({ rollout, gateway, code }: Recipe): Checks {
-  const path = 'rollout.isolate';
-  const inProgram = (rollout?.isolate ?? false) === false;
-  const message = 'threads load the code of the recipe from its file, and this one comes from a program';
-  yield { path, test: inProgram || code !== undefined, message };
-  yield { path, test: inProgram || gateway === undefined, message: 'a gateway answers in the program: take one' };
+  requireAll(curriculumChecks(recipe, tasks));
+  requireAll(rolloutChecks(recipe, can));
 }
 
 /** The part of the checks that asks the backend. @throws RecipeError with the path of the value that it cannot do */
@@ -88,10 +75,6 @@ export function checkToolFormats(
   }
 }
 
-function requireAll(checks: Checks): void {
-  for (const { path, test, message } of checks) if (!test) throw new RecipeError(message, path);
-}
-
 function* taskChecks(tasks: Tasks): Checks {
   for (const split of ['train', 'test'] as const)
     yield { path: `tasks.${split}`, test: tasks[split].size >= 1, message: 'there are no tasks' };
@@ -103,8 +86,13 @@ function* backendChecks(recipe: Recipe, assignment: Assignment, can: Capabilitie
     test,
     message: `the backend '${recipe.backend.type}' ${reason}`,
   });
-  for (const [policy, { model, optimizer, kl }] of Object.entries(recipe.policies)) {
+  for (const [policy, { model, precision, optimizer, kl }] of Object.entries(recipe.policies)) {
     const path = `policies.${policy}`;
+    yield check(
+      `${path}.precision`,
+      can.precisions.includes(precision),
+      `cannot be asked for '${precision}' products; it has ${can.precisions.join(', ')}`,
+    );
     const { type } = optimizer;
     yield check(
       `${path}.optimizer.type`,
@@ -236,13 +224,20 @@ function* referenceChecks({ policies }: Recipe): Checks {
 }
 
 /** A warm start needs demonstrations of every policy that learns from its own. */
-function* warmStartChecks({ warmStart, tasks }: Recipe, { warmStarted }: Assignment): Checks {
+function* warmStartChecks({ warmStart, tasks, team }: Recipe, { warmStarted }: Assignment): Checks {
   if (warmStart === undefined) return;
   const { name, trace } = tasks.train;
   yield {
     path: 'warmStart',
     test: trace !== undefined,
     message: `the tasks '${name}' generate no traces to learn from`,
+  };
+  const demonstrated = demonstratedAgents(tasks.train, warmStart.seed);
+  const strangers = [...demonstrated].filter((agent) => !(agent in team.agents));
+  yield {
+    path: 'warmStart',
+    test: demonstrated.size > strangers.length,
+    message: `the tasks '${name}' have demonstrations for ${strangers.join(', ')}, expected some for ${Object.keys(team.agents).join(', ')}`,
   };
   const path = 'warmStart.share';
   if (warmStart.share === 'base') {
@@ -254,7 +249,6 @@ function* warmStartChecks({ warmStart, tasks }: Recipe, { warmStarted }: Assignm
     };
     return;
   }
-  const demonstrated = demonstratedAgents(tasks.train, warmStart.seed);
   for (const { name: policy, agents } of warmStarted)
     yield {
       path,

@@ -1,5 +1,5 @@
 /** Requests and what they resolve to: a new run, a run that goes on, the evaluation of one. */
-import { basename } from 'node:path';
+import { basename, extname, isAbsolute } from 'node:path';
 import { CheckpointError, RunError } from '../core/errors.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { nodeFiles } from '../platform/node-files.js';
@@ -47,25 +47,31 @@ export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunReco
 const described = (recipe: Recipe) => ({ resolved: recipeJson(recipe), agents: agentProfiles(recipe) });
 
 /**
- * The recipe of a run that is there; `definition` where a program began the run.
+ * The recipe of a run that is there: `recipe` is the definition where a program began the run, or the file, where it
+ * lies elsewhere now.
  * @throws RunError when its code has changed, of which nothing was run then, and that was not accepted
  */
 async function recipeOfRun(
   run: RunDirectory,
-  definition: RecipeDefinition | undefined,
+  recipe: string | RecipeDefinition | undefined,
   { more = [], acceptChanges }: { readonly more?: readonly string[]; readonly acceptChanges: boolean | undefined },
 ): Promise<RecipeRequest> {
   const { source, overrides, codeHash } = run.record.recipe;
-  if (definition === undefined && source === PROGRAM)
+  if (recipe === undefined && source === PROGRAM)
     throw new RunError(
       `${run.path} was begun by a program, which alone has its recipe: call resume(run, definition) or evaluate(run, { recipe: definition }) of 'drmas' there`,
     );
   const checkCode = (hash: string) => {
     if (hash !== codeHash && acceptChanges !== true)
-      throw changedSince(run, `the code of the recipe ${source} has changed`);
+      throw changedSince(run, `the code of the recipe ${typeof recipe === 'string' ? recipe : source} has changed`);
   };
-  const loaded = await (definition === undefined ? loadRecipe(source, checkCode) : load(definition));
-  return resolved(loaded, [...overrides, ...more]);
+  if (recipe === undefined && isAbsolute(source) && !(await nodeFiles.exists(source)))
+    throw new RunError(
+      `${run.path} was begun with ${source}, which is not there; --recipe FILE names where that recipe lies now`,
+    );
+  const loaded = await (typeof recipe === 'object' ? load(recipe) : loadRecipe(recipe ?? source, checkCode));
+  const name = typeof recipe === 'string' ? basename(source, extname(source)) : loaded.name; // it keeps its name
+  return resolved({ ...loaded, name }, [...overrides, ...more]);
 }
 
 /**
@@ -94,10 +100,13 @@ function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeReq
 export interface Continuation extends RecipeRequest {
   /** Whether the recipe or its code is not what the run was begun with, which was accepted. */
   readonly changed: boolean;
+  /** Whether its file lies elsewhere. */
+  readonly moved: boolean;
 }
 
 export interface ContinuationRequest {
-  readonly definition?: RecipeDefinition | undefined;
+  /** The definition, where a program began the run, or where the recipe's file lies now. */
+  readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
   /** The checkpoint to go on from, `step-000004` or `4`; by default the last. */
   readonly from?: string | undefined;
@@ -109,17 +118,20 @@ export interface ContinuationRequest {
  */
 export async function requestContinuation(
   run: RunDirectory,
-  { definition, acceptChanges, from }: ContinuationRequest = {},
+  { recipe, acceptChanges, from }: ContinuationRequest = {},
 ): Promise<Continuation> {
   const { path, record } = run;
   const complete = (await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed');
   if (complete && from === undefined) throw new RunError(`${path} is complete: there is nothing to resume`);
-  const request = await recipeOfRun(run, definition, { acceptChanges });
-  const changed =
-    request.loaded.codeHash !== record.recipe.codeHash ||
-    contentHash(recipeJson(request.recipe)) !== contentHash(record.resolved);
+  const request = await recipeOfRun(run, recipe, { acceptChanges });
+  const { loaded, overrides } = request;
+  const { source, codeHash } = record.recipe;
+  const moved = loaded.source !== source;
+  // Models beside a file that was moved are the same ones.
+  const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
+  const changed = loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(record.resolved);
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
-  return { ...request, changed };
+  return { ...request, changed, moved };
 }
 
 /**
@@ -128,7 +140,7 @@ export async function requestContinuation(
  */
 export async function rewindRun(
   run: RunDirectory,
-  { changed, loaded, recipe }: Continuation,
+  { changed, moved, loaded, recipe }: Continuation,
   { from, notify }: { readonly from?: string | undefined; readonly notify: (message: string) => void },
 ): Promise<Checkpoint | undefined> {
   const checkpoint = from === undefined ? await run.latestCheckpoint() : await checkpointNamed(run, from);
@@ -143,7 +155,10 @@ export async function rewindRun(
         : `drmas resume ${run.path} --from ${basename(older.directory)} goes on from an older checkpoint`;
     throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
   }
-  if (changed) await run.acceptChanges(loaded.codeHash, described(recipe), checkpoint?.step ?? 0);
+  if (changed || moved) {
+    const { source, codeHash } = loaded;
+    await run.recordRecipe({ source, codeHash }, described(recipe), changed ? (checkpoint?.step ?? 0) : undefined);
+  }
   return checkpoint;
 }
 
@@ -178,7 +193,7 @@ export interface CheckpointRequest {
   readonly set?: readonly string[] | undefined;
   /** The checkpoint that plays, `step-000004` or `4`; by default the last. */
   readonly from?: string | undefined;
-  readonly definition?: RecipeDefinition | undefined;
+  readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
 }
 
@@ -189,13 +204,13 @@ export interface CheckpointRequest {
  */
 export async function requestEvaluation(
   path: string,
-  { tasks, samples, by, set = [], from, definition, acceptChanges }: CheckpointRequest,
+  { tasks, samples, by, set = [], from, recipe: given, acceptChanges }: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
   const run = await RunDirectory.open(path);
   const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
     value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
   );
-  const { recipe } = await recipeOfRun(run, definition, { more: [...set, ...evaluation], acceptChanges });
+  const { recipe } = await recipeOfRun(run, given, { more: [...set, ...evaluation], acceptChanges });
   return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate') };
 }
 

@@ -6,6 +6,7 @@ import type { Voice } from '../backends/voice.js';
 import type { Turn } from '../core/episode.js';
 import { RunError } from '../core/errors.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+import { type Listening, listen } from '../platform/listen.js';
 import { nodeHost } from '../platform/node-host.js';
 import { evaluateCheckpoint } from '../run/evaluate-run.js';
 import { lastCheckpoint } from '../run/request.js';
@@ -13,10 +14,9 @@ import type { RunDirectory } from '../store/run-directory.js';
 import { type Script, scriptedSampler } from '../testing/scripted-sampler.js';
 import { type ModelServer, type ModelServerOptions, modelServer } from './model-server.js';
 import { type OpenVoices, openVoices } from './open-voices.js';
-import { type ServedPort, servePort } from './served-port.js';
 
 const root = temporaryRoot();
-const open: ServedPort[] = [];
+const open: Listening[] = [];
 afterAll(async () => {
   for (const port of open) await port.close();
 });
@@ -24,7 +24,7 @@ afterAll(async () => {
 /** A server of these voices, and the official client of it. */
 async function served(options: Partial<ModelServerOptions> & Pick<ModelServerOptions, 'voices'>) {
   const server: ModelServer = modelServer({ most: 256, ...options });
-  const port = await servePort(server.app, { host: '127.0.0.1', port: 0 });
+  const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
   open.push(port);
   const client = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: options.token ?? 'none', maxRetries: 0 });
   const health = async (): Promise<unknown> => (await fetch(`${port.url}/health`)).json();

@@ -1,5 +1,4 @@
 /** Trained agents as the models of a server that speaks the dialects of OpenAI and Anthropic. */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Hono } from 'hono';
 import type { Voice } from '../backends/voice.js';
@@ -8,6 +7,7 @@ import type { ModelDelta, ModelRequest } from '../dialects/dialect.js';
 import { modelApp } from '../dialects/model-app.js';
 import { suggestion } from '../recipe/explain.js';
 import { answerStream, readingOf } from './answer-stream.js';
+import { isEqual } from './token.js';
 
 export interface ModelServerOptions {
   /** The agents by name. */
@@ -77,10 +77,4 @@ export function modelServer({ voices, token, most }: ModelServerOptions): ModelS
       });
     },
   };
-}
-
-/** Compares digests, so that the time tells nothing of the token. */
-function isEqual(given: string, token: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
 }

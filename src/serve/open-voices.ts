@@ -5,12 +5,15 @@ import { holdsAdapter, locateBase } from '../backends/embedded/state-files.js';
 import { withLocalModels } from '../backends/hub/local-models.js';
 import { modelDirectory } from '../backends/hub/model-directory.js';
 import type { Voice } from '../backends/voice.js';
+import { PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { ModelHandle } from '../contract/handles.js';
-import type { WeightsSpec } from '../contract/weights-spec.js';
+import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';
 import { RunError } from '../core/errors.js';
+import type { Files } from '../core/files.js';
 import type { Host } from '../core/host.js';
 import { isObject } from '../core/validation/objects.js';
 import { readAgentProfile } from '../model/agent-profile.js';
+import { readTemplate } from '../model/formats/tokenizer-files.js';
 import { suggestion } from '../recipe/explain.js';
 import { agentsOfRun, checkpointOf } from '../run/request.js';
 import { isNoOptimizer, requireWhole } from '../store/files/digests.js';
@@ -46,6 +49,8 @@ export interface OpenVoices {
 interface Place {
   readonly directory: string;
   readonly voice: Pick<Voice, 'agent'> & { readonly name: string };
+  /** The precision that a run trained it in. */
+  readonly precision?: Precision | undefined;
   /** The model's settings in the recipe with directories for names, where a run trained it and they are asked for. */
   readonly model?: unknown;
 }
@@ -63,18 +68,19 @@ export async function openVoices(request: VoicesRequest, host: Host): Promise<Op
   try {
     const opened = new Map<string, Promise<ModelHandle>>();
     /** Agents that share a policy share its weights. */
-    const open = (key: string, spec: () => Promise<WeightsSpec>) => {
+    const open = (key: string, spec: () => Promise<OwnWeights>) => {
       const handle = opened.get(key) ?? spec().then((weights) => publish(backend, weights, key));
       opened.set(key, handle);
       return handle;
     };
     const voices = new Map<string, Voice>();
     const untrained = new Map<string, Voice>();
-    for (const { directory, model, voice } of places) {
+    for (const { directory, model, precision, voice } of places) {
       const { name, agent } = voice;
-      voices.set(name, { agent, model: await open(directory, () => trainedWeights(host, directory)) });
+      const trained = async () => ({ ...(await trainedWeights(host, directory)), precision });
+      voices.set(name, { agent, model: await open(directory, trained) });
       if (request.untrained !== true) continue;
-      const first = await untrainedWeights(host, directory, model);
+      const first = { ...(await untrainedWeights(host, directory, model)), precision };
       untrained.set(name, { agent, model: await open(JSON.stringify(first), async () => first) });
     }
     for (const handle of opened.values()) for (const warning of (await handle).warnings) notify(warning);
@@ -85,7 +91,7 @@ export async function openVoices(request: VoicesRequest, host: Host): Promise<Op
   }
 }
 
-async function publish(backend: EmbeddedBackend, weights: WeightsSpec, name: string): Promise<ModelHandle> {
+async function publish(backend: EmbeddedBackend, weights: OwnWeights, name: string): Promise<ModelHandle> {
   const handle = await backend.open(weights, 'frozen', name);
   await handle.publish();
   return handle;
@@ -123,12 +129,17 @@ async function placesOfRun(
     const settings = isObject(models) ? models[policy] : undefined;
     return {
       directory: join(directory, policy),
+      precision: precisionOf(isObject(policies) ? policies[policy] : undefined),
       voice: { name, agent: agents[name] },
       model: isObject(settings) ? settings.model : undefined,
     };
   });
   return { places, origin: `${from}, ${basename(directory)}` };
 }
+
+/** The precision in a policy's recorded settings; undefined in those of runs that had none. */
+const precisionOf = (settings: unknown): Precision | undefined =>
+  PRECISIONS.find((precision) => isObject(settings) && settings.precision === precision);
 
 /** An exported agent, or any other model, which then answers without a system prompt under its directory's name. */
 async function placesOfModel(
@@ -146,16 +157,23 @@ async function placesOfModel(
   return { places: [{ directory, voice: { name, agent } }], origin: from };
 }
 
-async function trainedWeights({ files }: Host, directory: string): Promise<WeightsSpec> {
+async function trainedWeights({ files }: Host, directory: string): Promise<OwnWeights> {
   if (!(await holdsAdapter(files, directory))) return { type: 'directory', directory };
-  const base = { type: 'directory', directory: await locateBase(files, directory) } as const;
-  return { type: 'saved-adapter', base, directory };
+  return { type: 'saved-adapter', base: await baseWeights(files, directory), directory };
+}
+
+/** The base of an adapter, with the chat template that lies beside the adapter. */
+async function baseWeights(files: Files, directory: string): Promise<BaseSpec> {
+  const chatTemplate = await readTemplate(files, directory);
+  return { type: 'directory', directory: await locateBase(files, directory), chatTemplate };
 }
 
 /** @throws RunError where the weights before training were random */
-async function untrainedWeights({ files }: Host, directory: string, model: unknown): Promise<WeightsSpec> {
-  if (await holdsAdapter(files, directory)) return { type: 'directory', directory: await locateBase(files, directory) };
-  if (isObject(model) && model.type === 'checkpoint' && typeof model.path === 'string')
-    return { type: 'directory', directory: model.path };
+async function untrainedWeights({ files }: Host, directory: string, model: unknown): Promise<OwnWeights> {
+  if (await holdsAdapter(files, directory)) return baseWeights(files, directory);
+  if (isObject(model) && model.type === 'checkpoint' && typeof model.path === 'string') {
+    const chatTemplate = typeof model.chatTemplate === 'string' ? model.chatTemplate : undefined;
+    return { type: 'directory', directory: model.path, chatTemplate };
+  }
   throw new RunError(`the weights that ${directory} began with are kept nowhere: they were random, or it is no run`);
 }

@@ -19,6 +19,11 @@ const recordSchema = z.object({
     overrides: z.array(z.string()).readonly(),
   }),
   vary: z.array(z.object({ key: z.string(), values: z.array(z.string()).readonly() })).readonly(),
+  /** Variants that are more than values of one leaf each. */
+  bundles: z
+    .array(z.object({ name: z.string(), overrides: z.array(z.string()).readonly() }))
+    .readonly()
+    .optional(),
   seeds: z.int().min(1),
   /** The seed of the first pair, where it is not 1. */
   firstSeed: z.int().min(0).optional(),
@@ -29,6 +34,28 @@ const recordSchema = z.object({
 });
 
 export type AblationRecord = z.output<typeof recordSchema>;
+
+/** One of the recipes that an ablation compares. */
+export interface Variant {
+  /** The name of its bundle, its values, `grpo`, or `grpo, 8` where two leaves vary: what tells it from the others. */
+  readonly name: string;
+  readonly overrides: readonly string[];
+}
+
+/** Every combination of a bundle, where there are any, and a value of each varied leaf; the first of each first. */
+export function variantsOf({ vary, bundles = [] }: Pick<AblationRecord, 'vary' | 'bundles'>): Variant[] {
+  const choices = vary.map(({ key, values }) => values.map((name) => ({ name, overrides: [`${key}=${name}`] })));
+  return [...(bundles.length === 0 ? [] : [bundles]), ...choices].reduce<Variant[]>(
+    (all, choice) =>
+      all.flatMap((first) =>
+        choice.map(({ name, overrides }) => ({
+          name: first.name === '' ? name : `${first.name}, ${name}`,
+          overrides: [...first.overrides, ...overrides],
+        })),
+      ),
+    [{ name: '', overrides: [] }],
+  );
+}
 
 /** The record of an ablation's directory; undefined where there is none. @throws RunError when it cannot be used */
 export async function readAblation(directory: string): Promise<AblationRecord | undefined> {

@@ -111,7 +111,7 @@ export function numberAt(row: Row, path: string, place: Place): number {
   const value = fieldAt(row, path);
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (typeof value === 'boolean') return value ? 1 : 0;
-  throw new LogError(`${path}: expected a number, got ${described(value)}`, place);
+  throw new LogError(`${path}: expected a number, got ${described(value, row, path)}`, place);
 }
 
 /**
@@ -122,7 +122,7 @@ export function nameAt(row: Row, path: string, place: Place): string {
   const value = fieldAt(row, path);
   if (typeof value === 'string') return value;
   if (value === undefined || value === null)
-    throw new LogError(`${path}: expected a name, got ${described(value)}`, place);
+    throw new LogError(`${path}: expected a name, got ${described(value, row, path)}`, place);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
@@ -130,9 +130,22 @@ export function nameAt(row: Row, path: string, place: Place): string {
 export function rowsAt(row: Row, path: string, place: Place): readonly Row[] {
   const value = fieldAt(row, path);
   if (Array.isArray(value) && value.every(isObject)) return value;
-  throw new LogError(`${path}: expected a list of objects, got ${described(value)}`, place);
+  throw new LogError(`${path}: expected a list of objects, got ${described(value, row, path)}`, place);
 }
 
-function described(value: unknown): string {
-  return value === undefined ? 'nothing' : quoted(JSON.stringify(value));
+/** The most fields of a row that an error message lists. */
+const MOST_FIELDS = 20;
+
+/** A value for an error message; where there is none, with the fields that are there. */
+function described(value: unknown, row: Row, path: string): string {
+  if (value !== undefined) return quoted(JSON.stringify(value));
+  const keys = path.split('.');
+  const inside = keys.findIndex((_, depth) => !isObject(fieldAt(row, keys.slice(0, depth + 1).join('.'))));
+  const outer = keys.slice(0, inside).join('.');
+  const fields = Object.keys((outer === '' ? row : fieldAt(row, outer)) as Row);
+  const more = fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : '';
+  const listed = fields.length === 0 ? 'no fields' : `${fields.slice(0, MOST_FIELDS).map(shortened).join(', ')}${more}`;
+  return `nothing; ${outer === '' ? 'the row' : outer} has ${listed}`;
 }
+
+const shortened = (field: string) => excerpt(field, LONGEST_QUOTE);

@@ -326,7 +326,7 @@ describe('checkpoints', () => {
 
 it('records that changed code was accepted', async () => {
   const run = await RunDirectory.create(join(root, 'run'), record, { clock });
-  await run.acceptChanges('def', { resolved: { name: 'math' } }, 20);
+  await run.recordRecipe({ source: 'math', codeHash: 'def' }, { resolved: { name: 'math' } }, 20);
   expect(run.record.recipe.codeHash).toBe('def');
   expect((await RunDirectory.open(run.path)).record.acceptedChanges).toEqual([
     { time: '2026-01-02T03:04:05.000Z', codeHash: 'abc', step: 20 },

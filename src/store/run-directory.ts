@@ -15,7 +15,7 @@ import { removeTemporary } from './files/write-directory.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
 import { LOCK, lockRun, type RunLock } from './run-lock.js';
 import { freePath, timeStamp } from './run-path.js';
-import { formatRecord, parseRecord, type RunRecord } from './run-record.js';
+import { changedRecord, formatRecord, parseRecord, type RunRecord } from './run-record.js';
 
 /** The surroundings of a run directory: receivers of its events, the file system and the clock. */
 export interface RunDirectoryOptions {
@@ -250,16 +250,18 @@ export class RunDirectory {
     this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
-  /** Notes in recipe.json that the run goes on with changed code, and what that makes of recipe and agents. */
-  async acceptChanges(codeHash: string, now: Pick<RunRecord, 'resolved' | 'agents'>, step: number): Promise<void> {
+  /** Notes in recipe.json what code the run goes on with, and what that makes of recipe and agents. */
+  async recordRecipe(
+    code: Omit<RunRecord['recipe'], 'overrides'>,
+    now: Pick<RunRecord, 'resolved' | 'agents'>,
+    acceptedAt: number | undefined,
+  ): Promise<void> {
     const time = (this.#options.clock ?? systemClock).now().toISOString();
-    const { record } = this;
-    const changed: RunRecord = {
-      ...record,
-      recipe: { ...record.recipe, codeHash },
-      ...now,
-      acceptedChanges: [...record.acceptedChanges, { time, codeHash: record.recipe.codeHash, step }],
-    };
+    const changed = changedRecord(
+      { ...this.record, ...now },
+      code,
+      acceptedAt === undefined ? [] : [{ time, step: acceptedAt }],
+    );
     await this.#files.replace(join(this.path, RECIPE), formatRecord(changed));
     this.#record = changed;
   }

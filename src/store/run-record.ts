@@ -27,6 +27,20 @@ const recordSchema = z.object({
 /** The content of recipe.json: enough to load the recipe again and to see whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
 
+/** The record of a run that goes on with other code, which `accepted` says where that is a change of the recipe. */
+export function changedRecord(
+  record: RunRecord,
+  code: Omit<RunRecord['recipe'], 'overrides'>,
+  accepted: readonly { readonly time: string; readonly step: number }[],
+): RunRecord {
+  const { codeHash } = record.recipe;
+  return {
+    ...record,
+    recipe: { ...record.recipe, ...code },
+    acceptedChanges: [...record.acceptedChanges, ...accepted.map((change) => ({ ...change, codeHash }))],
+  };
+}
+
 /** The text of recipe.json, with a digest of its content. */
 export function formatRecord(record: RunRecord): string {
   return `${JSON.stringify({ ...record, digest: contentHash(record) }, null, 2)}\n`;

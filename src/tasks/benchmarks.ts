@@ -28,14 +28,16 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
   };
 }
 
-function reconfigured(name: string, source: TaskSource, settings: unknown): TaskSource {
+/** A source with its settings changed, where it has any that can be. @throws RecipeError naming the source */
+export function reconfigured(name: string, source: TaskSource, settings: unknown): TaskSource {
   if (JSON.stringify(settings) === JSON.stringify({ ...source.settings })) return source;
   if (typeof settings !== 'object' || settings === null || source.configure === undefined)
     throw new RecipeError('cannot be replaced from outside, only the settings that it has can', name);
   return source.configure({ ...settings });
 }
 
-function named(benchmark: string, set: TaskSet): TaskSet {
+/** A set whose tasks say which benchmark they are of. */
+export function named(benchmark: string, set: TaskSet): TaskSet {
   const at = (index: number): Task => {
     const { id, metadata, ...task } = set.at(index);
     return { ...task, id: `${benchmark}/${id}`, metadata: { ...metadata, [BENCHMARK]: benchmark } };

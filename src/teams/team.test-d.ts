@@ -37,7 +37,8 @@ describe('the types of a team', () => {
         if (words.valid) expectTypeOf(words.value).toEqualTypeOf<{ words: string[] }>();
         return { answer: draft.value, words: words.value?.words.length ?? 0 };
       },
-      reward: ({ outcome, task, episode }) => {
+      reward: async ({ outcome, task, episode, agents: { counter } }) => {
+        expectTypeOf((await counter('how good?')).value).toEqualTypeOf<number | undefined>();
         expectTypeOf(outcome).toEqualTypeOf<{ answer: string | undefined; words: number }>();
         expectTypeOf(task.level).toEqualTypeOf<number>();
         expectTypeOf(episode.turns.length).toEqualTypeOf<number>();

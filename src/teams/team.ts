@@ -88,12 +88,17 @@ export interface PlayContext<Data, A extends Agents> {
   readonly log: (name: string, value: unknown) => void;
 }
 
-export interface RewardContext<Data, Outcome> {
+export interface RewardContext<Data, Outcome, A extends Agents = Agents> {
   readonly task: Data;
   /** The value that `play` returned. */
   readonly outcome: Outcome;
   /** The episode's turns, for rewards that judge single turns. */
   readonly episode: Pick<Episode<Data>, 'task' | 'sample' | 'turns'>;
+  /**
+   * The team's frozen agents, to judge what was played: what they say is recorded with the episode and teaches nobody.
+   * An agent that trains cannot be asked here, since nobody could say what its words were worth.
+   */
+  readonly agents: { readonly [Name in keyof A]: Ask<ValueOf<A[Name]>> };
   readonly signal: AbortSignal;
 }
 
@@ -147,9 +152,9 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   readonly agents: A;
   /** Plays one episode, as one async function. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
-  reward(context: RewardContext<Data, Outcome>): Reward | Promise<Reward>;
-  success?(context: RewardContext<Data, Outcome>): RewardValue | Promise<RewardValue>;
-  metrics?(context: RewardContext<Data, Outcome>): Metrics | Promise<Metrics>;
+  reward(context: RewardContext<Data, Outcome, A>): Reward | Promise<Reward>;
+  success?(context: RewardContext<Data, Outcome, A>): RewardValue | Promise<RewardValue>;
+  metrics?(context: RewardContext<Data, Outcome, A>): Metrics | Promise<Metrics>;
 }
 
 export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
@@ -164,14 +169,14 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
   /**
    * Computes the reward. It must stand after `play` in the definition, so that TypeScript infers the type of `outcome`.
    */
-  reward(context: RewardContext<Data, Outcome>): R & OnlyAgents<Awaited<R>, keyof A>;
+  reward(context: RewardContext<Data, Outcome, NoInfer<A>>): R & OnlyAgents<Awaited<R>, keyof A>;
   /**
    * Says whether the episode solved its task, or how far, from 0 to 1: avg@k, pass@k and maj@k are of this. Default:
    * the named part `correct` of the reward, else whether the team's reward is at least 1.
    */
-  success?(context: RewardContext<Data, Outcome>): RewardValue | Promise<RewardValue>;
+  success?(context: RewardContext<Data, Outcome, NoInfer<A>>): RewardValue | Promise<RewardValue>;
   /** Measures what no agent learns from, by name; evaluations and steps report the means over episodes. */
-  metrics?(context: RewardContext<Data, Outcome>): Metrics | Promise<Metrics>;
+  metrics?(context: RewardContext<Data, Outcome, NoInfer<A>>): Metrics | Promise<Metrics>;
 }
 
 const callable = z.custom((value) => typeof value === 'function', 'expected a function');

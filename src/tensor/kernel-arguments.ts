@@ -4,6 +4,9 @@
  */
 export type WeightArray = Float32Array | Uint16Array;
 
+/** The number format of a matrix in memory. */
+export type MatrixKind = 'float32' | 'bfloat16';
+
 /** The heads of an attention layer. Each key-value head serves heads / kvHeads neighbouring query heads. */
 export interface Heads {
   /** Query heads, a multiple of `kvHeads`. */

@@ -1,4 +1,5 @@
 import type { AdamWStep, Heads, WeightArray } from './kernel-arguments.js';
+import type { NarrowKernels } from './narrow-kernels.js';
 
 /**
  * The engine's operations on float32 buffers: one contract, three implementations (native C++,
@@ -14,7 +15,7 @@ import type { AdamWStep, Heads, WeightArray } from './kernel-arguments.js';
  * All matrices are row-major. Buffers may be longer than needed; only the stated part is read or written. Unless a
  * parameter is documented as "added to", outputs are overwritten. Outputs must not overlap inputs unless stated.
  */
-export interface Kernels {
+export interface Kernels extends NarrowKernels {
   readonly name: 'native' | 'wasm' | 'reference';
   /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript'. */
   readonly isa: string;

@@ -91,5 +91,6 @@ const SLOWER: Record<KernelsName, (threads: number) => string> = {
 };
 
 const slowNotice = (reasons: readonly string[], { name, threads }: Kernels) =>
-  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. For the fast ones install a C++ compiler ` +
-  '(Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';
+  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. For the fast ones take a package with ` +
+  'compiled kernels (`drmas doctor` says why there are none here) or install a C++ compiler (Debian, Ubuntu: apt ' +
+  'install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';

@@ -23,7 +23,7 @@ export function scriptedContext(
 ): RolloutContext {
   const agents = Object.entries(team.agents).map(([name, { invalidPenalty = 0 }]) => [
     name,
-    { policy: name, sampling, invalidPenalty },
+    { policy: name, sampling, invalidPenalty, judges: true },
   ]);
   const policies = Object.keys(team.agents).map((name) => [name, sampler.policy(name)]);
   return {
@@ -56,7 +56,7 @@ export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { re
 
 /**
  * Plays one episode of a team without a model: agents answer what is written for them, and call the tools that are. The
- * episode holds the turns with what the agents' parsers read, the outcome and the score.
+ * episode holds the turns with what the agents' parsers read, the outcome and the score. The reward may ask any agent.
  *
  * @throws EpisodeFailure when the episode fails, as it does when `play` throws or an agent is called more often than
  *   there are texts for it; ArgumentError when the task does not fit the team's schema, or a text is for an agent it

@@ -48,6 +48,12 @@ export class GuardedSink implements MetricSink {
     clearTimeout(timer);
   }
 
+  /** Says once that the sink failed. */
+  failed(error: unknown): void {
+    if (!this.#failed) this.#notify(`${this.#name} failed, and the run goes on: ${messageOf(error)}`);
+    this.#failed = true;
+  }
+
   async #drain(): Promise<void> {
     await null; // nothing of the sink runs inside the run's own call
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
@@ -61,8 +67,7 @@ export class GuardedSink implements MetricSink {
     try {
       await act();
     } catch (error) {
-      if (!this.#failed) this.#notify(`${this.#name} failed, and the run goes on: ${messageOf(error)}`);
-      this.#failed = true;
+      this.failed(error);
     }
   }
 }

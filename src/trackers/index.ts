@@ -1,10 +1,12 @@
 /** The trackers that `--track` knows, one row each. */
 import { RecipeError } from '../core/errors.js';
 import { mlflow } from './mlflow.js';
+import { otel } from './otel/otel.js';
 import { tensorboard } from './tensorboard/tensorboard.js';
 import type { TrackerDeclaration } from './tracker-declaration.js';
+import { trackio } from './trackio.js';
 
-const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow];
+const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow, trackio, otel];
 
 /** A tracker that was asked for. */
 export interface RequestedTracker {
@@ -34,4 +36,4 @@ export function requestedTrackers(words: readonly string[]): RequestedTracker[] 
 const isWebAddress = (text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
 /** A text without the name and the password that may stand in an address. */
-const withoutSecrets = (text: string) => text.replace(/\/\/[^/@]*@/, '//');
+const withoutSecrets = (text: string) => text.replace(/\/\/[^/@]*@/, '//').replace(/token=[^&]*/g, 'token=...');

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run as events } from '../../test/fixtures/run-events.js';
+import { freePort } from '../../test/support/server-process.js';
 import { webServer } from '../../test/support/web-server.js';
 import { requestedTrackers } from './index.js';
 import { measurementsOf } from './measurements.js';
@@ -86,17 +87,39 @@ describe('--track mlflow=URL', () => {
     expect(await readFile(join(path, 'mlflow.json'), 'utf8')).not.toContain('secret-word');
   });
 
+  it('asks again where the connection is cut, and makes no second run', async () => {
+    const server = await mlflowServer();
+    let requests = 0;
+    // What a server does whose workers are killed on a busy machine: it takes the request, and hangs up.
+    const flaky = await webServer(async ({ path: address, method, body, headers }, response) => {
+      if (++requests % 3 === 1 && !address.endsWith('/create')) return void response.destroy();
+      const answer = await fetch(`${server.url}${address}`, {
+        method,
+        headers: { 'content-type': headers['content-type'] ?? '' },
+        ...(method === 'GET' ? {} : { body }),
+      });
+      response.writeHead(answer.status).end(await answer.text());
+    });
+    const sink = await mlflow.open(tracked(), flaky.url);
+    for (const event of events) await sink.event(event);
+    expect(pointsOf(server.metrics)).toEqual(expected());
+    expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
+  });
+
   it('says that a server cannot be reached', async () => {
-    await expect(mlflow.open(tracked(), 'http://127.0.0.1:1')).rejects.toThrow(/127\.0\.0\.1:1 cannot be asked/);
+    const nobody = `http://127.0.0.1:${await freePort()}`;
+    const reason = new RegExp(`${nobody} cannot be asked: fetch failed \\(.*ECONNREFUSED`);
+    await expect(mlflow.open(tracked(), nobody)).rejects.toThrow(reason);
   });
 });
 
 describe('what is typed after --track', () => {
   it.each([
-    ['tensorbord', /there is no tracker 'tensorbord'; expected tensorboard, mlflow=URL/],
+    ['tensorbord', /there is no tracker 'tensorbord'; expected tensorboard, mlflow=URL, trackio=URL, otel/],
     ['tensorboard=x', /expected tensorboard, got 'tensorboard=x'/],
     ['mlflow', /expected mlflow=URL/],
     ['mlflow=ftp://me:word@host', /got 'mlflow=ftp:\/\/host'/],
+    ['trackio=ftp://host?write_token=word', /got 'trackio=ftp:\/\/host\?write_token=\.\.\.'/],
   ])('%s is refused', (word, message) => {
     expect(() => requestedTrackers([word])).toThrow(message);
   });

@@ -1,25 +1,19 @@
 /** MLflow over its REST API 2.0 (mlflow.org/docs/latest/rest-api.html): one run there for each run here. */
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { z } from 'zod';
-import { messageOf, RunError } from '../core/errors.js';
 import type { RunEvent } from '../core/events.js';
 import { Secret } from '../core/secret.js';
-import { isObject } from '../core/validation/objects.js';
-import { webRequest } from '../platform/web-request.js';
 import { type Measurement, measurementsOf } from './measurements.js';
+import { recordedRun, recordRun } from './server-record.js';
 import { defineTracker, type TrackedRun } from './tracker-declaration.js';
+import { rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
 
 /** Limits of `runs/log-batch`. */
 const MOST_METRICS = 1000;
 const MOST_PARAMETERS = 100;
 const LONGEST_PARAMETER = 500;
-const TIMEOUT_MS = 20_000;
-const MOST_BYTES = 50_000_000;
 /** Names the run on the server, in the run's directory. */
 const RECORD = 'mlflow.json';
 
-const recordSchema = z.object({ server: z.string(), runId: z.string() });
 const runSchema = z.object({
   run: z.object({
     info: z.object({ run_id: z.string() }),
@@ -45,7 +39,7 @@ export const mlflow = defineTracker({
       event: async (event) => {
         if (event.type !== 'run.finished') return log(event);
         const status = { completed: 'FINISHED', stopped: 'KILLED', failed: 'FAILED' }[event.reason];
-        await server.ask('runs/update', { run_id: runId, status, end_time: Date.parse(event.time) });
+        await server.finish(runId, status, Date.parse(event.time));
       },
     };
   },
@@ -55,8 +49,7 @@ export const mlflow = defineTracker({
 const metricName = (name: string) => name.replaceAll(/[^\w\-. /]/g, '_').slice(0, 250);
 
 class MlflowServer {
-  readonly #url: string;
-  readonly #secret: Secret | undefined;
+  readonly #server: TrackerServer;
 
   constructor(address: string, environment: NodeJS.ProcessEnv) {
     const url = new URL(address);
@@ -65,85 +58,60 @@ class MlflowServer {
     const password = environment.MLFLOW_TRACKING_PASSWORD ?? decodeURIComponent(url.password);
     const basic = user === '' ? undefined : `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
     const authorization = token ? `Bearer ${token}` : basic;
-    this.#secret = authorization === undefined ? undefined : new Secret(authorization);
-    this.#url = `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+    this.#server = new TrackerServer({
+      name: 'the MLflow server',
+      url: rootOf(address),
+      headers: authorization === undefined ? {} : { authorization },
+      secret: authorization === undefined ? undefined : new Secret(authorization),
+    });
   }
 
   /** The run on the server: the one that the run's directory names, else a new one. */
   async runOf(run: TrackedRun): Promise<{ readonly runId: string; readonly steps: ReadonlyMap<string, number> }> {
-    const file = join(run.path, RECORD);
-    const known = await readFile(file, 'utf8').then(
-      (text) => recordSchema.parse(JSON.parse(text)),
-      () => undefined,
-    );
-    if (known?.server === this.#url) {
-      const { info, data } = runSchema.parse(await this.ask(`runs/get?run_id=${known.runId}`)).run;
-      await this.ask('runs/update', { run_id: info.run_id, status: 'RUNNING' });
+    const known = await recordedRun(run.path, RECORD, this.#server.url);
+    if (known !== undefined) {
+      const { info, data } = runSchema.parse(await this.#ask(`runs/get?run_id=${known}`)).run;
+      await this.#ask('runs/update', { run_id: info.run_id, status: 'RUNNING' });
       // What the server has is not sent again: a resumed run repeats its steps bit for bit.
       return { runId: info.run_id, steps: new Map(data.metrics.map(({ key, step }) => [key, step])) };
     }
-    const { info } = runSchema.parse(
-      await this.ask('runs/create', {
-        experiment_id: await this.#experiment(run.recipe),
-        run_name: run.name,
-        start_time: Date.parse(run.events[0]?.time ?? new Date().toISOString()),
-        tags: [{ key: 'drmas.run', value: run.path }],
-      }),
-    ).run;
-    const parameters = [...leaves(run.settings)].map(([key, value]) => ({
+    const created = {
+      experiment_id: await this.#experiment(run.recipe),
+      run_name: run.name,
+      start_time: Date.parse(run.events[0]?.time ?? new Date().toISOString()),
+      tags: [{ key: 'drmas.run', value: run.path }],
+    };
+    const { info } = runSchema.parse(await this.#ask('runs/create', created, { once: true })).run;
+    const parameters = [...settingLeaves(run.settings)].map(([key, value]) => ({
       key,
       value: value.slice(0, LONGEST_PARAMETER),
     }));
     for (let at = 0; at < parameters.length; at += MOST_PARAMETERS)
-      await this.ask('runs/log-batch', { run_id: info.run_id, params: parameters.slice(at, at + MOST_PARAMETERS) });
-    await writeFile(file, `${JSON.stringify({ server: this.#url, runId: info.run_id })}\n`);
+      await this.#ask('runs/log-batch', { run_id: info.run_id, params: parameters.slice(at, at + MOST_PARAMETERS) });
+    await recordRun(run.path, RECORD, { server: this.#server.url, runId: info.run_id });
     return { runId: info.run_id, steps: new Map() };
   }
 
   async log(runId: string, measurements: readonly Measurement[], timestamp: number): Promise<void> {
     const metrics = measurements.map(({ name, value, step }) => ({ key: metricName(name), value, timestamp, step }));
     for (let at = 0; at < metrics.length; at += MOST_METRICS)
-      await this.ask('runs/log-batch', { run_id: runId, metrics: metrics.slice(at, at + MOST_METRICS) });
+      await this.#ask('runs/log-batch', { run_id: runId, metrics: metrics.slice(at, at + MOST_METRICS) });
+  }
+
+  async finish(runId: string, status: string, endTime: number): Promise<void> {
+    await this.#ask('runs/update', { run_id: runId, status, end_time: endTime });
   }
 
   async #experiment(name: string): Promise<string> {
     const schema = z.object({ experiment_id: z.string() });
-    const got = await this.#send(`experiments/get-by-name?experiment_name=${encodeURIComponent(name)}`);
+    const got = await this.#server.send(pathOf(`experiments/get-by-name?experiment_name=${encodeURIComponent(name)}`));
     if (got.ok) return z.object({ experiment: schema }).parse(JSON.parse(got.text())).experiment.experiment_id;
-    return schema.parse(await this.ask('experiments/create', { name })).experiment_id;
+    return schema.parse(await this.#ask('experiments/create', { name }, { once: true })).experiment_id;
   }
 
-  /** @throws RunError with what the server said */
-  async ask(path: string, body?: unknown): Promise<unknown> {
-    const answer = await this.#send(path, body);
-    if (!answer.ok) {
-      const reason = answer.text().slice(0, 300);
-      throw new RunError(`the MLflow server at ${this.#url} answered ${answer.status}: ${reason}`);
-    }
-    return JSON.parse(answer.text());
-  }
-
-  async #send(path: string, body?: unknown) {
-    try {
-      return await webRequest(`${this.#url}/api/2.0/mlflow/${path}`, {
-        ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-        headers: {
-          'content-type': 'application/json',
-          ...(this.#secret === undefined ? {} : { authorization: this.#secret.reveal() }),
-        },
-        signal: new AbortController().signal,
-        timeoutMs: TIMEOUT_MS,
-        mostBytes: MOST_BYTES,
-        secret: this.#secret,
-      });
-    } catch (error) {
-      throw new RunError(`the MLflow server at ${this.#url} cannot be asked: ${messageOf(error)}`);
-    }
+  #ask(path: string, body?: unknown, options?: { readonly once: boolean }): Promise<unknown> {
+    return this.#server.ask(pathOf(path), body, options);
   }
 }
 
-/** The dotted paths and values of a recipe's settings. */
-function* leaves(value: unknown, path = ''): Generator<[string, string]> {
-  if (!isObject(value)) yield [path, typeof value === 'string' ? value : (JSON.stringify(value) ?? '')];
-  else for (const [key, inner] of Object.entries(value)) yield* leaves(inner, path === '' ? key : `${path}.${key}`);
-}
+const pathOf = (path: string) => `api/2.0/mlflow/${path}`;

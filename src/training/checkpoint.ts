@@ -29,6 +29,8 @@ const stateSchema = z.object({
   kl: z.record(z.string(), z.number()).default({}),
   /** What the estimator keeps from step to step; not there for one that keeps nothing. */
   estimator: z.record(z.string(), z.number()).default({}),
+  /** The success that a curriculum predicts, by level; not there without one. */
+  predictions: z.record(z.string(), z.number()).default({}),
   /** Commits of models on hubs, by name: a branch may move before the run goes on. */
   commits: z.record(z.string(), z.string()).default({}),
 });
@@ -41,7 +43,7 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
 /** Writes policies, optimisers, critics and the progress, whole or not at all, however long that takes. */
 export async function saveCheckpoint(
   run: TrainingRun,
-  { step, evaluated, watch, kl, estimator }: Progress,
+  { step, evaluated, watch, kl, estimator, predictions }: Progress,
   log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
@@ -56,7 +58,10 @@ export async function saveCheckpoint(
     for (const { name } of assignment.trained) await write(name, { optimizer: true });
     for (const { name } of assignment.warmStartedFrozen) await write(name, { optimizer: false });
     await saveCritics(run, directory);
-    const kept = Object.keys(estimator).length === 0 ? {} : { estimator };
+    const kept = {
+      ...(Object.keys(estimator).length === 0 ? {} : { estimator }),
+      ...(Object.keys(predictions).length === 0 ? {} : { predictions }),
+    };
     const state = { step, evaluated, watch: watch.state, kl: kl.state, commits, ...kept };
     await files.write(join(directory, STATE), JSON.stringify(state));
   };
@@ -82,6 +87,7 @@ export async function loadCheckpoint(
     watch: new StabilityWatch(recipe, state.watch),
     kl: new KlCoefficients(recipe.policies, state.kl),
     estimator: state.estimator,
+    predictions: state.predictions,
   };
 }
 
@@ -101,6 +107,7 @@ export function firstProgress(recipe: Recipe): Progress {
     watch: new StabilityWatch(recipe),
     kl: new KlCoefficients(recipe.policies),
     estimator: {},
+    predictions: {},
   };
 }
 

@@ -12,6 +12,7 @@ import type { Assignment } from '../recipe/assignment.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { RolloutExecutor } from '../rollout/executor.js';
 import type { StabilityWatch } from './stability/stability-watch.js';
+import type { Predictions } from './step/curriculum.js';
 import type { KlCoefficients } from './update/kl-penalty.js';
 
 export interface Tasks {
@@ -71,6 +72,8 @@ export interface Progress {
   evaluated: number;
   /** What the estimator keeps from the last complete step for the next. */
   estimator: EstimatorState;
+  /** The success that a curriculum predicts of each level. */
+  predictions: Predictions;
   readonly watch: StabilityWatch;
   readonly kl: KlCoefficients;
 }

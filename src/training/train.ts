@@ -15,7 +15,9 @@ import { inflationHints } from './stability/inflation-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { type StepAdvantages, stepAdvantages } from './step/advantages.js';
 import { commonFailure, failureText } from './step/common-failure.js';
-import { rolloutStep, type StepRollout } from './step/rollout-step.js';
+import { predictionsAfter } from './step/curriculum.js';
+import type { StepRollout } from './step/rollout-step.js';
+import { RolloutsAhead } from './step/rollouts-ahead.js';
 import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
 import { stepSpending } from './step/step-spending.js';
 import { turnScores } from './step/turn-scores.js';
@@ -30,6 +32,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
   const { recipe, host } = run;
   const { clock, signal } = host;
   const { steps, failedEpisodes, logprobGap } = recipe.training;
+  await using rollouts = new RolloutsAhead(run);
 
   for (;;) {
     if (evaluationDue(recipe, progress)) await evaluatePolicies(run, progress, log);
@@ -38,7 +41,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const step = progress.step + 1;
     const started = clock.seconds();
 
-    const rollout = await rolloutStep(run, step);
+    const rollout = await rollouts.next(step, progress.predictions);
     const rolledOut = clock.seconds();
     const common = commonFailure(rollout.all);
     if (common !== undefined) {
@@ -56,6 +59,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const updated = clock.seconds();
     progress.step = step;
     progress.estimator = advantages.state;
+    progress.predictions = predictionsAfter(progress.predictions, rollout.levels, recipe);
 
     for (const event of failureEvents(rollout.all, step, failedEpisodes)) log.emit(event);
     const seconds = { rollout: rolledOut - started, advantage: estimated - rolledOut, update: updated - estimated };
@@ -64,7 +68,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     const silence = progress.watch.silence.judge(recorded, updates);
-    const hints = [...gapWarnings(step, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
+    const hints = [...gapWarnings(step, rollout, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
     for (const event of [...events, ...silence, ...hints]) log.emit(event);
     await keep(recipe, log, step, rollout, advantages);
 

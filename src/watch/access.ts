@@ -3,13 +3,11 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
 import { ArgumentError } from '../core/errors.js';
+import { isLoopback } from '../platform/listen.js';
 
 const COOKIE = 'drmas-watch';
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1', '[::1]']);
 /** The fewest characters of a token: it can be tried by anybody who reaches the port. */
 const SHORTEST_TOKEN = 12;
-
-const isLoopback = (host: string): boolean => LOOPBACK.has(host) || /^127(\.\d{1,3}){3}$/.test(host);
 
 /**
  * Requires a token where other machines can connect.

@@ -1,6 +1,5 @@
-import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
 import { ArgumentError, messageOf } from '../core/errors.js';
+import { listen } from '../platform/listen.js';
 import { pageDirectory } from '../report/page-directory.js';
 import { checkAccess } from './access.js';
 import { RunCatalog } from './run-catalog.js';
@@ -40,36 +39,21 @@ export async function startWatching({ folder, host = '127.0.0.1', port, token }:
   const catalog = new RunCatalog(folder);
   const runs = (await catalog.refresh()).length;
   const ending = new AbortController();
-  const server = createAdaptorServer({
-    fetch: watchApp({ catalog, page, token, signal: ending.signal }).fetch,
-    overrideGlobalObjects: false,
-  });
-  const listen = (at: number) =>
-    new Promise<void>((done, failed) => {
-      server.once('error', failed);
-      server.listen(at, host, () => {
-        server.off('error', failed);
-        done();
-      });
-    });
-  try {
-    await listen(port ?? PORT).catch((error: unknown) => {
+  const app = watchApp({ catalog, page, token, signal: ending.signal });
+  const listening = await listen(app, { host, port: port ?? PORT })
+    .catch((error: unknown) => {
       if (port !== undefined) throw error;
-      return listen(0);
+      return listen(app, { host, port: 0 });
+    })
+    .catch((error: unknown) => {
+      throw new ArgumentError(`the dashboard cannot listen at ${host}, port ${port ?? PORT}: ${messageOf(error)}`);
     });
-  } catch (error) {
-    throw new ArgumentError(`the dashboard cannot listen at ${host}, port ${port ?? PORT}: ${messageOf(error)}`);
-  }
-  const address = server.address() as AddressInfo;
-  const name = host.includes(':') ? `[${host}]` : host;
   return {
-    url: `http://${name}:${address.port}/${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`,
+    url: `${listening.url}/${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`,
     runs,
-    close: () =>
-      new Promise((closed) => {
-        ending.abort();
-        server.close(() => closed());
-        if ('closeAllConnections' in server) server.closeAllConnections();
-      }),
+    close() {
+      ending.abort();
+      return listening.close();
+    },
   };
 }

@@ -18,7 +18,7 @@ const adapter: AdapterSettings = { rank: 3, alpha: 5, targets: PROJECTIONS };
 const optimizer = plainAdamW(1e-2);
 
 /** The same numbers in float32 and, the matrices, in bfloat16; norms and biases have all of their bits in both. */
-function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {
+export function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {
   const [coarse, fine] = [baseWeights(kernels, config, 'bfloat16'), new DecoderWeights(kernels, config)];
   initialise(config, fine.tensors, 3);
   shake(fine.tensors, new RandomStream('twins'));

@@ -11,6 +11,7 @@ import { RUNS } from './kernels/every-kernel.js';
 import { Examples, type KernelOutputs } from './kernels/examples.js';
 import { logprobContract } from './kernels/head.js';
 import { linearContract } from './kernels/linear.js';
+import { narrowContract } from './kernels/narrow.js';
 import { optimiserContract } from './kernels/optimiser.js';
 import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
 import { samplingContract } from './kernels/sampling.js';
@@ -28,6 +29,7 @@ export function kernelsContract(name: string, create: () => Kernels): void {
 
     linearContract(subject);
     bfloat16Contract(subject);
+    narrowContract(subject);
     normContract(subject);
     headNormContract(subject);
     ropeContract(subject);

@@ -1,14 +1,17 @@
 /** AI SDK 6 as it is on npm plays and trains a team. */
 import { generateText, Output, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { trainable } from '../../src/agents/index.js';
-import { temporaryRoot } from '../support/tiny-run.js';
+import { agent } from '../../src/teams/agent.js';
+import { defineTeam } from '../../src/teams/team.js';
+import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 import { aiSdkCells } from './ai-sdk-cells.js';
 import { conformance } from './conformance.js';
 import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from './desk.js';
 
 const root = temporaryRoot();
+afterEach(() => void vi.unstubAllGlobals());
 
 const t = tool({ inputSchema: z.object({ n: z.number() }), execute: async (input) => lookUp(input) });
 const stopWhen = stepCountIs(20);
@@ -43,6 +46,31 @@ describe('a team of AI SDK 6', () => {
     const { rewards, failures } = await trainDesk(root, ofEpisode, { overrides: LEARNING });
     expect(failures).toEqual([]);
     expect(rises(rewards)).toBe(true);
+  });
+});
+
+describe('a program that asks for a sampling of its own', () => {
+  it("gets the recipe's, and the events count what it asked for", async () => {
+    vi.stubGlobal('AI_SDK_LOG_WARNINGS', false);
+    const asks = { temperature: 0, seed: 1 };
+    const team = defineTeam({
+      task: z.object({ question: z.string() }),
+      agents: { solver: agent({ sampling: { maxTokens: 3 } }), judge: agent({ sampling: { maxTokens: 3 } }) },
+      play: async ({ task, agents: { solver, judge } }) => {
+        const { text } = await generateText({ model: solver.model, prompt: task.question, ...asks });
+        await generateText({ model: solver.model, prompt: task.question, temperature: 0 });
+        await generateText({ model: judge.model, prompt: task.question });
+        return text;
+      },
+      reward: ({ outcome }) => outcome.length,
+    });
+    const at = (index: number) => ({ id: String(index), data: { question: `${index}+1` } });
+    const tasks = { name: 'sums', load: async () => ({ name: 'sums', size: 4, at }) };
+    const training = { steps: 1, tasksPerStep: 2, groupSize: 2 };
+    const [step] = await stepsOf(await trainTiny(root, tinyRecipe({ team, tasks, training })));
+    expect(step?.agents.solver).toMatchObject({ turns: 8, ignored: { seed: 4, temperature: 8 } });
+    expect(step?.agents.judge).not.toHaveProperty('ignored');
+    expect(step?.agents.solver?.entropy).toBeGreaterThan(0); // of temperature 1
   });
 });
 

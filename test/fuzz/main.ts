@@ -2,11 +2,6 @@
  * `npm run fuzz`: changes right inputs at random and gives them to every reader of what comes from outside. Each must
  * take it or refuse it by one of drmas's errors, within bounds of time and memory. An input that does not is stored in
  * test/fuzz/corpus, which `npm test` replays.
- *
- *   npm run fuzz                                    all inputs
- *   npm run fuzz -- --share 0.02                    a part of them
- *   npm run fuzz -- --target grader --seed 7        one target, other inputs
- *   npm run fuzz -- --replay test/fuzz/corpus/FILE  one stored input
  */
 import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { runProgram, UsageError } from '../../scripts/support/run-program.js';
 import type { Job, Report } from './child.js';
 import { inputOf } from './mutate.js';
 import { complaintAbout } from './target.js';
@@ -24,27 +20,34 @@ const HANG_MS = 60_000;
 /** Deaths of the process after which the rest would say nothing new. */
 const MOST_DEATHS = 20;
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    share: { type: 'string', default: '1' },
-    target: { type: 'string' },
-    replay: { type: 'string' },
-  },
-});
+const USAGE = `usage: npm run fuzz -- [options]
+
+  --share 0.02     a part of the inputs (default: all)
+  --target NAME    one target of ${targets.map(({ name }) => name).join(', ')}
+  --seed N         chooses other inputs (default: 1)
+  --replay FILE    one stored input of test/fuzz/corpus
+`;
 
 /** Takes the inputs of all jobs, in a process of its own. Returns how many failed, and the jobs that are left. */
-function takeInputs(jobs: readonly Job[], marker: string): Promise<{ failed: number; left: readonly Job[] }> {
+function takeInputs(
+  jobs: readonly Job[],
+  seed: number,
+  marker: string,
+): Promise<{ failed: number; left: readonly Job[] }> {
   writeFileSync(marker, `${jobs[0]?.name} ${jobs[0]?.from} `.padEnd(60));
-  const child = fork(fileURLToPath(new URL('child.ts', import.meta.url)), [JSON.stringify(jobs), values.seed, marker], {
-    execArgv: ['--import', 'tsx', '--max-old-space-size=1200'],
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
+  const child = fork(
+    fileURLToPath(new URL('child.ts', import.meta.url)),
+    [JSON.stringify(jobs), String(seed), marker],
+    {
+      execArgv: ['--import', 'tsx', '--max-old-space-size=1200'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    },
+  );
   let failed = 0;
   let output = '';
   const fail = (name: string, number: number, complaint: string) => {
     failed++;
-    keep(name, number, complaint);
+    keep(name, seed, number, complaint);
   };
   child.stderr?.on('data', (text) => {
     output = `${output}${text}`.slice(-2000);
@@ -81,39 +84,50 @@ function takeInputs(jobs: readonly Job[], marker: string): Promise<{ failed: num
 const countOf = (jobs: readonly Job[], name: string) => String(jobs.find((job) => job.name === name)?.to).padStart(8);
 
 /** Stores an input that failed. */
-function keep(name: string, number: number, complaint: string): void {
+function keep(name: string, seed: number, number: number, complaint: string): void {
   const target = targets.find((each) => each.name === name);
   if (target === undefined) throw new Error(complaint);
-  const file = `test/fuzz/corpus/${name}--${values.seed}-${number}`;
-  writeFileSync(file, inputOf(target, Number(values.seed), number));
+  const file = `test/fuzz/corpus/${name}--${seed}-${number}`;
+  writeFileSync(file, inputOf(target, seed, number));
   console.log(`${file}\n  ${complaint}\n  again: npm run fuzz -- --replay ${file}`);
 }
 
 async function replay(file: string): Promise<boolean> {
   const [name] = basename(file).split('--');
   const target = targets.find((each) => each.name === name);
-  if (target === undefined) throw new Error(`${file}: no target is called ${name}`);
+  if (target === undefined) throw new UsageError(`${file}: no target is called ${name}`);
   const complaint = await complaintAbout(target, readFileSync(file));
   console.log(`${file}: ${complaint ?? 'nothing is wrong with it'}`);
   return complaint === undefined;
 }
 
-if (values.replay !== undefined) process.exitCode = (await replay(values.replay)) ? 0 : 1;
-else {
+await runProgram(USAGE, async () => {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: 'string', default: '1' },
+      share: { type: 'string', default: '1' },
+      target: { type: 'string' },
+      replay: { type: 'string' },
+    },
+  });
+  if (values.replay !== undefined) return (await replay(values.replay)) ? 0 : 1;
   const chosen = targets.filter(({ name }) => values.target === undefined || name === values.target);
-  if (chosen.length === 0)
-    throw new Error(`expected --target to be one of ${targets.map(({ name }) => name).join(', ')}`);
+  if (chosen.length === 0) throw new UsageError(`no target is called ${values.target}`);
+  const [seed, share] = [Number(values.seed), Number(values.share)];
+  if (!Number.isInteger(seed) || seed < 0)
+    throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`);
+  if (!(share > 0 && share <= 1))
+    throw new UsageError(`--share: expected a number above 0 up to 1, got '${values.share}'`);
   const work = mkdtempSync(join(tmpdir(), 'drmas-fuzz-'));
-  const share = Number(values.share);
   let left: readonly Job[] = chosen.map(({ name, inputs }) => ({ name, from: 0, to: Math.ceil(inputs * share) }));
   const inputs = left.reduce((sum, { to }) => sum + to, 0);
   let failed = 0;
   while (left.length > 0) {
-    const taken = await takeInputs(left, join(work, 'marker'));
+    const taken = await takeInputs(left, seed, join(work, 'marker'));
     failed += taken.failed;
     left = taken.left;
   }
   rmSync(work, { recursive: true });
   console.log(`${inputs} inputs, ${failed} failed`);
-  process.exitCode = failed === 0 ? 0 : 1;
-}
+  return failed === 0 ? 0 : 1;
+});

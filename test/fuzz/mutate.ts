@@ -122,12 +122,15 @@ const inJson: Change = (input, random, _, words) => {
     return inNumbers(input, random, [], words);
   }
   const places: [Record<string, unknown>, string][] = [];
-  const waiting = [root];
+  const waiting: [unknown, number][] = [[root, 1]];
+  let deepest = 0;
   for (let next = waiting.pop(); next !== undefined && places.length < 2000; next = waiting.pop()) {
-    if (typeof next !== 'object' || next === null) continue;
-    for (const [key, value] of Object.entries(next)) {
-      places.push([next as Record<string, unknown>, key]);
-      waiting.push(value ?? undefined);
+    const [value, depth] = next;
+    if (typeof value !== 'object' || value === null) continue;
+    deepest = Math.max(deepest, depth);
+    for (const [key, inner] of Object.entries(value)) {
+      places.push([value as Record<string, unknown>, key]);
+      waiting.push([inner, depth + 1]);
     }
   }
   if (places.length === 0) return Buffer.from(JSON.stringify(random.of(VALUES)));
@@ -140,9 +143,11 @@ const inJson: Change = (input, random, _, words) => {
       if (Array.isArray(holder)) holder.push(holder[key as never]);
       else Object.defineProperty(holder, random.of([...KEYS, ...words]), { value: holder[key], enumerable: true });
       break;
-    case 2:
-      holder[key] = nested(holder[key], random.of([1, 3, 300, 2000]));
+    case 2: {
+      const more = random.of([1, 3, 300, 2000]);
+      if (deepest + more < DEEPEST) holder[key] = nested(holder[key], more);
       break;
+    }
     case 3:
       holder[key] = typeof holder[key] === 'string' ? holder[key].repeat(random.of([2, 50, 1000])) : random.of(VALUES);
       break;
@@ -151,6 +156,9 @@ const inJson: Change = (input, random, _, words) => {
   }
   return Buffer.from(written(root).slice(0, LONGEST));
 };
+
+/** The deepest JSON that `JSON.stringify` writes wherever it is called from. */
+const DEEPEST = 2500;
 
 const nested = (value: unknown, depth: number): unknown => {
   let outer = value;

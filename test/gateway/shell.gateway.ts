@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { type DeskPlay, plainPlay, trainDesk } from '../frameworks/desk.js';
+import { type DeskPlay, plainPlay, rises, trainDesk } from '../frameworks/desk.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -25,5 +25,12 @@ describe.skipIf(missing.length > 0)('a team of a shell script', () => {
     const foreign = await trainDesk(root, withCurl, { overrides: [...overrides, 'gateway.port=0'] });
     expect(foreign.failures).toEqual([]);
     expect(foreign).toEqual(plain);
+  });
+
+  it('learns', async () => {
+    const overrides = ['training.steps=10', 'training.tasksPerStep=2', 'gateway.port=0'];
+    const { rewards, failures } = await trainDesk(root, withCurl, { overrides });
+    expect(failures).toEqual([]);
+    expect(rises(rewards)).toBe(true);
   });
 });

@@ -90,6 +90,13 @@ Coarse packedMatrixBfloat16(const KernelTable& k, Pool& pool, long inputs, long 
   return packed;
 }
 
+Coarse packedNarrowMatrix(const KernelTable& k, Pool& pool, long inputs, long outputs) {
+  Coarse packed(k.packedNarrowSize(inputs, outputs));
+  const Floats weight = filled<Floats>(inputs * outputs, [](long) { return noise(); });
+  k.packNarrow(pool, packed.data(), weight.data(), inputs, outputs, false);
+  return packed;
+}
+
 // ---- what they computed --------------------------------------------------------------------------------------------
 
 template <class Element>

@@ -1,11 +1,8 @@
 /** SkyRL's server on this machine's CPU, started and stopped. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { messageOf } from '../../src/core/errors.js';
 import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { freePort, ServerProcess } from '../support/server-process.js';
 import { Wire } from './wire.js';
 
 export interface ServerOptions {
@@ -19,17 +16,13 @@ export interface ServerOptions {
   readonly rank: number;
 }
 
-/** Imports and compilation on a busy machine. */
-const READY_TIMEOUT_MS = 5 * 60_000;
-const LAST_LINES = 20;
-
 export class SkyrlServer {
   readonly url: string;
-  readonly #child: ChildProcess;
+  readonly #process: ServerProcess;
 
-  private constructor(url: string, child: ChildProcess) {
+  private constructor(url: string, server: ServerProcess) {
     this.url = url;
-    this.#child = child;
+    this.#process = server;
   }
 
   /** Resolves when the engine has answered. */
@@ -54,68 +47,26 @@ export class SkyrlServer {
     };
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
     const compiled = join(cacheDirectory(), 'skyrl', 'compiled');
-    const child = spawn(python, [new URL('serve.py', import.meta.url).pathname, 'api', ...words], {
-      detached: true, // a process group of its own, so that the engine ends with it
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: {
-        ...process.env,
-        HF_HUB_OFFLINE: '1',
-        JAX_PLATFORMS: 'cpu',
-        JAX_COMPILATION_CACHE_DIR: compiled,
-        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS: '0',
-        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: '-1',
-      },
+    const serve = new URL('serve.py', import.meta.url).pathname;
+    const server = new ServerProcess(python, [serve, 'api', ...words], {
+      HF_HUB_OFFLINE: '1',
+      JAX_PLATFORMS: 'cpu',
+      JAX_COMPILATION_CACHE_DIR: compiled,
+      JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS: '0',
+      JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: '-1',
     });
-    const output: string[] = [];
-    for (const stream of [child.stdout, child.stderr])
-      stream?.on('data', (data: Buffer) => {
-        output.push(...data.toString().trimEnd().split('\n'));
-        output.splice(0, output.length - LAST_LINES);
-      });
-    const server = new SkyrlServer(`http://127.0.0.1:${at}`, child);
-    try {
-      await server.#ready();
-    } catch (error) {
-      await server.stop();
-      throw new Error(`the server did not start: ${messageOf(error)}\n${output.join('\n')}`);
-    }
-    return server;
-  }
-
-  /** The HTTP side answers before the engine does: a model that is made and given back shows that both are there. */
-  async #ready(): Promise<void> {
-    const deadline = performance.now() + READY_TIMEOUT_MS;
-    for (;;) {
-      if (this.#child.exitCode !== null) throw new Error(`it ended with ${this.#child.exitCode}`);
-      const up = await fetch(`${this.url}/api/v1/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      if (up) break;
-      if (performance.now() > deadline) throw new Error('it does not answer');
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
-    const wire = await Wire.open(this.url);
-    const model_id = await wire.createModel({ rank: 1, seed: 0 });
-    await wire.finish(await wire.post('unload_model', { model_id }));
+    const url = `http://127.0.0.1:${at}`;
+    // The HTTP side answers before the engine does: a model that is made and given back shows that both are there.
+    await server.ready(`${url}/api/v1/healthz`, async () => {
+      const wire = await Wire.open(url);
+      const model_id = await wire.createModel({ rank: 1, seed: 0 });
+      await wire.finish(await wire.post('unload_model', { model_id }));
+    });
+    return new SkyrlServer(url, server);
   }
 
   /** Ends the server and its engine at once, as a crash would. */
-  async stop(): Promise<void> {
-    const { pid } = this.#child;
-    if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = once(this.#child, 'exit');
-    process.kill(-pid, 'SIGKILL');
-    await ended;
+  stop(): Promise<void> {
+    return this.#process.stop();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

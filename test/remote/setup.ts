@@ -5,9 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { pythonEnvironment } from './environment.js';
+import { pythonEnvironment } from '../support/python-environment.js';
 import { writeTinyQwen3 } from './model.js';
 import { SkyrlServer } from './server.js';
+
+/** The only pin that is installed with what it asks for: builds for GPUs ask for more than those for CPUs. */
+const TORCH = 'torch==2.13.0';
 
 export interface Remote {
   readonly url: string;
@@ -24,7 +27,10 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const environment = await pythonEnvironment();
+  const environment = await pythonEnvironment({
+    ...{ name: 'skyrl', requirements: new URL('requirements.txt', import.meta.url), further: [TORCH] },
+    what: "SkyRL's server (1.6 GB with a CPU build of torch)",
+  });
   if ('unavailable' in environment) {
     console.log(`SKIPPED: the tests against a real server, because ${environment.unavailable}`);
     project.provide('remote', environment);

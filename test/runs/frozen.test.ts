@@ -16,6 +16,7 @@ import { ablate } from '../../src/studies/ablation/ablate.js';
 import { collectLog } from '../../src/studies/inspect/collect-turns.js';
 import { inspect } from '../../src/studies/inspect/inspect-log.js';
 import { probeRecipe } from '../../src/studies/probe/probe-recipe.js';
+import { defineTeam } from '../../src/teams/team.js';
 import { chatServer, refuse, say } from '../support/chat-server.js';
 import {
   createRun,
@@ -33,6 +34,40 @@ const root = temporaryRoot();
 const model = tinyModel;
 const stepsOf = (events: readonly { type: string }[]) => events.filter((event): event is Step => event.type === 'step');
 const hashOf = async (run: RunDirectory, name: string) => (await filesOf(run))[name];
+
+describe('a frozen judge that the reward asks', () => {
+  const { play: _, ...team } = digitTeam;
+  const recipe = tinyRecipe({
+    team: defineTeam({
+      ...team,
+      play: async ({ task, agents: { solver } }) => ({ text: (await solver(task.question)).text }),
+      reward: async ({ outcome: { text }, agents: { verifier } }) => {
+        const [first, second] = await Promise.all([verifier(text), verifier(text)]);
+        return first.text.length + 2 * second.text.length;
+      },
+    }),
+    assign: { solver: 'solver', verifier: frozen(model) },
+  });
+
+  it('is recorded, counted and never trained, and the run repeats bit for bit at any number of threads', async () => {
+    const run = await trainTiny(root, recipe, { threads: 1 });
+    for (const { agents, tokens } of stepsOf(await eventsOf(run))) {
+      expect(agents.verifier).toMatchObject({ frozen: true, gradientNorm: 0 });
+      expect(agents.verifier?.turns).toBe(2 * (agents.solver?.turns ?? 0));
+      const written = Object.values(agents).reduce((sum, of) => sum + of.turns * (of.responseTokens ?? 0), 0);
+      expect(tokens.sampled).toBeCloseTo(written);
+    }
+    for (const { turns } of await readEpisodes(nodeFiles, run.stepEpisodesPath(2)))
+      expect(turns.map(({ judging, advantage }) => [judging, advantage === undefined])).toEqual([
+        [undefined, false],
+        [true, true],
+        [true, true],
+      ]);
+    const again = await trainTiny(root, recipe, { threads: 2 });
+    expect(await eventsOf(again)).toEqual(await eventsOf(run));
+    expect(await filesOf(again)).toEqual(await filesOf(run));
+  });
+});
 
 describe('an agent on a frozen model', () => {
   const recipe = tinyRecipe({ assign: { solver: 'solver', verifier: frozen(model) } });

@@ -5,6 +5,7 @@ import { build } from 'esbuild';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { resume, train } from '../../src/index.js';
 import { RunDirectory } from '../../src/store/run-directory.js';
+import { registeredExporter } from '../support/otel-exporter.js';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -36,13 +37,28 @@ async function trained(name: string, run: string, set: readonly string[]) {
 
 describe('a team in threads of its own', { timeout: 120_000 }, () => {
   it('plays the same run bit for bit, whatever the number of threads', async () => {
-    const expected = await trained('digits', 'plain', []);
-    for (const isolate of ['true', '3']) {
-      const { events, files } = await trained('digits', `isolated-${isolate}`, [`rollout.isolate=${isolate}`]);
+    for (const [isolate, staleness] of [
+      ['true', 0],
+      ['3', 1],
+    ]) {
+      const set = [`rollout.staleness=${staleness}`];
+      const expected = await trained('digits', `plain-${staleness}`, set);
+      const { events, files } = await trained('digits', `isolated-${isolate}`, [...set, `rollout.isolate=${isolate}`]);
       expect(events).toEqual(expected.events);
       const weights = (of: typeof files) => Object.entries(of).filter(([file]) => file.endsWith('.safetensors'));
       expect(weights(files)).toEqual(weights(expected.files));
     }
+  });
+
+  it('tells of its calls as they are answered', async () => {
+    const exporter = registeredExporter();
+    const set = ['rollout.isolate=2', 'training.steps=1', 'evaluation.samples=1'];
+    const { events } = await train(recipe('digits'), { run: join(root, 'traced'), threads: 1, set, track: ['otel'] });
+    const steps = events.flatMap((event) => (event.type === 'step' ? Object.values(event.agents) : []));
+    const chats = exporter.getFinishedSpans().filter(({ attributes }) => 'drmas.turn' in attributes);
+    const trained = chats.filter(({ attributes }) => /training/.test(String(attributes['gen_ai.conversation.id'])));
+    expect(trained).toHaveLength(steps.reduce((sum, { turns }) => sum + turns, 0));
+    expect(trained.length).toBeGreaterThan(0);
   });
 
   it('does no harm but to its own episode where it loops or ends the process', async () => {

@@ -1,4 +1,3 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -9,24 +8,13 @@ import { nodeFiles } from '../../src/platform/node-files.js';
 import { readEpisodes } from '../../src/store/episode-files.js';
 import { agent } from '../../src/teams/agent.js';
 import { defineTeam } from '../../src/teams/team.js';
-import { goldenPath } from '../goldens.js';
-import { chatTemplateOf, miniTokenizer } from '../support/qwen3-mini.js';
+import { miniTokenizer, writeMiniQwen3 } from '../support/qwen3-mini.js';
 import { filesOf, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const look: Tool = { name: 'look', parameters: { type: 'object', properties: {} } };
 const THOUGHTS = ['hm', 'ah'] as const;
 const CALL = '\n</think>\n\n<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>';
-
-/** The tiny random Qwen3 of the goldens, in a directory with the chat template of the real one. */
-function qwen3(): string {
-  const directory = join(root, 'qwen3');
-  cpSync(goldenPath('models/qwen3-mini-bf16'), directory, { recursive: true });
-  writeFileSync(join(directory, 'chat_template.jinja'), chatTemplateOf('qwen3'));
-  const config = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'));
-  writeFileSync(join(directory, 'config.json'), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
-  return directory;
-}
 
 const tasks: TaskSource = {
   name: 'looks',
@@ -57,8 +45,10 @@ const team = defineTeam({
 
 describe('a tiny random Qwen3 with its real chat template', () => {
   it('plays a loop of calls exactly, and learns from it', async () => {
+    const directory = join(root, 'qwen3');
+    writeMiniQwen3(directory);
     const recipe = tinyRecipe({
-      ...{ team, tasks, model: checkpoint(qwen3()) },
+      ...{ team, tasks, model: checkpoint(directory) },
       warmStart: { steps: 150, batch: 1, learningRate: 1e-2, lossTarget: 0.05 },
       training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
       evaluation: { tasks: 1, samples: 1 },

@@ -121,15 +121,19 @@ export function requireWholeGroups({ recipe }: EndedRun, { episodes }: Course): 
   }
 }
 
-/** Each turn with an advantage was trained once under the weights that wrote it, and nothing else was. */
-export function requireTrainedOnce({ samples }: EndedRun, { episodes }: Course): void {
+/**
+ * Each turn with an advantage was trained once, under the weights that wrote it or as many updates later as the recipe
+ * lets pass, and nothing else was.
+ */
+export function requireTrainedOnce({ samples, recipe }: EndedRun, { episodes }: Course): void {
+  const updates = Array.from({ length: 1 + (recipe.rollout?.staleness ?? 0) }, (_, later) => later);
   const ofSteps = [...episodes].filter(([name]) => name.startsWith('episodes/step-'));
   const turns = ofSteps.flatMap(([name, ofStep]) =>
     ofStep.flatMap((episode) => episode.turns.map((turn) => ({ name, turn }))),
   );
   const [teaching, others] = [true, false].map((wanted) => turns.filter(({ turn }) => teaches(turn) === wanted));
   const take = ({ policy, policyVersion, prompt, response }: StoredTurn) =>
-    samples.take(policy, policyVersion, [...prompt, ...response]);
+    updates.some((later) => samples.take(policy, policyVersion + later, [...prompt, ...response]));
   for (const { name, turn } of teaching ?? [])
     if (!take(turn)) throw new BrokenLawError(`${name}: a turn of ${turn.policy} was never trained`);
   for (const { turn } of others ?? []) take(turn); // with an advantage of 0 a turn may be sent or not

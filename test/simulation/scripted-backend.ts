@@ -69,7 +69,8 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
   readonly parameters = 1;
   readonly warnings = [];
   #weights: Weights = { digest: '', updates: 0 };
-  #published: Weights | undefined;
+  /** What can be played, the oldest first. */
+  #published: Weights[] = [];
   #gradient = createHash('sha256');
   #last: Promise<void> = Promise.resolve();
 
@@ -80,9 +81,10 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
     this.#disposed = disposed;
   }
 
-  async generate({ prompt, key, maxTokens, stopTokens }: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
-    const weights = this.#published;
-    if (weights === undefined) throw new BackendError('nothing was published');
+  async generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
+    const { prompt, key, maxTokens, stopTokens, version = this.version } = request;
+    const weights = this.#published.find(({ updates }) => updates === version);
+    if (weights === undefined) throw new BackendError(`version ${version} is not published`);
     await Promise.race([this.#around.delay(), aborted(signal)]);
     if (this.#disposed()) throw new BackendError('the backend is closed');
     const random = new RandomStream(weights.digest, ...key, ...prompt.slice(-4));
@@ -106,9 +108,13 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
     );
   }
 
-  publish(): Promise<number> {
+  get version(): number | undefined {
+    return this.#published.at(-1)?.updates;
+  }
+
+  publish(keep = 1): Promise<number> {
     return this.#inOrder(() => {
-      this.#published = this.#weights;
+      this.#published = [...this.#published, this.#weights].slice(-keep);
       return this.#weights.updates;
     });
   }

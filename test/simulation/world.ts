@@ -43,6 +43,7 @@ const variants: readonly Partial<RecipeInput>[] = [
   { advantage: { type: 'drmas', singleton: 'ema' }, training: { checkpointEvery: 2, keepEpisodes: 2 } },
   { policies: { planner: { kl: { coefficient: 0.1 } } } },
   { training: { steps: 4, checkpointEvery: 4 }, evaluation: { every: 1 } },
+  { rollout: { staleness: 2 }, training: { steps: 5, checkpointEvery: 3 } },
 ];
 
 export const VARIANTS = variants.length;
@@ -131,7 +132,7 @@ async function processOf({
   const log = await RunDirectory.open(PATH, options);
   await log.lock();
   try {
-    const request = await requestContinuation(log, { definition });
+    const request = await requestContinuation(log, { recipe: definition });
     const checkpoint = await rewindRun(log, request, { notify: () => {} });
     await executeRun(request.recipe, log, host, { checkpoint, openBackend });
   } finally {

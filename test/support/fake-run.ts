@@ -93,6 +93,7 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
       forwardBackward: (samples, options) => fake.forwardBackward(name, samples, options),
       discardGradient: () => fake.discardGradient(name),
       optimStep: (settings) => fake.optimStep(name, settings),
+      version: 3,
       publish: () => fake.publish(name),
       copyFrom: (from) => fake.copyFrom(name, from.name),
       resetOptimizer: () => fake.resetOptimizer(name),

@@ -1,5 +1,6 @@
 /** The tiny Qwen3 of the goldens with the chat template of the real one, which knows tools and thinking. */
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Tokenizer } from '../../src/core/tokenizer.js';
 import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
 import { goldenPath } from '../goldens.js';
@@ -18,4 +19,12 @@ export function miniTokenizer(
   const read = (file: string): unknown => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'));
   const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
   return createTokenizer({ type: 'huggingface', ...files, chatTemplate, variables });
+}
+
+/** Writes the tiny random Qwen3 with the chat template of the real one, whose texts need a longer context. */
+export function writeMiniQwen3(target: string): void {
+  cpSync(directory, target, { recursive: true });
+  writeFileSync(join(target, 'chat_template.jinja'), chatTemplateOf('qwen3'));
+  const config = JSON.parse(readFileSync(join(target, 'config.json'), 'utf8'));
+  writeFileSync(join(target, 'config.json'), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
 }

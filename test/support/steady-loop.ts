@@ -55,7 +55,7 @@ const [steps, threads] = process.argv.slice(2).map(Number) as [number, number];
 const { kernels } = await selectKernels({ threads });
 const counted = countAllocations(kernels);
 const engine = new Engine(counted.kernels);
-engine.createPolicy(POLICY, 'policy', config, { seed: 1 });
+engine.createPolicy(POLICY, { name: 'policy', shape: config, precision: 'float32' }, { seed: 1 });
 
 const resident = async () => {
   // What is unreachable is freed by the collector and by finalizers, which run when nothing else does.

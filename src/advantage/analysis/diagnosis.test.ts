@@ -21,6 +21,14 @@ describe('the explanation of an inflation', () => {
   ])('%s', (_, inflation, calls, expected) => {
     expect(explainInflation('fixer', { inflation, calls })).toMatch(expected);
   });
+
+  it.each([
+    ['inflated', 3.08, escalation, 0.17, /by 3\.08\. Of what they feed it, 17 % follows its own rewards\.$/],
+    ['drowned by others', 1, always, 0.03, /leave the second moment .* \(1\.00\)\. Of what they feed it, 3 % follows/],
+    ['nearly all its own', 1, always, 0.9, /as its own would \(1\.00\)\.$/],
+  ])('%s', (_, inflation, calls, ownShare, expected) => {
+    expect(explainInflation('fixer', { inflation, ownShare, calls })).toMatch(expected);
+  });
 });
 
 describe('the advice about an inflation', () => {
@@ -28,8 +36,12 @@ describe('the advice about an inflation', () => {
     const run = { type: 'grpo', groupSize: 16 };
     expect(inflationAdvice('fixer', { inflation: 2, calls: escalation }, run)).toBeUndefined();
     expect(inflationAdvice('fixer', { inflation: undefined, calls: escalation }, run)).toBeUndefined();
+    expect(inflationAdvice('fixer', { inflation: 2, ownShare: 0.5, calls: escalation }, run)).toBeUndefined();
+    expect(inflationAdvice('fixer', { inflation: 1, ownShare: 0.49, calls: always }, run)).toBeDefined();
     const advice = inflationAdvice('fixer', { inflation: 3, calls: escalation }, run);
-    expect(advice?.says).toMatch(/^fixer is called in 25 % of the episodes, those that go badly .* grpo judges it/);
+    expect(advice?.says).toMatch(
+      /^fixer is called in 25 % of the episodes, those that go badly .* grpo judges it by what the others earn/,
+    );
     expect(advice?.remedy).toMatch(/^advantage\.type=drmas/);
     expect(advice?.remedy).not.toMatch(/groupSize/);
     const small = inflationAdvice('fixer', { inflation: 3, calls: escalation }, { ...run, groupSize: 8 });

@@ -8,6 +8,10 @@ import type { AgentCalls } from './agent-calls.js';
 const NOTABLE = 1.25;
 /** The factor above which an estimator with a shared mean is worth changing. */
 const INFLATED = 2;
+/** The share of its own rewards in an agent's squared scores below which the others decide more than it does. */
+const MOSTLY_OWN = 0.5;
+/** The same, below which the share is worth a sentence. */
+const NEARLY_ALL_OWN = 0.75;
 /** Turns in a group below which an agent has hardly anything to be compared with. */
 const FEWEST_TURNS = 3;
 
@@ -15,28 +19,42 @@ const FEWEST_TURNS = 3;
 export interface AgentDiagnosis {
   /** The predicted inflation (Lemma 4.2); undefined where no group has a spread to judge by. */
   readonly inflation: number | undefined;
+  /** How much of its squared scores follows its own rewards (`ownShares`); undefined where that is not known. */
+  readonly ownShare?: number | undefined;
   readonly calls: AgentCalls;
 }
 
 /** One sentence about when an agent is called and what statistics that all agents share do to its gradient. */
-export function explainInflation(agent: string, { inflation, calls }: AgentDiagnosis): string {
+export function explainInflation(agent: string, { inflation, ownShare, calls }: AgentDiagnosis): string {
   const { share, success, overall } = calls;
   const always = share > 0.99;
   const called = `${agent} is called in ${always ? 'every episode' : `${percent(share, 0)} of the episodes`}`;
   if (inflation === undefined) return `${called}; no group has scores that differ, so there is no inflation to judge.`;
-  if (!isNotable(inflation)) {
-    const when = always ? '' : ', within a task as often in good ones as in bad';
-    return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
+  const follows =
+    ownShare !== undefined && ownShare < NEARLY_ALL_OWN
+      ? ` Of what they feed it, ${percent(ownShare, 0)} follows its own rewards.`
+      : '';
+  if (inflation >= NOTABLE || inflation <= 1 / NOTABLE) {
+    const which = always
+      ? 'with scores that are not those of the whole team'
+      : `those that go ${success < overall ? 'badly' : 'well'} (${significant(success)} on average, ${significant(overall)} over all)`;
+    return `${called}, ${which}: shared statistics multiply the second moment of its gradient by ${factor(inflation)}.${follows}`;
   }
-  const which = always
-    ? 'with scores that are not those of the whole team'
-    : `those that go ${success < overall ? 'badly' : 'well'} (${significant(success)} on average, ${significant(overall)} over all)`;
-  return `${called}, ${which}: shared statistics multiply the second moment of its gradient by ${factor(inflation)}.`;
+  if (follows !== '')
+    return `${called}: shared statistics leave the second moment of its gradient as it would be (${factor(inflation)}).${follows}`;
+  const when = always ? '' : ', within a task as often in good ones as in bad';
+  return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
 }
 
-/** Whether an inflation is worth a sentence; not where there is none to judge. */
-export function isNotable(inflation: number | null): boolean {
-  return inflation !== null && (inflation >= NOTABLE || inflation <= 1 / NOTABLE);
+/** Whether what shared statistics do to an agent is worth a sentence; not where there is nothing to judge by. */
+export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
+  if (inflation === null) return false;
+  return inflation >= NOTABLE || inflation <= 1 / NOTABLE || (ownShare ?? 1) < NEARLY_ALL_OWN;
+}
+
+interface NotedInflation {
+  readonly inflation: number | null;
+  readonly ownShare?: number | null | undefined;
 }
 
 const factor = (inflation: number) => inflation.toFixed(inflation < 10 ? 2 : 1);
@@ -49,20 +67,25 @@ export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
   return rule !== undefined && isShared(rule.mean);
 }
 
-/** Advice about an agent that an estimator with a shared mean inflates by more than 2; undefined for any other. */
+/**
+ * Advice about an agent that an estimator with a shared mean inflates by more than 2, or feeds less of its own rewards
+ * than of anything else; undefined for any other. The second limit told every regime of docs/findings.md in which an
+ * agent's own statistics gained from those in which they did not; the first is that of Lemma 4.2 alone.
+ */
 export function inflationAdvice(
   agent: string,
   diagnosis: AgentDiagnosis,
   { type, groupSize }: { readonly type: string; readonly groupSize: number },
 ): { readonly says: string; readonly remedy: string } | undefined {
-  if (diagnosis.inflation === undefined || diagnosis.inflation <= INFLATED) return undefined;
+  const { inflation, ownShare = 1 } = diagnosis;
+  if (inflation === undefined || (inflation <= INFLATED && ownShare >= MOSTLY_OWN)) return undefined;
   const turns = diagnosis.calls.share * groupSize;
   const larger =
     turns < FEWEST_TURNS
       ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more to be compared with.`
       : '';
   return {
-    says: `${explainInflation(agent, diagnosis)} ${type} judges it by the others' successes.`,
+    says: `${explainInflation(agent, diagnosis)} ${type} judges it by what the others earn.`,
     remedy: `advantage.type=drmas (or drmas-mean) measures every agent by its own turns; drmas ablate compares them.${larger}`,
   };
 }

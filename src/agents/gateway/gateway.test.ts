@@ -205,7 +205,7 @@ describe('whose call it is', () => {
 describe('a request', () => {
   it('samples as the recipe says, and its wishes are named once', async () => {
     const { play, sampler, warnings } = await opened(() => 'fine');
-    await play(async ({ gateway }) => {
+    const { turns } = await play(async ({ gateway }) => {
       const { chat } = clientOf(gateway);
       for (const temperature of [0.1, 0.2])
         await chat.completions.create({ ...hi('judge'), temperature, top_p: 0.5, max_tokens: 64_000 });
@@ -217,6 +217,7 @@ describe('a request', () => {
       maxTokens,
     ]);
     expect(sampled).toEqual([...[0, 1].map(() => [1, 1, 16]), [1, 1, 3]]);
+    expect(turns.map(({ ignored }) => ignored)).toEqual([...[0, 1].map(() => ['temperature', 'top_p']), undefined]);
     expect(warnings).toEqual([
       'judge: requests set temperature, which is ignored: the recipe says how the agent samples',
       'judge: requests set top_p, which is ignored: the recipe says how the agent samples',

@@ -1,10 +1,11 @@
 /** The gateway of a run, from its port to its end. */
+import { messageOf, RecipeError } from '../../core/errors.js';
+import { listen } from '../../platform/listen.js';
 import type { EpisodeInPlay } from '../../rollout/rollout-context.js';
 import type { GatewayConnection } from '../../teams/ways-in.js';
 import type { EpisodeCalls } from '../attribution.js';
 import { Gateway } from './gateway.js';
 import type { GatewaySettings } from './gateway-settings.js';
-import { listen } from './listen.js';
 
 export interface OpenGateway {
   /** Opens the way to an episode's agents until the episode is over. */
@@ -28,7 +29,9 @@ export async function openGateway(settings: GatewaySettings, { maxTurns, warn }:
       warn(`${agent}: requests set ${wish}, which is ignored: the recipe says how the agent samples`),
     ),
   });
-  const { url, close } = await listen(gateway.app, { host, port });
+  const { url, close } = await listen(gateway.app, { host, port }).catch((error: unknown) => {
+    throw new RecipeError(messageOf(error), 'gateway');
+  });
   const reached = publicUrl?.replace(/\/+$/, '') ?? url;
   return { connect: (episode, calls) => gateway.connect(episode, calls, reached), close };
 }

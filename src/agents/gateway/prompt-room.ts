@@ -1,5 +1,5 @@
 /** How long prompts are, and what is left of a model's context for the answer. */
-import { DialectError, messageOf } from '../../core/errors.js';
+import { DialectError, EpisodeOverError, messageOf } from '../../core/errors.js';
 import type { ModelRequest } from '../../dialects/dialect.js';
 import type { EpisodeCalls } from '../attribution.js';
 
@@ -10,11 +10,12 @@ function measured(calls: EpisodeCalls, agent: string, request: ModelRequest): Re
   try {
     return calls.measure(agent, request);
   } catch (error) {
+    if (error instanceof DialectError || error instanceof EpisodeOverError) throw error;
     throw new DialectError(400, 'invalid_request', `${agent} cannot read this: ${messageOf(error)}`);
   }
 }
 
-/** The tokens of a request's prompt. @throws DialectError for a text that the tokenizer does not have */
+/** The tokens of a request's prompt. @throws EpisodeOverError; DialectError for a text that the tokenizer has not */
 export function promptTokens(calls: EpisodeCalls, agent: string, request: ModelRequest): number {
   const known = measured(calls, agent, request);
   if (known !== undefined) return known.tokens;

@@ -1,12 +1,12 @@
-import type { AdapterSettings } from '../../contract/architecture.js';
+import { type AdapterSettings, PRECISIONS, type Precision } from '../../contract/architecture.js';
 import type { Backend } from '../../contract/backend.js';
 import type { Capabilities } from '../../contract/capabilities.js';
 import type { Handles, Role } from '../../contract/handles.js';
-import type { BaseSpec, WeightsSpec } from '../../contract/weights-spec.js';
+import type { BaseSpec, OwnWeights, WeightsSpec } from '../../contract/weights-spec.js';
 import { BackendError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { lossTypes } from '../../loss/loss-spec.js';
-import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';
+import type { MatrixKind } from '../../tensor/kernel-arguments.js';
 import { saysIdentity } from './base-identity.js';
 import { EmbeddedCritic } from './embedded-critic.js';
 import { type Base, type EmbeddedModel, type EngineRoom, fillState, openState } from './embedded-model.js';
@@ -34,9 +34,11 @@ const anyWeights = [...wholes, 'adapter', 'saved-adapter', 'like'] as const;
 export const EMBEDDED_CAPABILITIES: Capabilities = {
   roles: { frozen: anyWeights, policy: anyWeights, critic: ['like'] },
   bases: wholes,
+  precisions: PRECISIONS,
   losses: lossTypes,
   optimizers: ['adamw', 'sgd', 'nigt'],
   distribution: 'whole',
+  keepsVersions: true,
   gradientNorms: 'before-update',
   clipsGradients: true,
   weights: 'here',
@@ -49,6 +51,12 @@ type OpenedDirectory = StoredPolicy & { readonly directory: string };
 interface Opened {
   readonly model: EmbeddedModel;
   readonly warnings?: readonly string[];
+}
+
+/** What messages call a model, and the precision of its products. */
+interface Named {
+  readonly name: string;
+  readonly precision: Precision;
 }
 
 /** The engine of this package: trains and samples in a worker thread of this process. */
@@ -98,8 +106,8 @@ export class EmbeddedBackend implements Backend {
     const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
     const model =
       adapter === undefined
-        ? await this.#freeze(name, base)
-        : await this.#adapt(name, base, adapter.settings, adapter.state);
+        ? await this.#freeze({ name, precision: 'float32' }, base)
+        : await this.#adapt({ name, precision: 'float32' }, base, adapter.settings, adapter.state);
     return new EmbeddedFrozen(this.#room, model);
   }
 
@@ -110,79 +118,85 @@ export class EmbeddedBackend implements Backend {
   /** Nothing changes a whole model that nothing trains, so that it is a base as it is. */
   async #openFrozen(weights: WeightsSpec, name: string): Promise<Opened> {
     if (weights.type !== 'random' && weights.type !== 'directory') return this.#openModel(weights, name);
-    return { model: await this.#freeze(name, await this.#base(weights)) };
+    const { precision = 'float32', ...base } = weights;
+    return { model: await this.#freeze({ name, precision }, await this.#base(base)) };
   }
 
-  async #openModel(weights: WeightsSpec, name: string): Promise<Opened> {
+  #openModel(weights: WeightsSpec, name: string): Promise<Opened> {
+    if (weights.type === 'like') return this.#openLike(name, modelOf(this.#room, weights.policy), weights.directory);
+    return this.#openOwn(weights, { name, precision: weights.precision ?? 'float32' });
+  }
+
+  async #openOwn(weights: OwnWeights, named: Named): Promise<Opened> {
     switch (weights.type) {
       case 'random': {
         const { config, tokenizer, seed, embeddingDeviation } = weights;
-        return { model: await this.#create({ name, config, tokenizer }, config, { seed, embeddingDeviation }) };
+        return { model: await this.#create({ ...named, config, tokenizer }, config, { seed, embeddingDeviation }) };
       }
       case 'directory': {
         const { config, tokenizer, state } = await openPolicy(this.#room.files, weights.directory, {
           optimizer: false,
+          chatTemplate: weights.chatTemplate,
         });
-        return { model: await this.#create({ name, config, tokenizer }, config, state) };
+        return { model: await this.#create({ ...named, config, tokenizer }, config, state) };
       }
       case 'adapter':
         return {
-          model: await this.#adapt(name, await this.#base(weights.base), weights.adapter, { seed: weights.seed }),
+          model: await this.#adapt(named, await this.#base(weights.base), weights.adapter, { seed: weights.seed }),
         };
       case 'saved-adapter':
-        return this.#openSavedAdapter(name, weights.directory, await this.#base(weights.base));
-      case 'like':
-        return { model: await this.#openLike(name, modelOf(this.#room, weights.policy), weights.directory) };
+        return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
     }
   }
 
-  async #openSavedAdapter(name: string, directory: string, base: Base): Promise<Opened> {
+  async #openSavedAdapter(named: Named, directory: string, base: Base): Promise<Opened> {
     const { files } = this.#room;
     const { settings, state } = await openAdapter(files, directory, base.config, { optimizer: false });
     const on = base.directory ?? 'a model from a seed';
     const identified = await saysIdentity(files, directory, await base.hash(), on);
-    const model = await this.#adapt(name, base, settings, state);
+    const model = await this.#adapt(named, base, settings, state);
     if (identified) return { model };
     return { model, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
   }
 
-  async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<EmbeddedModel> {
-    const { config, tokenizer, adapted } = policy;
+  async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<Opened> {
+    const { config, tokenizer, precision, adapted } = policy;
     const shape = adapted === undefined ? config : { base: adapted.base.id, adapter: adapted.settings };
     const first =
       directory === undefined
         ? { like: policy.id }
         : await openState(this.#room, { ...policy, name }, directory, { optimizer: false });
-    return this.#create({ name, config, tokenizer, adapted }, shape, first);
+    return { model: await this.#create({ name, config, tokenizer, precision, adapted }, shape, first) };
   }
 
   #adapt(
-    name: string,
+    named: Named,
     base: Base,
     settings: AdapterSettings,
     first: RandomStart | StoredState,
   ): Promise<EmbeddedModel> {
     const { id, config, tokenizer } = base;
-    const about = { name, config, tokenizer, adapted: { base, settings } };
+    const about = { ...named, config, tokenizer, adapted: { base, settings } };
     return this.#create(about, { base: id, adapter: settings }, first);
   }
 
-  #freeze(name: string, { id, config, tokenizer }: Base): Promise<EmbeddedModel> {
-    return this.#create({ name, config, tokenizer }, { base: id }, undefined);
+  #freeze(named: Named, { id, config, tokenizer }: Base): Promise<EmbeddedModel> {
+    return this.#create({ ...named, config, tokenizer }, { base: id }, undefined);
   }
 
   async #create(
-    about: Pick<EmbeddedModel, 'name' | 'config' | 'tokenizer'> & Partial<Pick<EmbeddedModel, 'adapted'>>,
+    about: Omit<EmbeddedModel, 'id' | 'parameters' | 'adapted'> & Partial<Pick<EmbeddedModel, 'adapted'>>,
     shape: PolicyShape,
     first: RandomStart | { readonly like: number } | StoredState | undefined,
   ): Promise<EmbeddedModel> {
     const { thread } = this.#room;
     const id = this.#nextId++;
+    const { name, precision } = about;
     if (first === undefined || !('tensors' in first)) {
-      const parameters = await thread.call('createPolicy', id, about.name, shape, first);
+      const parameters = await thread.call('createPolicy', id, { name, shape, precision }, first);
       return { adapted: undefined, ...about, id, parameters };
     }
-    const parameters = await thread.call('createPolicy', id, about.name, shape);
+    const parameters = await thread.call('createPolicy', id, { name, shape, precision });
     try {
       await fillState(this.#room, { kind: 'policy', id }, first);
     } catch (error) {
@@ -213,8 +227,9 @@ export class EmbeddedBackend implements Backend {
       await thread.call('createBase', id, config, { seed, embeddingDeviation });
       return { id, config, tokenizer, directory: undefined, hash };
     }
-    const { directory } = spec;
-    const { config, tokenizer, state } = stored ?? (await openPolicy(files, directory, { optimizer: false }));
+    const { directory, chatTemplate } = spec;
+    const { config, tokenizer, state } =
+      stored ?? (await openPolicy(files, directory, { optimizer: false, chatTemplate }));
     await thread.call('createBase', id, config, matrixKind(state));
     await fillState(this.#room, { kind: 'base', id }, state);
     return { id, config, tokenizer, directory, hash };

@@ -24,11 +24,12 @@ export const embedded: BackendDeclaration<typeof schema> = {
   open: ({ recompute }, { host: { threads, files, notify } }) =>
     EmbeddedBackend.start({ threads, files, recompute, onProgress: notify }),
   plan: {
-    async readModel(files, directory) {
+    async readModel(files, directory, chatTemplate) {
       const file = `${directory}/config.json`;
       const { config, dtype } = readConfig(await readJson(files, file), file);
       const kept = dtype === 'bfloat16' ? dtype : 'float32';
-      return { tokenizer: await readTokenizer(files, directory), context: config.context, config, kept };
+      const tokenizer = await readTokenizer(files, directory, chatTemplate);
+      return { tokenizer, context: config.context, config, kept };
     },
     memory: memoryPlan,
     memoryElsewhere: () => undefined,

@@ -1,5 +1,5 @@
 /** What the handles of the embedded engine share: the thread, and where a model's state lies in files. */
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
 import type { StateOptions } from '../../contract/handles.js';
 import { CheckpointError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
@@ -38,6 +38,7 @@ export interface EmbeddedModel {
   readonly name: string;
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
+  readonly precision: Precision;
   /** Number of trained parameters. */
   readonly parameters: number;
   readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
@@ -102,7 +103,7 @@ export async function writeState(
     tokenizer,
     state: { weights: await thread.call('exportBase', base.id) },
   };
-  await writeAdapter(files, directory, { settings, state }, config, model);
+  await writeAdapter(files, directory, { settings, state }, { config, tokenizer }, model);
   await writeIdentity(files, directory, await base.hash());
 }
 

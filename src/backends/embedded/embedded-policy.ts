@@ -5,9 +5,11 @@ import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampl
 import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
+import type { LossSpec } from '../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import { type EmbeddedModel, type EngineRoom, fillState, openState, writeState } from './embedded-model.js';
 import { writePolicy } from './state-files.js';
+import type { TokenLosses } from './thread/resident-policy.js';
 import { packSamples, transferables } from './thread/sample-batch.js';
 
 /** A model of the embedded engine that samples and scores. */
@@ -15,6 +17,7 @@ export class EmbeddedFrozen implements ModelHandle {
   readonly model: EmbeddedModel;
   readonly warnings: readonly string[];
   protected readonly room: EngineRoom;
+  #version: number | undefined;
 
   constructor(room: EngineRoom, model: EmbeddedModel, warnings: readonly string[] = []) {
     this.room = room;
@@ -56,8 +59,13 @@ export class EmbeddedFrozen implements ModelHandle {
     return this.room.thread.callWith(transferables(batch), 'logprobs', this.model.id, batch);
   }
 
-  publish(): Promise<number> {
-    return this.room.thread.call('publish', this.model.id);
+  get version(): number | undefined {
+    return this.#version;
+  }
+
+  async publish(keep?: number): Promise<number> {
+    this.#version = await this.room.thread.call('publish', this.model.id, keep);
+    return this.#version;
   }
 
   generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
@@ -67,6 +75,11 @@ export class EmbeddedFrozen implements ModelHandle {
   async save(directory: string, options: StateOptions = { optimizer: false }): Promise<void> {
     const state = await this.room.thread.call('exportState', this.model.id, options);
     await writeState(this.room, this.model, directory, state);
+  }
+
+  /** Gives back the model's memory. @throws ArgumentError while it plays */
+  close(): Promise<void> {
+    return this.room.thread.call('dropPolicy', this.model.id);
   }
 
   /** Writes a whole model that computes the same: an adapter is folded into its base. */
@@ -82,6 +95,12 @@ export class EmbeddedPolicy extends EmbeddedFrozen implements PolicyHandle {
   forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
     const batch = packSamples(samples);
     return this.room.thread.callWith(transferables(batch), 'forwardBackward', this.model.id, batch, options);
+  }
+
+  /** Adds the gradient of the plain sum of a loss over the written tokens, and gives these tokens' log-probs. */
+  addTokenLosses(samples: readonly TrainingSample[], spec: LossSpec): Promise<TokenLosses> {
+    const batch = packSamples(samples);
+    return this.room.thread.callWith(transferables(batch), 'addTokenLosses', this.model.id, batch, spec);
   }
 
   discardGradient(): Promise<void> {

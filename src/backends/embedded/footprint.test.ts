@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
+import {
+  type AdapterSettings,
+  type DecoderConfig,
+  PRECISIONS,
+  PROJECTIONS,
+  type Precision,
+} from '../../contract/architecture.js';
 import type { TrainingSample } from '../../core/sample.js';
-import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';
+import type { MatrixKind } from '../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
-import { baseFootprint, cacheFootprint, policyFootprint } from './footprint.js';
+import { baseFootprint, cacheFootprint, type FootprintRequest, memoryPlan, policyFootprint } from './footprint.js';
 import { Engine } from './thread/engine.js';
 import { packSamples } from './thread/sample-batch.js';
 
@@ -50,62 +56,128 @@ const sample = (agent: string): TrainingSample => ({
   agent,
 });
 
-/** Trains and plays one step; what the engine asked its kernels for. */
-function takes(shape: 'whole' | 'adapter', kind: MatrixKind = 'float32'): number {
+/** What a test trains and plays. */
+interface Taken {
+  readonly kind?: MatrixKind;
+  readonly precision?: Precision;
+  readonly versions?: number;
+}
+
+const taken = new Map<string, number>();
+
+/** Trains and plays one step, once of each kind; what the engine asked its kernels for. */
+function takes(shape: 'whole' | 'adapter', settings: Taken = {}): number {
+  const key = JSON.stringify([shape, settings]);
+  const before = taken.get(key);
+  if (before !== undefined) return before;
+  const bytes = measured(shape, settings);
+  taken.set(key, bytes);
+  return bytes;
+}
+
+/** By so many versions at last. */
+function measured(
+  shape: 'whole' | 'adapter',
+  { kind = 'float32', precision = 'float32', versions = 1 }: Taken,
+): number {
   const { kernels, bytes } = counting();
   const engine = new Engine(kernels);
   const [base, policy] = [0, 1];
   if (shape === 'adapter') engine.createBase(base, config, kind);
-  engine.createPolicy(policy, 'policy', shape === 'adapter' ? { base, adapter } : config, { seed: 1 });
-  engine.publish(policy);
-  const key = [1, 2] as const;
-  engine.submit(1, policy, {
-    prompt: new Array(length - 1).fill(1),
-    stopTokens: [],
-    maxTokens: 1,
-    temperature: 0,
-    topP: 1,
-    topK: 0,
-    key,
-  });
-  engine.tick();
+  const shaped = shape === 'adapter' ? { base, adapter } : config;
+  engine.createPolicy(policy, { name: 'policy', shape: shaped, precision }, { seed: 1 });
+  const play = (id: number) => {
+    engine.publish(policy, versions);
+    engine.submit(id, policy, {
+      prompt: new Array(length - 1).fill(1),
+      stopTokens: [],
+      maxTokens: 1,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      key: [1, 2],
+    });
+    engine.tick();
+  };
+  play(0);
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
   engine.forwardBackward(policy, packSamples([sample('a')]), options);
   engine.forwardBackward(policy, packSamples([sample('b')]), options);
   engine.optimStep(policy, { optimizer, clipNorm: 1 });
+  for (let version = 1; version < versions; version++) play(version);
   return bytes();
 }
 
 const sum = (parts: object) => Object.values(parts).reduce((a: number, b: number) => a + b, 0);
 
 describe('the footprint', () => {
-  const request = { config, optimizer, agents: 2, longest: length, recompute: false };
+  const request = {
+    config,
+    precision: 'float32',
+    optimizer,
+    agents: 2,
+    versions: 1,
+    longest: length,
+    recompute: false,
+  } as const;
 
-  it('of a whole model is about what the engine asks its kernels for', () => {
-    const expected = sum(policyFootprint(request)) + cacheFootprint(config, length);
-    const ratio = takes('whole') / expected;
+  const base = (kept: MatrixKind, sizes: DecoderConfig = config) =>
+    baseFootprint({ config: sizes, kept, precisions: new Set(['float32']) });
+
+  it.each(PRECISIONS)('of a whole model in %s is about what the engine asks its kernels for', (precision) => {
+    const expected = sum(policyFootprint({ ...request, precision })) + cacheFootprint(config, length);
+    const ratio = takes('whole', { precision }) / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
   it.each(['float32', 'bfloat16'] as const)('of an adapter and its base in %s too', (kind) => {
-    const base = baseFootprint(config, kind);
-    const expected = sum(policyFootprint({ ...request, adapter })) + base + cacheFootprint(config, length);
-    const ratio = takes('adapter', kind) / expected;
+    const expected = sum(policyFootprint({ ...request, adapter })) + base(kind) + cacheFootprint(config, length);
+    const ratio = takes('adapter', { kind }) / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
   it('of a base in bfloat16 is about half, by what the engine asks for too', () => {
     for (const sizes of [config, { ...config, untiedOutput: true, attentionBias: 'qkvo' } as const]) {
-      const [fine, coarse] = [baseFootprint(sizes, 'float32'), baseFootprint(sizes, 'bfloat16')];
+      const [fine, coarse] = [base('float32', sizes), base('bfloat16', sizes)];
       expect(coarse / fine).toBeGreaterThan(0.5);
       expect(coarse / fine).toBeLessThan(0.52);
     }
-    const saved = takes('adapter', 'float32') - takes('adapter', 'bfloat16');
-    const expected = baseFootprint(config, 'float32') - baseFootprint(config, 'bfloat16');
+    const saved = takes('adapter') - takes('adapter', { kind: 'bfloat16' });
+    const expected = base('float32') - base('bfloat16');
     expect(saved / expected).toBeGreaterThan(0.95);
     expect(saved / expected).toBeLessThan(1.1);
+  });
+
+  it('has a copy and a cache more for each version that is kept', () => {
+    const plan = (versions: number) =>
+      memoryPlan(
+        { recompute: false },
+        [{ name: 'policy', config, precision: 'float32', optimizer, agents: 1, versions }],
+        length,
+      ).total;
+    const [one, three] = [plan(1), plan(3)];
+    expect(three?.cache).toBe(3 * (one?.cache ?? 0));
+    const ratio = takes('whole', { versions: 3 }) / (three?.total ?? 0);
+    expect(ratio).toBeGreaterThan(0.6);
+    expect(ratio).toBeLessThan(1.3);
+  });
+
+  it('is smaller by half of all packed forms where products are in bfloat16', () => {
+    const saved = (adapted: Partial<FootprintRequest>) =>
+      policyFootprint({ ...request, ...adapted }).weights -
+      policyFootprint({ ...request, ...adapted, precision: 'bfloat16' }).weights;
+    const least = 0.9; // the cache grows by positions, and panels are filled up
+    const forms = 2 / 3; // the published copy, which is packed when a run goes on, is not made here
+    expect((takes('whole') - takes('whole', { precision: 'bfloat16' })) / (forms * saved({}))).toBeGreaterThan(least);
+    const whole = base('float32') - baseFootprint({ config, kept: 'float32', precisions: new Set(['bfloat16']) });
+    const difference = takes('adapter') - takes('adapter', { precision: 'bfloat16' });
+    expect(difference / (whole + saved({ adapter }))).toBeGreaterThan(least);
+    const both = baseFootprint({ config, kept: 'bfloat16', precisions: new Set(PRECISIONS) });
+    expect(both - base('bfloat16')).toBe(
+      base('float32') - baseFootprint({ config, kept: 'float32', precisions: new Set(['bfloat16']) }),
+    );
   });
 
   it('has moments only where the optimiser has, and one gradient for one agent', () => {

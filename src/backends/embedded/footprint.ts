@@ -1,22 +1,28 @@
 /** The memory that the engine takes, from the sizes of models alone. */
-import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
 import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import { BATCH_ROWS } from '../../model/decoder/decoder.js';
 import { logitBlockRows } from '../../model/decoder/output-head.js';
 import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
 import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/weights/decoder-tensors.js';
-import type { MatrixKind } from '../../model/decoder/weights/packed-decoder.js';
+import type { MatrixKind } from '../../tensor/kernel-arguments.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../backend-declaration.js';
 
 const FLOAT = 4;
 
+/** Bytes of a number that products read. */
+const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: FLOAT / 2 };
+
 export interface FootprintRequest {
   readonly config: DecoderConfig;
   readonly adapter?: AdapterSettings | undefined;
+  readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
   /** Agents that the policy speaks for: each has its share of the gradient measured. */
   readonly agents: number;
+  /** Published versions that can be played at once. */
+  readonly versions: number;
   /** Longest sequence that is trained on. */
   readonly longest: number;
   /** Layers are computed again in the backward pass; only their inputs are kept. */
@@ -30,31 +36,43 @@ export function memoryPlan(
   longest: number,
 ): MemoryPlan {
   const policies: Record<string, Footprint> = {};
-  const bases = new Map<string, { readonly config: DecoderConfig; readonly kept: MatrixKind }>();
+  const bases = new Map<string, PlannedBase>();
   let [cache, trained] = [0, 0];
-  for (const { name, config, adapter, optimizer, agents } of planned) {
+  for (const { name, config, adapter, precision, optimizer, agents, versions } of planned) {
     if (config === undefined) continue;
-    const request = { config, adapter: adapter?.settings, optimizer, agents, longest, recompute };
+    const request = { config, adapter: adapter?.settings, precision, optimizer, agents, versions, longest, recompute };
     const footprint = policyFootprint(request);
     policies[name] = footprint;
     trained += Object.values(footprint).reduce((sum, bytes) => sum + bytes, 0);
-    if (adapter === undefined) cache += cacheFootprint(config, longest);
-    else bases.set(adapter.base, { config, kept: adapter.kept });
+    if (adapter === undefined) cache += versions * cacheFootprint(config, longest);
+    else {
+      const { precisions } = bases.get(adapter.base) ?? { precisions: new Set() };
+      bases.set(adapter.base, { config, kept: adapter.kept, precisions: precisions.add(precision) });
+    }
   }
   if (planned.some(({ config }) => config === undefined)) return { policies };
   const shared = [...bases.values()];
-  const baseBytes = shared.reduce((sum, { config, kept }) => sum + baseFootprint(config, kept), 0);
-  cache += shared.reduce((sum, { config }) => sum + cacheFootprint(config, longest), 0);
+  const baseBytes = shared.reduce((sum, base) => sum + baseFootprint(base), 0);
+  cache += shared.reduce((sum, { config, precisions }) => sum + precisions.size * cacheFootprint(config, longest), 0);
   return { policies, total: { bases: baseBytes, cache, total: trained + baseBytes + cache } };
 }
 
-export function policyFootprint({ config, adapter, optimizer, agents, ...batch }: FootprintRequest): Footprint {
+/** A base that adapters share, and the precisions of these. */
+export interface PlannedBase {
+  readonly config: DecoderConfig;
+  readonly kept: MatrixKind;
+  readonly precisions: Set<Precision>;
+}
+
+export function policyFootprint(request: FootprintRequest): Footprint {
+  const { config, adapter, precision, optimizer, agents, versions, ...batch } = request;
   const count = adapter === undefined ? parameterCount(config) : adapterParameterCount(config, adapter);
   const packed = adapter === undefined ? packedFloats(config) : packedAdapterFloats(config, adapter);
   const moments = optimizer.type === 'sgd' && optimizer.momentum === 0 ? 0 : 2;
   return {
-    // The trainer's and the sampler's with the form that each reads; the trainer's backward form; the published copy.
-    weights: FLOAT * (3 * count + 3 * packed),
+    // The trainer's and the sampler's with the form that each reads; the trainer's backward form; the published copy;
+    // what else can be played, each with its form.
+    weights: (versions + 2) * (FLOAT * count + PACKED[precision] * packed),
     gradients: FLOAT * count * (agents > 1 ? 2 : 1),
     optimizer: FLOAT * count * moments,
     activations: FLOAT * activationFloats(config, adapter, batch),
@@ -64,11 +82,13 @@ export function policyFootprint({ config, adapter, optimizer, agents, ...batch }
 /**
  * A base that adapters share: its weights, read forward and backward; norms and biases are in float32 always. Bytes.
  */
-export function baseFootprint(config: DecoderConfig, kind: MatrixKind): number {
+export function baseFootprint({ config, kept, precisions }: PlannedBase): number {
   const packed = packedFloats(config);
   const matrices = packed + (config.untiedOutput ? config.vocabSize * config.width : 0);
   const others = parameterCount(config) - matrices;
-  return FLOAT * others + (kind === 'bfloat16' ? FLOAT / 2 : FLOAT) * (matrices + 2 * packed);
+  const bytes = PACKED[kept];
+  const packings = [...precisions].map((precision) => Math.min(bytes, PACKED[precision]));
+  return FLOAT * others + bytes * matrices + 2 * packed * packings.reduce((sum, each) => sum + each, 0);
 }
 
 /**

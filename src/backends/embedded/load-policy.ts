@@ -1,7 +1,7 @@
 /** Models and tokenizers from directories and from hubs, for programs of one's own. */
 import { availableParallelism } from 'node:os';
 import type { Tokenizer } from '../../core/tokenizer.js';
-import { readTokenizer } from '../../model/formats/tokenizer-files.js';
+import { readTemplate, readTokenizer } from '../../model/formats/tokenizer-files.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { modelDirectory } from '../hub/model-directory.js';
 import { LoadedPolicy } from './loaded-policy.js';
@@ -71,5 +71,6 @@ export async function loadTokenizer(
 ): Promise<Tokenizer> {
   const directory = await modelDirectory(model, { files: 'tokenizer', signal, onProgress });
   const adapted = await holdsAdapter(nodeFiles, directory);
-  return readTokenizer(nodeFiles, adapted ? await locateBase(nodeFiles, directory) : directory);
+  if (!adapted) return readTokenizer(nodeFiles, directory);
+  return readTokenizer(nodeFiles, await locateBase(nodeFiles, directory), await readTemplate(nodeFiles, directory));
 }

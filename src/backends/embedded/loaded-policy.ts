@@ -4,6 +4,7 @@ import type { Files } from '../../core/files.js';
 import { randomKey } from '../../core/random.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { type AgentProfile, readAgentProfile } from '../../model/agent-profile.js';
+import { readTemplate } from '../../model/formats/tokenizer-files.js';
 import { answer, type Conversation, promptOf, samplingOf } from '../voice.js';
 import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend.js';
 import type { EmbeddedFrozen } from './embedded-policy.js';
@@ -60,7 +61,8 @@ export class LoadedPolicy {
     if (base !== undefined && !adapted)
       throw new CheckpointError(`${directory}: holds no adapter, so it has no base (${base})`);
     const from = adapted ? (base ?? (await locateBase(files, directory))) : directory;
-    const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false })) };
+    const chatTemplate = adapted ? await readTemplate(files, directory) : undefined;
+    const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false, chatTemplate })) };
     const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const agent = await readAgentProfile(files, directory);
     const backend = await EmbeddedBackend.start(options);

@@ -19,6 +19,7 @@ import {
   writeAdapterDirectory,
 } from '../../model/formats/peft.js';
 import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
+import { writeTemplate } from '../../model/formats/tokenizer-files.js';
 import { isThere } from '../../model/formats/validated-json.js';
 import type { CriticState, PolicyState } from './policy-state.js';
 import type { StoredState } from './stored-state.js';
@@ -57,12 +58,13 @@ export async function writeAdapter(
   files: Files,
   directory: string,
   { settings, state }: StoredAdapter<PolicyState>,
-  config: DecoderConfig,
+  { config, tokenizer }: Pick<StoredPolicy, 'config' | 'tokenizer'>,
   base: string | StoredPolicy<PolicyState>,
 ): Promise<void> {
   const tensors = adapterTensors(config, settings, state.weights);
   const name = typeof base === 'string' ? base : OWN_BASE;
   await writeAdapterDirectory(files, directory, { config, settings, base: name, tensors });
+  await writeTemplate(files, directory, tokenizer);
   await writeOptimizer(files, directory, state);
   if (typeof base === 'string') return;
   await files.makeDirectory(`${directory}/${OWN_BASE}`);
@@ -87,13 +89,13 @@ async function writeOptimizerFile(
 export async function openPolicy(
   files: Files,
   directory: string,
-  { optimizer }: { readonly optimizer: boolean },
+  { optimizer, chatTemplate }: { readonly optimizer: boolean; readonly chatTemplate?: string | undefined },
 ): Promise<StoredPolicy> {
   if ((await holdsAdapter(files, directory)) && !(await isThere(files, `${directory}/config.json`)))
     throw new CheckpointError(
       `${directory}: holds an adapter, expected a whole model; lora(base, { from: '${directory}' }) begins with an adapter`,
     );
-  const { model, tensors, tokenizer } = await openModelDirectory(files, directory);
+  const { model, tensors, tokenizer } = await openModelDirectory(files, directory, chatTemplate);
   const { config } = model;
   const state = { tensors: [...tensors.values()] };
   if (!optimizer) return { config, tokenizer, state };

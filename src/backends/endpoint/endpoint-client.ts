@@ -3,7 +3,7 @@ import { APIError, OpenAI } from 'openai';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../../contract/text-backend.js';
-import { AnswerError, EndpointError, messageOf } from '../../core/errors.js';
+import { AnswerError, EndpointError, reasonOf } from '../../core/errors.js';
 import { excerpt } from '../../core/format.js';
 import { Secret } from '../../core/secret.js';
 import { issuesText } from '../../core/validation/issues.js';
@@ -120,11 +120,4 @@ function utterance(answer: unknown): Utterance {
     ...(promptTokens === undefined ? {} : { promptTokens }),
     ...(responseTokens === undefined ? {} : { responseTokens }),
   };
-}
-
-/** The client says "Connection error." and gives the reason as the cause of the cause. */
-function reasonOf(error: unknown): string {
-  const inner = error instanceof Error && error.cause instanceof Error ? reasonOf(error.cause) : '';
-  const message = messageOf(error);
-  return inner === '' || message.includes(inner) ? message : `${message} (${inner})`;
 }

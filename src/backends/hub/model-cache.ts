@@ -4,10 +4,15 @@
  * `refs/<revision>` (the commit that a branch or tag was when it was last asked for).
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import * as files from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
+import { codeOf } from '../../platform/node-files.js';
 import type { ModelId } from './model-id.js';
+
+/** Codes of systems, and of people on them, that have no symbolic links. */
+const NO_LINKS = new Set(['EPERM', 'EACCES', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'UNKNOWN']);
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 
@@ -25,8 +30,11 @@ export function expandHome(path: string): string {
 
 export class ModelCache {
   readonly directory: string;
+  readonly #names: Pick<typeof files, 'symlink' | 'link'>;
 
-  constructor(root: string, { name }: ModelId) {
+  /** @param names The calls by which a file gets a second name; those of the system where they are not given */
+  constructor(root: string, { name }: ModelId, names: Pick<typeof files, 'symlink' | 'link'> = files) {
+    this.#names = names;
     this.directory = join(root, `models--${name.replace('/', '--')}`);
   }
 
@@ -50,10 +58,21 @@ export class ModelCache {
     await replace(join(this.directory, 'refs', revision), (temporary) => writeFile(temporary, commit));
   }
 
-  /** Makes a file of a snapshot point to a blob that is there. */
+  /**
+   * Makes a file of a snapshot point to a blob that is there. Windows lets not everybody make symbolic links: there it
+   * is a second name of the blob, or a copy where the file system has no such names.
+   */
   async link(commit: string, file: string, hash: string): Promise<void> {
     const path = join(this.snapshot(commit), file);
-    await replace(path, (temporary) => symlink(relative(dirname(path), this.blob(hash)), temporary));
+    const blob = this.blob(hash);
+    await replace(path, async (temporary) => {
+      try {
+        await this.#names.symlink(relative(dirname(path), blob), temporary);
+      } catch (error) {
+        if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
+        await this.#names.link(blob, temporary).catch(() => copyFile(blob, temporary));
+      }
+    });
   }
 
   /** The files of a snapshot whose blobs are there. */

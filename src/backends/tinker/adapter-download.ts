@@ -48,6 +48,7 @@ export async function downloadAdapter(
         feedForward: adapter.targets.includes('gate'),
       },
       idempotent: false,
+      extended: false,
       onRecovery: () => {},
     });
     await model.replace(saved, { optimizer: false });
@@ -74,7 +75,7 @@ export async function downloadAdapter(
  * the archive may lie with another, which is asked without it.
  */
 async function archiveOf(url: string, path: string, apiKey: Secret | undefined): Promise<Uint8Array> {
-  const [, run, checkpoint] = /^tinker:\/\/([\w-]+)\/([\w/-]+)$/.exec(path) ?? [];
+  const [, run, checkpoint] = /^tinker:\/\/([\w:-]+)\/([\w/-]+)$/.exec(path) ?? [];
   if (run === undefined || checkpoint === undefined)
     throw new BackendError(`the server names a snapshot "${path}", expected tinker://MODEL/NAME`);
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey.reveal() };

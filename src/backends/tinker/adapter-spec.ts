@@ -25,7 +25,7 @@ export function remoteSpec({ models }: Pick<TinkerSpec, 'models'>, weights: Serv
   const attention = covers(adapter, ATTENTION);
   const feedForward = covers(adapter, FEED_FORWARD);
   const { directory, name = directory } = base;
-  return { baseModel: models[name] ?? name, rank: adapter.rank, seed, attention, feedForward };
+  return { baseModel: models[name] ?? name, rank: adapter.rank, alpha: adapter.alpha, seed, attention, feedForward };
 }
 
 function covers({ targets }: AdapterSettings, group: readonly ProjectionName[]): boolean {

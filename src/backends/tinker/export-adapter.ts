@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { PROJECTIONS } from '../../contract/architecture.js';
 import { RunError } from '../../core/errors.js';
 import { readAdapterDescription, writeAdapterConfig } from '../../model/formats/peft.js';
+import { templateOf } from '../../model/tokenizers/named-templates.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { ExportRequest, PreparedExport } from '../backend-declaration.js';
 import { downloadAdapter } from './adapter-download.js';
@@ -12,7 +13,7 @@ import { readSaved, SAVED_POLICY } from './saved-policy.js';
 const policySettings = z.looseObject({
   model: z.object({
     type: z.literal('lora'),
-    base: z.object({ path: z.string() }),
+    base: z.object({ path: z.string(), chatTemplate: z.string().optional() }),
     targets: z.array(z.enum(PROJECTIONS)),
   }),
 });
@@ -45,4 +46,7 @@ async function writeAdapter({ policy, from, settings, environment }: ExportReque
   const written = writeAdapterConfig({ settings: adapter, base: model.base.path });
   await nodeFiles.write(join(directory, 'adapter_config.json'), `${JSON.stringify(written, null, 2)}\n`);
   await nodeFiles.write(join(directory, 'adapter_model.safetensors'), weights);
+  const { chatTemplate } = model.base;
+  if (chatTemplate !== undefined)
+    await nodeFiles.write(join(directory, 'chat_template.jinja'), templateOf(chatTemplate).source);
 }

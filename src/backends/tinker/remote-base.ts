@@ -23,14 +23,14 @@ export interface RemoteBase extends Limits {
 }
 
 /** @throws CheckpointError naming the file and what was expected; TokenizerError */
-export async function readBase(files: Files, directory: string): Promise<RemoteBase> {
+export async function readBase(files: Files, directory: string, chatTemplate?: string): Promise<RemoteBase> {
   const file = `${directory}/config.json`;
   const json = await readJson(files, file);
   const { vocab_size, max_position_embeddings } = parseWith(configFile, json, file);
   return {
     vocabSize: vocab_size,
     context: max_position_embeddings,
-    tokenizer: await readTokenizer(files, directory),
+    tokenizer: await readTokenizer(files, directory, chatTemplate),
     config: layersOf(json, file),
   };
 }

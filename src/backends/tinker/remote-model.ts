@@ -7,6 +7,8 @@ export interface RemoteModelSpec {
   /** The server's name of the model that the adapter adapts. */
   readonly baseModel: string;
   readonly rank: number;
+  /** The protocol has no field for it: it reaches servers that take more, and others choose. */
+  readonly alpha?: number;
   /** The seed of the adapter's first weights. */
   readonly seed: number;
   readonly attention: boolean;
@@ -28,6 +30,8 @@ export interface RemoteModelOptions {
   readonly spec: RemoteModelSpec;
   /** The server does a request that is sent again under its number once. */
   readonly idempotent: boolean;
+  /** The server takes what the protocol has no field for. */
+  readonly extended: boolean;
   /** Receives that the model was lost and what became of it. */
   readonly onRecovery: (message: string) => void;
 }
@@ -223,8 +227,8 @@ export class RemoteModel {
   }
 
   async #create(unlike?: string): Promise<void> {
-    const { client, spec } = this.#options;
-    const { baseModel, rank, seed, attention, feedForward } = spec;
+    const { client, spec, extended } = this.#options;
+    const { baseModel, rank, alpha, seed, attention, feedForward } = spec;
     this.#session = await client.session(unlike);
     const submitted = await client.submit(
       'create_model',
@@ -232,7 +236,10 @@ export class RemoteModel {
         session_id: this.#session,
         model_seq_id: client.nextModel(),
         base_model: baseModel,
-        lora_config: { rank, seed, train_attn: attention, train_mlp: feedForward, train_unembed: false },
+        lora_config: {
+          ...{ rank, seed, train_attn: attention, train_mlp: feedForward, train_unembed: false },
+          ...(extended && { alpha }),
+        },
         type: 'create_model',
       },
       { repeatable: true },

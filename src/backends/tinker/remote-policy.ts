@@ -51,7 +51,8 @@ export class RemotePolicy implements PolicyHandle {
     this.#connection = connection;
     this.parts = parts;
     this.#trainer = new RemoteTrainer(model, profile, base);
-    this.#sampler = new RemoteSampler({ client, model, limits: base, isolation: profile.snapshotIsolation });
+    const { snapshotIsolation: isolation, extended } = profile;
+    this.#sampler = new RemoteSampler({ client, model, limits: base, isolation, extended });
   }
 
   get name(): string {
@@ -95,11 +96,15 @@ export class RemotePolicy implements PolicyHandle {
     return this.#trainer.optimStep(settings);
   }
 
-  async publish(): Promise<number> {
+  get version(): number | undefined {
+    return this.#sampler.version;
+  }
+
+  async publish(keep?: number): Promise<number> {
     const { model } = this.parts;
     const due = model.updates - (model.saved?.updates ?? 0) >= this.#connection.saveEvery;
     const saved = due ? model.save() : undefined;
-    const [version] = await Promise.all([this.#sampler.publish(), saved]);
+    const [version] = await Promise.all([this.#sampler.publish(keep), saved]);
     return version;
   }
 

@@ -22,13 +22,16 @@ export interface RemoteSamplerOptions {
   readonly limits: Limits;
   /** The server keeps snapshots apart from the weights in training. */
   readonly isolation: boolean;
+  /** The server takes the whole name of a random stream. */
+  readonly extended: boolean;
 }
 
 export class RemoteSampler {
   /** Version of the next publication. */
   nextVersion = 0;
   readonly #options: RemoteSamplerOptions;
-  #playing: Snapshot | undefined;
+  /** What can be played, the oldest first. */
+  #snapshots: readonly Snapshot[] = [];
   #again: Promise<void> | undefined;
   #requests = 0;
   #running = new Set<Promise<unknown>>();
@@ -40,11 +43,17 @@ export class RemoteSampler {
   /**
    * Takes a snapshot of the weights after all updates that were asked for, and plays it from now on. Returns its
    * version.
+   * @param keep The snapshots that can be played from now on, this one among them
    */
-  async publish(): Promise<number> {
+  async publish(keep = 1): Promise<number> {
     const version = this.nextVersion++;
-    this.#playing = await this.#snapshot(version);
+    this.#snapshots = [...this.#snapshots, await this.#snapshot(version)].slice(-keep);
     return version;
+  }
+
+  /** The version that was last published. */
+  get version(): number | undefined {
+    return this.#snapshots.at(-1)?.version;
   }
 
   async #snapshot(version: number): Promise<Snapshot> {
@@ -100,7 +109,7 @@ export class RemoteSampler {
   async #generate(request: GenerateRequest): Promise<Generation> {
     const { model } = this.#options;
     for (;;) {
-      const snapshot = this.#current();
+      const snapshot = this.#played(request.version);
       const { generation } = snapshot;
       try {
         return await this.#sample(request, snapshot);
@@ -112,10 +121,11 @@ export class RemoteSampler {
     }
   }
 
-  #current(): Snapshot {
+  #played(version = this.version): Snapshot {
     const { model, isolation } = this.#options;
-    const playing = this.#playing;
-    if (playing === undefined) throw new BackendError(`policy '${model.name}' has not been published`);
+    if (version === undefined) throw new BackendError(`policy '${model.name}' has not been published`);
+    const playing = this.#snapshots.find((each) => each.version === version);
+    if (playing === undefined) throw new BackendError(`version ${version} of policy '${model.name}' is not kept`);
     const stale = playing.generation === model.generation && playing.updates !== model.updates;
     if (stale && !isolation)
       throw new BackendError(
@@ -125,12 +135,14 @@ export class RemoteSampler {
     return playing;
   }
 
-  /** After a recovery the snapshot is of a model that is gone: the same version again, of the one that is there. */
+  /** After a recovery snapshots are of a model that is gone: the same versions again, of the one that is there. */
   #refresh(): Promise<void> {
     this.#again ??= (async () => {
-      const playing = this.#playing;
-      if (playing === undefined || playing.generation === this.#options.model.generation) return;
-      this.#playing = await this.#snapshot(playing.version);
+      const { generation } = this.#options.model;
+      const again: Snapshot[] = [];
+      for (const each of this.#snapshots)
+        again.push(each.generation === generation ? each : await this.#snapshot(each.version));
+      this.#snapshots = again;
     })().finally(() => {
       this.#again = undefined;
     });
@@ -138,7 +150,7 @@ export class RemoteSampler {
   }
 
   async #sample(request: GenerateRequest, { session, version }: Snapshot): Promise<Generation> {
-    const { client, limits } = this.#options;
+    const { client, limits, extended } = this.#options;
     const { prompt, stopTokens, key, temperature, topP, topK, maxTokens } = request;
     const body = {
       sampling_session_id: session,
@@ -148,6 +160,7 @@ export class RemoteSampler {
       sampling_params: {
         max_tokens: Math.min(maxTokens, limits.context - prompt.length),
         seed: (key[0] ^ key[1]) >>> 1,
+        ...(extended && { key }),
         temperature,
         top_p: topP,
         top_k: topK === 0 ? -1 : topK,

@@ -4,6 +4,7 @@ import type { ForwardBackwardResult } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
+import { hasAdvantage } from '../../loss/aggregate.js';
 import { type Objective, objectiveOf } from '../../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import type { RemoteModel } from './remote-model.js';
@@ -52,7 +53,9 @@ export class RemoteTrainer {
   ): Promise<ForwardBackwardResult> {
     for (const sample of samples) requireSample(sample, this.#limits);
     const objective = objectiveOf(samples, options);
-    const learning = samples.filter(({ advantages }) => advantages.some((advantage) => advantage !== 0));
+    // The first of identical samples stands for all of them, even where it is a later one that has an advantage.
+    const standing = new Set(objective.samples);
+    const learning = samples.filter((sample) => standing.has(sample) || hasAdvantage(sample.mask, sample.advantages));
     const native = learning.length > 0 ? nativePass(learning, options, this.#profile) : undefined;
     const contribution = (
       native === undefined ? this.#exact(objective) : this.#native(native, learning, objective)
@@ -150,21 +153,23 @@ export class RemoteTrainer {
   ): Promise<() => Promise<OptimStepResult>> {
     const model = this.#model;
     const there = contributions.filter(({ sentTo }) => sentTo === model.generation);
-    const rows = contributions.flatMap((each) => (there.includes(each) ? [] : (each.rows ?? [])));
+    const rows = contributions.flatMap((each) => (there.includes(each) ? [] : [each.rows ?? []]));
     const failed = contributions.some((each) => each.rows === undefined);
-    if (failed || !rows.every(hasNumbers)) {
+    if (failed || !rows.flat().every(hasNumbers)) {
       // A gradient that is on the server already leaves it only with the model.
       if (there.length > 0) throw new TinkerError('failed', 'a part of the gradient is not finite');
       return async () => ({ applied: false, why: failed ? 'failed' : 'not-finite' });
     }
-    const moving = rows.filter(({ gradient }) => gradient.some((g) => g !== 0));
-    if (moving.length === 0 && there.length === 0) return async () => ({ applied: true, norm: 0 });
+    // Each call's rows by themselves: gradients then add up in the order in which they do where there is no server.
+    const parts = rows.map((part) => part.filter(({ gradient }) => gradient.some((g) => g !== 0)));
+    const moving = parts.reduce((sum, { length }) => sum + length, 0);
+    if (moving === 0 && there.length === 0) return async () => ({ applied: true, norm: 0 });
     const path = gradientPath(this.#profile);
     if (path === undefined) throw new BackendError(`our losses cannot run on the server '${this.#profile.name}'`);
-    const chunks = moving.length === 0 ? [] : chunksOf(moving);
+    const chunks = parts.flatMap((part) => (part.length === 0 ? [] : chunksOf(part)));
     const passes = await sendPasses(
       model,
-      chunks.map((chunk) => gradientPass(chunk, path, moving.length)),
+      chunks.map((chunk) => gradientPass(chunk, path, moving)),
     );
     const step = await model.submit('optim_step', { adam_params: adamParams(settings) }, { repeatable: false });
     return async () => {

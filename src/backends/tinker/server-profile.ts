@@ -26,6 +26,11 @@ export interface ServerProfile {
   /** Updates keep to `grad_clip_norm`. */
   readonly clipsGradients: boolean;
   readonly errorShape: ErrorShape;
+  /**
+   * The server is this package's own, and takes what the protocol has no field for: the alpha of an adapter, and the
+   * whole name of a sample's random stream. Its runs then are those of the embedded engine.
+   */
+  readonly extended: boolean;
 }
 
 /**
@@ -45,6 +50,7 @@ export const PROFILES = {
     seqIdIdempotent: true,
     clipsGradients: true,
     errorShape: 'detail',
+    extended: false,
   },
   'skyrl-jax': {
     reduction: 'sequence-mean',
@@ -57,6 +63,7 @@ export const PROFILES = {
     seqIdIdempotent: false,
     clipsGradients: false,
     errorShape: 'detail',
+    extended: false,
   },
   'skyrl-train': {
     reduction: 'sum',
@@ -69,6 +76,7 @@ export const PROFILES = {
     seqIdIdempotent: true,
     clipsGradients: false,
     errorShape: 'detail',
+    extended: false,
   },
   'open-rl': {
     reduction: 'sum',
@@ -81,6 +89,7 @@ export const PROFILES = {
     seqIdIdempotent: false,
     clipsGradients: false,
     errorShape: 'error_message',
+    extended: false,
   },
   twinkle: {
     reduction: 'other',
@@ -93,6 +102,20 @@ export const PROFILES = {
     seqIdIdempotent: false,
     clipsGradients: false,
     errorShape: 'error',
+    extended: false,
+  },
+  drmas: {
+    reduction: 'sum',
+    negativeWeights: true,
+    forward: true,
+    native: [],
+    promptLogprobs: 'all',
+    loggedTemperature: 'one',
+    snapshotIsolation: true,
+    seqIdIdempotent: true,
+    clipsGradients: true,
+    errorShape: 'error',
+    extended: true,
   },
 } as const satisfies Readonly<Record<string, Omit<ServerProfile, 'name'>>>;
 

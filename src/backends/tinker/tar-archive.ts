@@ -1,4 +1,4 @@
-/** Reading tar archives, plain or gzipped: what servers pack adapters into. */
+/** Tar archives, plain or gzipped: what servers pack adapters into. */
 import { gunzipSync } from 'node:zlib';
 import { BackendError, messageOf } from '../../core/errors.js';
 
@@ -26,6 +26,31 @@ export function readArchive(bytes: Uint8Array): Map<string, Uint8Array> {
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
   return files;
+}
+
+/** An archive of files by their names, of at most 100 ASCII characters each. */
+export function writeArchive(files: ReadonlyMap<string, Uint8Array>): Uint8Array<ArrayBuffer> {
+  const blocks = Array.from(files.values(), ({ length }) => 1 + Math.ceil(length / BLOCK));
+  const archive = new Uint8Array(BLOCK * (2 + blocks.reduce((sum, count) => sum + count, 0)));
+  let at = 0;
+  for (const [name, content] of files) {
+    const field = (from: number, value: string) => archive.set(Buffer.from(value, 'latin1'), at + from);
+    const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`;
+    field(0, name);
+    field(100, octal(0o644, 8));
+    field(108, octal(0, 8));
+    field(116, octal(0, 8));
+    field(124, octal(content.length, 12));
+    field(136, octal(0, 12));
+    field(148, ' '.repeat(8)); // the checksum is taken with blanks in its own place
+    field(156, '0');
+    field(257, 'ustar\x0000');
+    const sum = archive.subarray(at, at + BLOCK).reduce((total, byte) => total + byte, 0);
+    field(148, `${octal(sum, 7)} `);
+    archive.set(content, at + BLOCK);
+    at += BLOCK * (1 + Math.ceil(content.length / BLOCK));
+  }
+  return archive;
 }
 
 function unzipped(bytes: Uint8Array): Uint8Array {

@@ -123,6 +123,20 @@ it("uses the server's own loss where it means the same, and says the same of it"
   expect(pass?.body).toMatchObject({ forward_backward_input: { loss_fn: 'ppo' } });
 });
 
+it("uses the server's own loss where the first of identical samples has no advantage and a later one has", async () => {
+  const [native, exact] = [await served({ behaves: 'hosted' }, { profile: 'hosted' }), await served()];
+  const [one, ...others] = samples as [TrainingSample, ...TrainingSample[]];
+  const copies = [{ ...one, advantages: one.advantages.map(() => 0) }, one, ...others];
+  const options = { loss: ppo, normalizer: 8 };
+  const [a, b] = [
+    await native.policy.forwardBackward(copies, options),
+    await exact.policy.forwardBackward(copies, options),
+  ];
+  expect(native.fake.count('forward')).toBe(0);
+  expect(a.loss).toBeCloseTo(b.loss, 5);
+  expect(a.metrics.entropy).toBeCloseTo(b.metrics.entropy, 4);
+});
+
 it('divides a loss by its clipping bias, which the log-probs of all samples tell', async () => {
   const { policy } = await served();
   const result = await policy.forwardBackward(samples, {

@@ -25,8 +25,10 @@ export const TINKER_CAPABILITIES: Capabilities = {
   losses: lossTypes,
   optimizers: ['adamw'],
   distribution: 'sampled',
+  keepsVersions: true,
   gradientNorms: 'after',
   clipsGradients: true,
+  precisions: ['float32'], // nothing can be asked for: servers have their own
   weights: 'there',
 };
 
@@ -56,7 +58,8 @@ export class TinkerBackend implements Backend {
     this.#host = host;
     this.#connection = { client, url, profile, files: host.files, limit: pLimit(concurrency), saveEvery };
     const losses = gradientPath(profile) === undefined ? [] : TINKER_CAPABILITIES.losses;
-    this.capabilities = { ...TINKER_CAPABILITIES, losses, clipsGradients: profile.clipsGradients };
+    const { clipsGradients, snapshotIsolation: keepsVersions } = profile;
+    this.capabilities = { ...TINKER_CAPABILITIES, losses, clipsGradients, keepsVersions };
   }
 
   /**
@@ -72,14 +75,13 @@ export class TinkerBackend implements Backend {
       timing: { ...defaultTiming, total: spec.deadlineSeconds, ...options.timing },
     });
     try {
-      const models = await client.baseModels();
+      const { names, isDrmas } = await client.baseModels();
       const specs = options.models.map((weights) => remoteSpec(spec, requireAdapter(weights)));
-      for (const { baseModel } of specs) requireModel(models, baseModel);
+      for (const { baseModel } of specs) requireModel(names, baseModel);
       const [first] = specs;
-      if (spec.profile !== 'auto' || first === undefined) {
-        const profile = knownProfile(spec.profile === 'auto' ? 'hosted' : spec.profile);
-        return new TinkerBackend(spec, host, client, profile);
-      }
+      if (spec.profile !== 'auto') return new TinkerBackend(spec, host, client, knownProfile(spec.profile));
+      if (isDrmas) return new TinkerBackend(spec, host, client, knownProfile('drmas'));
+      if (first === undefined) return new TinkerBackend(spec, host, client, knownProfile('hosted'));
       host.notify(`Measuring what the server at ${spec.url} does; the first time it may compile for a minute ...`);
       return new TinkerBackend(spec, host, client, await probeServer({ client, ...first }));
     } catch (error) {
@@ -120,7 +122,7 @@ export class TinkerBackend implements Backend {
   async #openAdapter(weights: ServedAdapter, name: string): Promise<RemotePolicy> {
     const { base: whole, adapter } = weights;
     const spec = remoteSpec(this.#spec, weights);
-    const base = await readBase(this.#host.files, whole.directory);
+    const base = await readBase(this.#host.files, whole.directory, whole.chatTemplate);
     const model = await this.#create(spec, name);
     const parameters = base.config && adapterParameterCount(base.config, adapter);
     const parts: RemoteParts = { spec, base, model, parameters, warnings: scaleWarnings(name, adapter, model) };
@@ -146,6 +148,7 @@ export class TinkerBackend implements Backend {
       name,
       spec,
       idempotent: profile.seqIdIdempotent,
+      extended: profile.extended,
       onRecovery: (message) => this.#host.warn('backend.recovered', message),
     });
     this.#models.add(model);

@@ -15,10 +15,11 @@ export const ablate = defineCommand({
   name: 'ablate',
   description: 'compare variants of a recipe over paired seeds',
   details:
-    'trains every value of `--vary key=a,b` with the same seeds, tasks and warm starts, and compares them pair by pair with 95 % intervals. `--seeds`, `--baseline`, `--parallel`; goes on where it was interrupted',
+    'trains every value of `--vary key=a,b`, or every bundle `--variant name=key=a,other=b`, with the same seeds, tasks and warm starts, and compares them pair by pair with 95 % intervals. `--seeds`, `--baseline`, `--parallel`; goes on where it was interrupted',
   arguments: [argument('recipe', 'name or file; or the directory of an ablation, to go on with it')],
   flags: {
     vary: repeated('key=value,value', 'values of a leaf to compare; several --vary make a grid'),
+    variant: repeated('name=key=value,key=value', 'a named bundle of values to compare; one for each variant'),
     seeds: integer(1, 'pairs; pair i has seed i and warm start i (default: 5)'),
     warmStartSeed: integer(0, 'the same warm start for all pairs'),
     baseline: text('value', 'what the others are compared with (default: the first value)'),
@@ -32,14 +33,15 @@ export const ablate = defineCommand({
   examples: [
     'drmas ablate math --vary advantage.type=grpo,grpo-turn,drmas --seeds 5',
     'drmas ablate my-team.ts --vary advantage.type=grpo,drmas --vary training.groupSize=4,8 --seeds 3',
+    'drmas ablate math --variant taught=warmStart.steps=2000,training.steps=20 --variant found=warmStart.steps=1000',
     'drmas ablate runs/math-ablation-20260131-094501',
   ],
-  run: (context, [source], flags) =>
+  run: (context, [source], { variant, ...flags }) =>
     reportAblation(
       context,
       { command: 'ablate', type: 'ablation', completed: (given) => given },
       source,
-      flags,
+      { ...flags, variants: variant },
       viewOf(context),
     ),
 });
@@ -76,7 +78,8 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
         '',
         `the runs lie in ${directory}`,
         'next',
-        `  npx drmas report ${directory}/*/`,
+        `  npx drmas watch ${directory}`,
+        `  npx drmas report ${directory}`,
       ),
     interrupted: (next) => say('', next),
   };

@@ -55,11 +55,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onProgress: (run, progress) => reporter.progress(run, progress),
     onEnd: (run) => reporter.end(run),
     finish: (result, directory) =>
-      reporter.finish(result, [
-        'next',
-        `  npx drmas ablate ${directory} --seeds 5`,
-        `  npx drmas report ${directory}/*/`,
-      ]),
+      reporter.finish(result, ['next', `  npx drmas ablate ${directory} --seeds 5`, `  npx drmas report ${directory}`]),
     interrupted: (next) => reporter.interrupted(next),
   };
 }

@@ -21,6 +21,8 @@ interface Diagnosis {
   readonly memoryGiB: number;
   readonly kernels: string;
   readonly isa: string;
+  /** What multiplies operands in bfloat16. */
+  readonly narrowProducts: string;
   readonly threads: number;
   /** The compiled addon that ships and is in use, or why there is none. */
   readonly prebuilt: string;
@@ -54,7 +56,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;
   const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
   const { kernels, notice } = await selectKernels({ threads: availableParallelism(), environment, onProgress });
-  const { name, isa, threads } = kernels;
+  const { name, isa, narrowProducts, threads } = kernels;
   kernels.dispose();
   const native = await inspectNative({ environment });
   const cache = cacheDirectory(environment);
@@ -67,6 +69,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
     kernels: name,
     isa,
+    narrowProducts,
     threads,
     prebuilt: 'name' in native.prebuilt ? native.prebuilt.name : `none: ${native.prebuilt.reason}`,
     notice: notice ?? null,
@@ -88,6 +91,12 @@ async function isWritable(directory: string): Promise<boolean> {
   }
 }
 
+/** How products in bfloat16 are computed (`policies.NAME.precision`), by `Kernels.narrowProducts`. */
+const PRODUCTS: Readonly<Record<string, string>> = {
+  'avx512-bf16': 'products by AVX512-BF16',
+  widened: 'products by rounded floats, no faster than float32: this processor has no instruction for them',
+};
+
 function rows(diagnosis: Diagnosis): string[][] {
   const writable = (yes: boolean) => (yes ? '' : ' (cannot be written to)');
   return [
@@ -96,6 +105,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['cpu', `${diagnosis.cpu}, ${diagnosis.cores} cores`],
     ['memory', `${diagnosis.memoryGiB} GiB`],
     ['kernels', `${diagnosis.kernels} (${diagnosis.isa}), threads: ${diagnosis.threads}`],
+    ['bfloat16', PRODUCTS[diagnosis.narrowProducts] ?? diagnosis.narrowProducts],
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],

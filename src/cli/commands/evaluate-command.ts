@@ -22,6 +22,7 @@ export const evaluate = defineCommand({
     samples: integer(1, 'episodes a task'),
     tasks: integer(1, 'held-out tasks, of each benchmark'),
     by: text('fields', 'fields of tasks by which the scores are divided too, such as level'),
+    recipe: text('file', "where the recipe's file lies now, if it was moved"),
     acceptChanges: toggle('play although the code of the recipe has changed'),
     threads,
     json,

@@ -13,6 +13,7 @@ import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
 import { chat } from './serving/chat-command.js';
 import { serve } from './serving/serve-command.js';
+import { worker } from './serving/worker-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { verify } from './upkeep/verify-command.js';
@@ -30,6 +31,7 @@ export const commands: readonly Command[] = [
   exportPolicy,
   serve,
   chat,
+  worker,
   recipes,
   inspectLog,
   runs,

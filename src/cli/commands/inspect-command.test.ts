@@ -42,7 +42,7 @@ it('takes field names, and answers wrong ones with exit code 2', async () => {
   expect((await drmas('inspect', file, '--task', 'q', '--reward', 'points')).out).toMatch(/2 turns .* in 1 group,/);
   expect(await drmas('inspect', file, '--task', 'q', '--reward', 'pints')).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/log\.jsonl:1: pints: expected a number, got nothing/),
+    err: expect.stringMatching(/log\.jsonl:1: pints: expected a number, got nothing; the row has \w+, /),
   });
   expect(await drmas('inspect', join(root, 'nowhere'))).toMatchObject({
     code: 2,

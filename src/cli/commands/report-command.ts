@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DEFAULT_EPISODE_BYTES, writeReport } from '../../report/report.js';
+import { readAblation } from '../../store/ablation-record.js';
 import { defineCommand, severalArguments } from '../define-command.js';
 import { integer, text } from '../flags.js';
 
@@ -27,6 +28,10 @@ export const report = defineCommand({
     });
     const { size } = await stat(to);
     context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
+    const [first = ''] = runs;
+    const ofOne =
+      (await readAblation(first)) === undefined ? `evaluate ${first} --samples 8` : `ablate ${first} --seeds 5`;
+    context.stdout.write(`next\n  npx drmas ${runs.length > 1 ? `watch ${dirname(first)}` : ofOne}\n`);
     return 0;
   },
 });

@@ -12,17 +12,19 @@ export const resume = defineCommand({
   flags: {
     acceptChanges: toggle('go on although the recipe or its code has changed, or other kernels compute'),
     from: text('step', 'go on from this checkpoint, such as step-000004; what came after it is removed'),
+    recipe: text('file', "where the recipe's file lies now, if it was moved"),
     threads,
     track,
     json,
   },
   examples: ['drmas resume runs/math-20260131-094501', 'drmas resume runs/first --from step-000040'],
-  run(context, [path], { json: asJson = false, ...options }) {
+  run(context, [path], { json: asJson = false, recipe, ...options }) {
     return reportRun(
       context,
       asJson,
       ({ source, overrides }) => typedRequest(source, overrides),
-      (reporting) => resumeWith(context.work, path, undefined, { ...options, ...reporting }),
+      (reporting) => resumeWith(context.work, path, recipe, { ...options, ...reporting }),
+      options,
     );
   },
 });

@@ -1,9 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { started } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { RunError } from '../../core/errors.js';
+import type { Work } from '../wiring.js';
 
 const root = temporaryRoot();
 const file = join(root, 'mine.ts');
@@ -51,13 +53,16 @@ describe('train --watch', () => {
       opened.push(`opened ${run}`);
       return () => void opened.push('closed');
     };
-    const train = (run: string, executeRun: () => Promise<never>, ...flags: string[]) =>
-      drmas(['train', file, '--run', run, '--watch', ...flags], { work: { executeRun, openDashboard } });
+    const executeRun: Work['executeRun'] = async (_recipe, log) => {
+      log.emit(started);
+      throw new RunError('it broke');
+    };
     const run = join(root, 'watched');
-    const failed = await train(run, () => Promise.reject(new RunError('it broke')), '--json');
+    const request = ['train', file, '--run', run, '--watch', '--json'];
+    const failed = await drmas(request, { work: { executeRun, openDashboard } });
     expect(failed).toMatchObject({
       code: 2,
-      out: '',
+      out: expect.stringMatching(/^\{"type":"run.started".*\n$/),
       err: expect.stringContaining('dashboard: http://127.0.0.1:7373/'),
     });
     expect(opened).toEqual([`opened ${run}`, 'closed']);

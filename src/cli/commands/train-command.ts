@@ -35,9 +35,8 @@ export const train = defineCommand({
     if (dryRun) return showPlan(context, source, options, asJson);
     const request = () => typedRequest(source, options.set);
     const perform = (reporting: Reporting) => trainWith(context.work, source, { ...options, ...reporting });
-    return reportRun(context, asJson, request, (reporting) =>
-      watch ? watched(context, reporting, perform) : perform(reporting),
-    );
+    const start = (reporting: Reporting) => (watch ? watched(context, reporting, perform) : perform(reporting));
+    return reportRun(context, asJson, request, start, options);
   },
 });
 

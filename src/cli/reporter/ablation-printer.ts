@@ -22,6 +22,7 @@ export function ablationLines(result: AblationResult, width: number): string[] {
     '',
     ...measureTables(variants, width),
     ...spendingTable(variants),
+    ...budgetTable(variants),
     ...differenceLines('the score, in points', { '': differences }, width, points),
     ...differenceLines('metrics', metricDifferences, width, plain),
     ...failed.flatMap((run) => wrap(endedLine(run), width)),
@@ -95,6 +96,24 @@ function spendingTable(variants: readonly VariantSummary[]): string[] {
   ]);
   const header = ['tokens an episode', 'read', 'written', 'trained', ...(costs ? ['run costs'] : []), 'a run'];
   return [...table([header, ...rows]), ''];
+}
+
+/** What the training of each variant takes: two variants that spend alike are compared at one budget. */
+function budgetTable(variants: readonly VariantSummary[]): string[] {
+  const rows = variants.flatMap(({ variant, budget }) => {
+    if (budget === undefined) return [];
+    const { demonstrated, read, written, trained, operations } = budget;
+    const flops = operations === undefined ? '-' : operations.toExponential(2).replace('e+', 'e');
+    return [[variant, ...[demonstrated, read, written, trained].map(short), flops]];
+  });
+  if (rows.length === 0) return [];
+  const header = ['tokens of a training', 'shown', 'read', 'written', 'trained', 'FLOPs'];
+  return [
+    ...table([header, ...rows]),
+    'shown: in demonstrations; FLOPs: 2 a parameter and token that is read or',
+    'written, 6 where it is trained, attention and evaluations aside',
+    '',
+  ];
 }
 
 /** The differences of one thing, or of several with their names in front; no lines where there are none. */

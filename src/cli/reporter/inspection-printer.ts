@@ -92,8 +92,8 @@ function findings({ agents, groups, estimators }: Inspection): string[] {
   const sentences: string[] = [];
   const names = Object.keys(agents);
   const inflations = names.flatMap((name) => agents[name]?.inflation.byEpisodes ?? []);
-  for (const { inflation, explanation } of Object.values(agents)) {
-    if (!isNotable(inflation.byEpisodes)) continue;
+  for (const { inflation, ownShare, explanation } of Object.values(agents)) {
+    if (!isNotable({ inflation: inflation.byEpisodes, ownShare })) continue;
     sentences.push(`GRPO: ${explanation}`);
   }
   if (sentences.length === 0 && inflations.length > 0) {

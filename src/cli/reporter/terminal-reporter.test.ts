@@ -131,7 +131,7 @@ describe('while a step goes on', () => {
     const screen = { width: 49, live: true, colour: false, write: () => {}, ...changes };
     return new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
   };
-  const played = { phase: 'training', step: 2, episodes: 128, failed: 0 } as const;
+  const played = { phase: 'training', step: 1, episodes: 128, failed: 0 } as const;
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['performance'] });
   });
@@ -149,13 +149,23 @@ describe('while a step goes on', () => {
     }
     const lines = shown.split('\r').slice(1);
     expect(lines.length).toBeLessThan(12); // 3.2 s
-    expect(lines[0]).toMatch(/^step 2\/3 {2}\d+ of 128 episodes *$/);
+    expect(lines[0]).toMatch(/^step 1\/3 {2}\d+ of 128 episodes *$/);
     expect(lines.at(-1)).toMatch(/failed 2 *$/);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(49);
     shown = '';
+    reporter.write(stamped(step(1)));
     reporter.write(stamped(step(2)));
-    reporter.write(stamped(step(3)));
-    expect(shown).toMatch(/^\rstep 2\/3 {2}reward 0\.610 .*\n {2}solver 0\.60 .*\n$/);
+    expect(shown).toMatch(/^\rstep 1\/3 {2}reward 0\.605 .*\n {2}solver 0\.60 .*\n$/);
+  });
+
+  it('tells of the step that comes next, not of those that are played ahead of it', () => {
+    let shown = '';
+    const reporter = opened({ write: (text) => (shown += text) });
+    for (const step of [1, 2, 3]) {
+      vi.advanceTimersByTime(1000);
+      reporter.progress({ ...played, step, done: 1 });
+    }
+    expect(shown.match(/step \d/g)).toEqual(['step 1']);
   });
 
   it.each([20, 49, 60, 80, 100])('tells the reward of every agent of a step in %i columns', (width) => {
@@ -176,7 +186,7 @@ describe('while a step goes on', () => {
     vi.advanceTimersByTime(1000);
     reporter.progress({ ...played, done: 1 });
     reporter.write(stamped({ type: 'run.finished', reason: 'failed', steps: 1, seconds: 1 }));
-    expect(shown).toMatch(/^\rstep 2\/3 {2}1 of 128 episodes\r +\r$/);
+    expect(shown).toMatch(/^\rstep 1\/3 {2}1 of 128 episodes\r +\r$/);
   });
 
   it('shows nothing of it where there is no terminal', () => {

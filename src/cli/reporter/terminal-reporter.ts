@@ -42,14 +42,21 @@ export class TerminalReporter implements MetricSink {
   readonly #lines: StatusLines;
   #held: Step | undefined;
   #secondsOfRun = 0;
+  /** The flags to type again where the run goes on. */
+  readonly #flags: readonly string[];
   /** The seconds of what was done before the run was interrupted. */
   #secondsBefore = 0;
 
-  constructor(screen: Screen, recipe: Recipe, options: { request: string; runPath: string }) {
+  constructor(
+    screen: Screen,
+    recipe: Recipe,
+    options: { request: string; runPath: string; flags?: readonly string[] },
+  ) {
     this.#screen = screen;
     this.#lines = new StatusLines(screen);
     this.#recipe = recipe;
     this.#request = options.request;
+    this.#flags = options.flags ?? [];
     this.#runPath = nearPath(options.runPath);
   }
 
@@ -108,6 +115,8 @@ export class TerminalReporter implements MetricSink {
 
   /** Shows how many episodes of a step or an evaluation are over, now and then and on a terminal alone. */
   progress(progress: PlayProgress): void {
+    const next = (this.#history.steps.at(-1)?.step ?? 0) + 1;
+    if (progress.phase === 'training' && progress.step > next) return; // played ahead, and told when its turn comes
     this.#sayHeldStep();
     this.#lines.passing(() => playLine(progress, this.#recipe.training.steps, this.#screen.width));
   }
@@ -125,7 +134,14 @@ export class TerminalReporter implements MetricSink {
 
   /** Writes how to go on with an interrupted run. */
   interrupted(): void {
-    this.#say('', `interrupted; go on with: npx drmas resume ${this.#runPath}`);
+    const { started, warmups, steps, evaluations } = this.#history;
+    if (started === undefined && steps.length === 0) {
+      this.#say('', 'interrupted before the run began: what was downloaded stays, type the same command again');
+      return;
+    }
+    this.#say('', `interrupted; go on with: npx drmas resume ${[this.#runPath, ...this.#flags].join(' ')}`);
+    if (warmups.length > 0 && steps.length === 0 && evaluations.length === 0)
+      this.notify('The warm start was not over: it begins again, since only a whole one is kept.');
   }
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {

@@ -111,7 +111,7 @@ export class CriticModel {
 
   /** @throws NonFiniteError when a weight, or a number that an optimiser remembers, is not finite */
   requireFinite(): void {
-    for (const part of [this.#trunk, this.#head]) requireFinite(this.#kernels, part);
+    for (const part of [this.#trunk, this.#head]) requireFinite(this.#kernels, part, { optimizer: true });
   }
 
   /** Writes the values of a batch into `rows`. Sums run in order, in double precision. */

@@ -2,6 +2,7 @@ import { describe, it } from 'vitest';
 import { adapterContract } from '../../../test/contracts/adapters.js';
 import { baseContract } from '../../../test/contracts/bases.js';
 import { decoderContract } from '../../../test/contracts/decoder.js';
+import { precisionContract } from '../../../test/contracts/precision.js';
 import { selectKernels } from '../../tensor/select.js';
 
 const { kernels, notice } = await selectKernels({ threads: 2 });
@@ -10,5 +11,6 @@ if (kernels.name === 'native') {
   decoderContract('native', () => kernels);
   adapterContract('native', () => kernels);
   baseContract('native', () => kernels);
+  precisionContract('native', () => kernels);
 } else
   describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));

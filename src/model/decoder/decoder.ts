@@ -1,7 +1,8 @@
 /** The trained decoder: log-probs of given tokens and, from a gradient on those, the gradient of every weight. */
-import type { DecoderConfig } from '../../contract/architecture.js';
+import type { DecoderConfig, Precision } from '../../contract/architecture.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import { type Products, productsIn } from '../../tensor/products.js';
 import { type Keep, LayerStack, type TrunkPass } from './layer/layer-stack.js';
 import {
   forEachLogitBlock,
@@ -34,6 +35,8 @@ export interface Scores {
 export interface DecoderOptions {
   /** True computes the layers' inner values again in the backward pass instead of keeping those of all layers. */
   readonly recompute?: boolean | undefined;
+  /** The precision of matrix products. Default float32. */
+  readonly precision?: Precision | undefined;
 }
 
 /**
@@ -54,15 +57,19 @@ export class Decoder {
   readonly #trunk: LayerStack;
   readonly #weights: ModelWeights;
   readonly #recompute: boolean;
+  readonly #precision: Precision;
+  readonly #products: Products;
 
   constructor(kernels: Kernels, weights: ModelWeights, options: DecoderOptions = {}) {
     this.config = weights.decoder.config;
     checkConfig(this.config);
     this.#kernels = kernels;
     this.#arena = new Arena(kernels);
-    this.#trunk = new LayerStack(kernels, this.#arena, weights);
     this.#weights = weights;
     this.#recompute = options.recompute ?? false;
+    this.#precision = options.precision ?? 'float32';
+    this.#products = productsIn(this.#precision, kernels);
+    this.#trunk = new LayerStack(kernels, this.#arena, weights, this.#precision);
   }
 
   /** Computes the log-probs of sequences. @throws ArgumentError when a sequence does not fit the context */
@@ -155,7 +162,8 @@ export class Decoder {
   }
 
   #backward(pass: ScoredPass, gradient: Gradient, upstream: ScoreGradient): void {
-    const head = { transposed: this.#weights.decoder.backward.head, gradient: gradient.decoder?.output };
+    const { head: transposed } = this.#weights.decoder.packed('backward', this.#precision);
+    const head = { transposed, gradient: gradient.decoder?.output };
     const dNormed = scoreTokensBackward(this.#head, head, pass, upstream);
     this.#trunk.backward(pass, gradient, dNormed, this.#recompute);
   }
@@ -166,7 +174,7 @@ export class Decoder {
   }
 
   get #head(): OutputHead {
-    const { forward } = this.#weights.decoder;
-    return { kernels: this.#kernels, arena: this.#arena, config: this.config, weights: forward.head };
+    const { head: weights } = this.#weights.decoder.packed('forward', this.#precision);
+    return { kernels: this.#kernels, products: this.#products, arena: this.#arena, config: this.config, weights };
   }
 }

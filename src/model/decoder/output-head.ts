@@ -6,6 +6,7 @@ import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Arena } from '../../tensor/arena.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Products } from '../../tensor/products.js';
 import type { PackedBatch } from './packed-batch.js';
 
 /** The most floats of logits at a time. */
@@ -20,6 +21,8 @@ export function logitBlockRows(vocabSize: number): number {
 /** A head and the machinery it computes with. */
 export interface OutputHead {
   readonly kernels: Kernels;
+  /** Those that its matrices are packed for. */
+  readonly products: Products;
   readonly arena: Arena;
   readonly config: DecoderConfig;
   /** The packed matrix from the normed stream to logits. */
@@ -36,7 +39,7 @@ export interface LogitBlock {
 
 /** Computes the logits of all rows of `normed` [count, width], block by block, and passes each block to `visit`. */
 export function forEachLogitBlock(
-  { kernels, arena, config: { width, vocabSize }, weights }: OutputHead,
+  { products, arena, config: { width, vocabSize }, weights }: OutputHead,
   normed: Float32Array,
   count: number,
   visit: (block: LogitBlock) => void,
@@ -46,7 +49,7 @@ export function forEachLogitBlock(
   for (let first = 0; first < count; first += most) {
     const rows = Math.min(most, count - first);
     const hidden = rowsOf(normed, first, rows, width);
-    kernels.linear(logits, hidden, weights, rows, width, vocabSize, false);
+    products.linear(logits, hidden, weights, rows, width, vocabSize, false);
     visit({ first, rows, hidden, logits });
   }
 }
@@ -108,7 +111,7 @@ export function scoreTokensBackward(
   }: { readonly batch: PackedBatch; readonly normed: Float32Array; readonly scores: TokenScores },
   { dLogprobs, dEntropy }: ScoreGradient,
 ): Float32Array {
-  const { kernels, arena, config } = head;
+  const { kernels, products, arena, config } = head;
   const { width, vocabSize } = config;
   const count = batch.predicting.length;
   const dNormed = arena.take(count * width);
@@ -121,8 +124,8 @@ export function scoreTokensBackward(
       const [dNats, nats] = [block(dEntropy), block(scores.entropy)];
       kernels.tokenEntropyBackward(logits, dBlock, dNats, lse, nats, targets, inverse, rows, vocabSize);
     }
-    kernels.linear(rowsOf(dNormed, first, rows, width), logits, transposed, rows, vocabSize, width, false);
-    if (gradient !== undefined) kernels.linearWeightGradient(gradient, logits, hidden, rows, vocabSize, width);
+    products.linear(rowsOf(dNormed, first, rows, width), logits, transposed, rows, vocabSize, width, false);
+    if (gradient !== undefined) products.linearWeightGradient(gradient, logits, hidden, rows, vocabSize, width);
   });
   return dNormed;
 }

@@ -121,9 +121,9 @@ export class PolicyModel {
     return result;
   }
 
-  /** @throws NonFiniteError when a trained weight, or a number that the optimiser remembers, is not finite */
-  requireFinite(): void {
-    if (this.weights.trained !== undefined) requireFinite(this.#kernels, this.#trained);
+  /** @throws NonFiniteError when a trained weight or, where it counts, what the optimiser remembers is not finite */
+  requireFinite(counts: { readonly optimizer: boolean }): void {
+    if (this.weights.trained !== undefined) requireFinite(this.#kernels, this.#trained, counts);
   }
 
   /** Clears the gradient; weights and optimiser stay as they are. */

@@ -90,9 +90,16 @@ function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
   return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
 }
 
-/** @throws NonFiniteError naming the tensor, when a weight or a number that the optimiser remembers is not finite */
-export function requireFinite(kernels: Kernels, part: TrainedPart): void {
-  requireFiniteIn(kernels, part, { weights: part.values, ...part.optimizer.state.buffers });
+/**
+ * @throws NonFiniteError naming the tensor, when a weight or, where the optimiser counts, a number that it remembers is
+ *   not finite
+ */
+export function requireFinite(
+  kernels: Kernels,
+  part: TrainedPart,
+  { optimizer }: { readonly optimizer: boolean },
+): void {
+  requireFiniteIn(kernels, part, { weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
 }
 
 function requireFiniteIn(

@@ -46,12 +46,17 @@ export async function writeModelDirectory(
 /**
  * Opens a model's directory: reads its description and tokenizer, and checks whether the engine can compute the model,
  * the list of shards, and the size and the tensors' shapes of each file. No weights are read.
+ * @param chatTemplate As `readTokenizer` takes it
  * @throws CheckpointError naming file, tensor and expectation; TokenizerError when the tokenizer cannot be used.
  */
-export async function openModelDirectory(files: Files, directory: string): Promise<ModelDirectory> {
+export async function openModelDirectory(
+  files: Files,
+  directory: string,
+  chatTemplate?: string,
+): Promise<ModelDirectory> {
   const configFile = `${directory}/${CONFIG}`;
   const model = readConfig(await readJson(files, configFile), configFile);
-  const tokenizer = await readTokenizer(files, directory);
+  const tokenizer = await readTokenizer(files, directory, chatTemplate);
   if (tokenizer.vocabSize > model.config.vocabSize) {
     throw new CheckpointError(
       `${directory}: the tokenizer has ${tokenizer.vocabSize} tokens, but vocab_size in ${CONFIG} is ${model.config.vocabSize}`,

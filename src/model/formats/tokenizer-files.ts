@@ -1,32 +1,63 @@
 /** A tokenizer in a model's directory: Hugging Face's files, or the description of one of drmas's tokenizers. */
+
+import { TokenizerError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
+import { templateOf } from '../tokenizers/named-templates.js';
 import { parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
 /** The file with a description for `createTokenizer`, for tokenizers that Hugging Face's files cannot express. */
 const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
+const TEMPLATE = 'chat_template.jinja';
 
 /**
  * Reads the tokenizer of a model's directory. The ids that end a text come from generation_config.json, else from
  * config.json, else from the tokenizer.
- * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used.
+ * @param ownTemplate A chat template in place of the directory's: its text, or the name of one that ships
+ * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used, or
+ *   the template ends messages with a token that the vocabulary lacks.
  */
-export async function readTokenizer(files: Files, directory: string): Promise<Tokenizer> {
+export async function readTokenizer(files: Files, directory: string, ownTemplate?: string): Promise<Tokenizer> {
   const descriptionFile = `${directory}/${DRMAS_TOKENIZER}`;
   const description = await readOptional(files, descriptionFile);
-  if (description !== undefined) return createTokenizer(parseJson(description, descriptionFile));
-  const chatTemplate = await readOptional(files, `${directory}/chat_template.jinja`);
+  if (description !== undefined) {
+    if (ownTemplate === undefined) return createTokenizer(parseJson(description, descriptionFile));
+    throw new TokenizerError(`${descriptionFile} has a chat format of its own, so that it takes no chatTemplate`);
+  }
+  const chatTemplate = ownTemplate ?? (await readTemplate(files, directory));
   const stopTokens = await findStopTokens(files, directory);
-  return createTokenizer({
+  const spec = {
     type: 'huggingface',
     tokenizer: await readJson(files, `${directory}/tokenizer.json`),
     config: await readJson(files, `${directory}/tokenizer_config.json`),
-    ...(chatTemplate !== undefined && { chatTemplate }),
     ...(stopTokens.length > 0 && { stopTokens }),
-  });
+  };
+  if (chatTemplate === undefined) return createTokenizer(spec);
+  const { source, end } = ownTemplate === undefined ? { source: chatTemplate } : templateOf(ownTemplate);
+  const tokenizer = createTokenizer({ ...spec, chatTemplate: source });
+  if (end === undefined) return tokenizer;
+  const [endToken, ...more] = tokenizer.encode(end);
+  if (endToken === undefined || more.length > 0)
+    throw new TokenizerError(
+      `the chat template ends messages with ${end}, which is no token of ${directory}; 'plain' suits every model`,
+    );
+  const others = tokenizer.stopTokens.filter((token) => token !== endToken);
+  return createTokenizer({ ...spec, chatTemplate: source, stopTokens: [endToken, ...others] });
+}
+
+/** The chat template that lies beside a model, or beside an adapter whose recipe gave its base one. */
+export function readTemplate(files: Files, directory: string): Promise<string | undefined> {
+  return readOptional(files, `${directory}/${TEMPLATE}`);
+}
+
+/** Writes the chat template of an adapter's base, which the base's own directory may lack, into the adapter's. */
+export async function writeTemplate(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
+  const spec = parseTokenizerSpec(tokenizer.toJSON());
+  if (spec.type === 'huggingface' && spec.chatTemplate !== undefined)
+    await files.write(`${directory}/${TEMPLATE}`, spec.chatTemplate);
 }
 
 /**
@@ -41,7 +72,7 @@ export async function writeTokenizer(files: Files, directory: string, tokenizer:
   }
   await files.write(`${directory}/tokenizer.json`, formatJson(spec.tokenizer));
   await files.write(`${directory}/tokenizer_config.json`, formatJson(spec.config));
-  if (spec.chatTemplate !== undefined) await files.write(`${directory}/chat_template.jinja`, spec.chatTemplate);
+  await writeTemplate(files, directory, tokenizer);
 }
 
 /** Reads a JSON file. @throws CheckpointError when the file cannot be read or is not JSON */

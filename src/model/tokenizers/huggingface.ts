@@ -110,7 +110,9 @@ function renderer(spec: HuggingFaceSpec): Conversation {
   const { source, withTools = source } = templatesOf(spec);
   if (source === undefined || withTools === undefined) {
     return () => {
-      throw new TokenizerError('the tokenizer has no chat template, so it cannot format a conversation');
+      throw new TokenizerError(
+        "the tokenizer has no chat template, so it cannot format a conversation; checkpoint(path, { chatTemplate: 'plain' }) gives it one",
+      );
     };
   }
   const variables: Record<string, unknown> = {};

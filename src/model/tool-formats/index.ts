@@ -4,6 +4,7 @@ import { hermes } from './hermes.js';
 import { jsonObject } from './json-object.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
+import { mistralArgs } from './mistral-args.js';
 import { plain } from './plain.js';
 import { qwenCoder } from './qwen-coder.js';
 import type { TextWithCalls, ToolFormat } from './tool-format.js';
@@ -14,6 +15,7 @@ const formats = {
   'qwen-coder': qwenCoder,
   llama,
   mistral,
+  'mistral-args': mistralArgs,
   plain,
 } satisfies Readonly<Record<string, ToolFormat>>;
 

@@ -6,7 +6,7 @@ const TAG = '[TOOL_CALLS]';
 
 /** `[TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]` at the end of the response. */
 export const mistral: ToolFormat = {
-  families: 'Mistral 7B v0.3, Mistral Nemo, Mistral Large 2407 (newer ones write `[ARGS]`, which nothing here reads)',
+  families: 'Mistral 7B v0.3, Mistral Nemo, Mistral Large 2407',
   isOf: (template) => template.includes(TAG) && !template.includes('[ARGS]'),
   read(text) {
     const at = text.indexOf(TAG);

@@ -104,6 +104,8 @@ describe('calls as models write them', () => {
     ['llama', `{"type": "function", "name": "search", "parameters": ${written}}`],
     ['llama', `<|python_tag|>{"name": "search", "arguments": ${written}}`],
     ['mistral', `Hm.[TOOL_CALLS] [{"name": "search", "arguments": ${written}, "id": "abcdefghi"}]`],
+    ['mistral-args', `Hm.[TOOL_CALLS]search[ARGS]${written}`],
+    ['mistral-args', `Hm.\n[TOOL_CALLS]search[CALL_ID]abcdefghi[ARGS] ${written}\n`],
   ] as const)('keep the text of their arguments: %s %s', (name, text) => {
     const read = callsIn(text, name, tools);
     expect(read).toEqual({ content: name === 'llama' ? '' : 'Hm.', calls: [{ name: 'search', arguments: written }] });
@@ -120,6 +122,10 @@ describe('calls as models write them', () => {
     ['mistral', '[TOOL_CALLS] []'],
     ['mistral', '[TOOL_CALLS] [1, {"name": "look-up", "arguments": {}}]'],
     ['mistral', '[TOOL_CALLS] {"name": "look-up", "arguments": {}}'],
+    ['mistral-args', '[TOOL_CALLS] [{"name": "look-up", "arguments": {}}]'],
+    ['mistral-args', '[TOOL_CALLS]look-up{}'],
+    ['mistral-args', '[TOOL_CALLS]look-up[ARGS][]'],
+    ['mistral-args', '[TOOL_CALLS]look-up[ARGS]{}[TOOL_CALLS]look-up[ARGS]'],
     ['qwen-coder', '<tool_call>\n<function=look-up>\n<parameter=id>\na\n</parameter>\nb</function>\n</tool_call>'],
     [
       'qwen-coder',
@@ -149,7 +155,7 @@ describe('the format of a chat template', () => {
     ['qwen-coder', "{% if tools %}{% endif %}{{ '<tool_call>\\n<function=' + call.name }}"],
     ['llama', `{% if tools %}{% endif %}{{ '"parameters": ' }}{% if message.role == 'ipython' %}{% endif %}`],
     ['mistral', "{% if tools %}[AVAILABLE_TOOLS]{% endif %}{{ '[TOOL_CALLS] [' }}"],
-    [undefined, "{% if tools %}{% endif %}{{ '[TOOL_CALLS]' + call.name + '[ARGS]' }}"],
+    ['mistral-args', "{% if tools %}{% endif %}{{ '[TOOL_CALLS]' + call.name + '[ARGS]' }}"],
     [undefined, "{% if tools %}{% endif %}{{ '<tool_call>' + call.name + '<arg_key>' }}"],
     ['plain', '{% for message in messages %}{{ message.content }}{% endfor %}'],
   ])('is %s', (name, source) => {

@@ -3,6 +3,7 @@ import { rewardsOf } from '../../core/evaluation/measures.js';
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../core/events.js';
 import { type RunSpending, runSpending } from '../../core/play/run-spending.js';
 import type { Spending, TokenCount } from '../../core/play/token-count.js';
+import type { TrainingBudget } from '../../core/play/training-budget.js';
 import { finite, mean, meansByKey, standardDeviation } from '../../core/statistics.js';
 
 /** An agent's means over a few steps. Norms are before clipping. */
@@ -17,6 +18,8 @@ export interface AgentStage {
   readonly entropy: number;
   readonly norm: number;
   readonly inflation: number;
+  /** How much of its scores by shared statistics follows its own rewards; not a number where no step could tell. */
+  readonly ownShare: number;
 }
 
 /** An agent's means over a run's steps; `maxNorm` and `maxAbsAdvantage` are the largest. Norms are before clipping. */
@@ -61,6 +64,8 @@ export interface RunSummary extends ComparedRun {
   readonly rewards?: Readonly<Record<string, number>>;
   /** Tokens, seconds and cost of steps and evaluations. */
   readonly spending?: RunSpending;
+  /** What its training took; absent where only a part of its log is there. */
+  readonly budget?: TrainingBudget;
   /** Mean of the training steps' rewards. */
   readonly reward: number;
   /** Number of spikes and dropped updates of all agents and policies. */
@@ -82,6 +87,8 @@ export interface VariantSummary {
   readonly rewards: Readonly<Record<string, number>>;
   /** Means over the runs; empty where their logs do not tell it. */
   readonly spending: readonly VariantSpending[];
+  /** Means over the runs. */
+  readonly budget?: TrainingBudget;
   readonly reward: number;
   readonly spikes: number;
   /** Means over the runs, as far as all of them went. */
@@ -166,6 +173,7 @@ function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes
 }
 
 function stageOf(steps: readonly AgentStep[]): AgentStage {
+  const shares = steps.flatMap(({ inflation }) => inflation.ownShare ?? []);
   const calls = steps.flatMap((step) => step.calls ?? []);
   return {
     share: mean(calls.map(({ share }) => share)),
@@ -176,6 +184,7 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
     entropy: mean(finite(steps.map(({ entropy }) => entropy))),
     norm: mean(finite(steps.map(({ gradientNorm }) => gradientNorm))),
     inflation: mean(steps.map(({ inflation }) => inflation.predicted)),
+    ownShare: shares.length === 0 ? Number.NaN : mean(shares),
   };
 }
 
@@ -201,6 +210,7 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),
       spending: meanSpending(done.flatMap(({ spending }) => spending ?? [])),
+      ...meanBudget(done.flatMap(({ budget }) => budget ?? [])),
       reward: over(({ reward }) => reward),
       spikes: over(({ spikes }) => spikes),
       curve: meanCurve(done.map(({ curve }) => curve)),
@@ -232,6 +242,16 @@ function meanSpending(runs: readonly RunSpending[]): VariantSpending[] {
     ...agents.map((agent) => ({ agent, ...row((run) => run.agents[agent]) })),
     { ...row((run) => run), seconds: mean(runs.map(({ seconds }) => seconds)) },
   ];
+}
+
+function meanBudget(budgets: readonly TrainingBudget[]): Pick<VariantSummary, 'budget'> {
+  const [first] = budgets;
+  if (first === undefined) return {};
+  const { operations: _, ...tokens } = meanOf(
+    budgets.map(({ operations = 0, ...tokens }) => ({ operations, ...tokens })),
+  );
+  const known = budgets.flatMap(({ operations }) => operations ?? []);
+  return { budget: { ...tokens, ...(known.length < budgets.length ? {} : { operations: mean(known) }) } };
 }
 
 function meanCurve(curves: readonly Curve[]): Curve {

@@ -70,6 +70,16 @@ export const agentMeasures: readonly AgentMeasure[] = [
     main: true,
   },
   {
+    key: 'own-share',
+    title: 'own share',
+    hint: 'How much of its squared scores under shared statistics follows its own rewards; below 50 %, what the others earn decides.',
+    of: (agent) => agent.inflation?.ownShare,
+    ...share,
+    include: [0, 1],
+    reference: 0.5,
+    ...learning,
+  },
+  {
     key: 'measured-inflation',
     title: 'measured inflation',
     hint: 'The same with the gradients of up to 32 turns, every training.measureInflation steps.',

@@ -1,13 +1,14 @@
 /** Plays a team's code in threads of its own, where it can do no harm but to its own episode. */
 import pLimit from 'p-limit';
 import type { Episode } from '../../core/episode.js';
+import type { EpisodeObserver } from '../../core/play/play-observer.js';
 import { unlessAborted } from '../../platform/on-abort.js';
 import type { RecipeCode } from '../../recipe/recipe.js';
 import { groupsByEpisode, type RolloutExecutor } from '../../rollout/executor.js';
 import type { RolloutContext } from '../../rollout/rollout-context.js';
 import { noScore } from '../../rollout/score.js';
+import { type PlayRequest, remoteSettings } from '../remote-speakers.js';
 import { Player, PlayerGoneError } from './player.js';
-import type { PlayerSettings, PlayRequest } from './player-messages.js';
 
 /** Threads where the recipe says only that there shall be some. */
 export const THREADS = 2;
@@ -18,7 +19,7 @@ export const THREADS = 2;
  * episodes is played again, one at a time: the one that ends its thread once more has failed.
  */
 export function isolatedExecutor(context: RolloutContext, code: RecipeCode, threads: number): RolloutExecutor {
-  const settings = settingsOf(context, code);
+  const settings = { ...remoteSettings(context), code };
   /** Threads that play many episodes at a time. */
   const players: Player[] = [];
   /** Threads that play one at a time, and those of them that have none. */
@@ -33,11 +34,11 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
     players[place] = player;
     return player;
   };
-  const playAlone = async (request: PlayRequest): Promise<Episode> => {
+  const playAlone = async (request: PlayRequest, observer: EpisodeObserver | undefined): Promise<Episode> => {
     const player = idle.pop() ?? new Player(settings, context);
     careful.add(player);
     try {
-      const played = await player.play(request);
+      const played = await player.play(request, observer);
       idle.push(player);
       return played;
     } catch (error) {
@@ -47,12 +48,12 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
     }
   };
   let next = 0;
-  const play = async (request: PlayRequest): Promise<Episode> => {
+  const play = async (request: PlayRequest, observer: EpisodeObserver | undefined): Promise<Episode> => {
     try {
-      return await playerAt(next++ % threads).play(request);
+      return await playerAt(next++ % threads).play(request, observer);
     } catch (error) {
       if (!(error instanceof PlayerGoneError)) throw error;
-      return oneEach(() => playAlone(request));
+      return oneEach(() => playAlone(request, observer));
     }
   };
   const endAll = async (reason?: unknown) => {
@@ -63,8 +64,8 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
   };
 
   const { watch: _, ...unwatched } = context; // no code of a team runs in this thread
-  const playGroups = groupsByEpisode(unwatched, async ({ team: _, signal, ...request }) => {
-    const played = play(request);
+  const playGroups = groupsByEpisode(unwatched, async ({ team: _, signal, observer, ...request }) => {
+    const played = play(request, observer);
     return { ...(await (signal ? unlessAborted(played, signal) : played)), task: request.task };
   });
 
@@ -75,18 +76,6 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
         throw error;
       }),
     close: () => endAll(),
-  };
-}
-
-function settingsOf(context: RolloutContext, code: RecipeCode): Omit<PlayerSettings, 'beats'> {
-  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes } = context;
-  const known = Object.entries(policies).map(([name, policy]) => [
-    name,
-    'endpoint' in policy ? 'endpoint' : { tokenizer: policy.tokenizer.toJSON(), context: policy.context },
-  ]);
-  return {
-    ...{ code, agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
-    ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
   };
 }
 

@@ -1,17 +1,17 @@
 /** A thread that plays episodes of a team: loads the recipe's code, and asks the program for every response. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { waysIn } from '../../agents/ways.js';
-import type { Generation, PlayableHandle } from '../../contract/sampling.js';
-import type { TextBackend, Utterance } from '../../contract/text-backend.js';
-import type { Episode } from '../../core/episode.js';
+import type { Generation } from '../../contract/sampling.js';
+import type { Utterance } from '../../contract/text-backend.js';
 import { BackendError, messageOf, RecipeError } from '../../core/errors.js';
-import { createTokenizer } from '../../model/tokenizers/create-tokenizer.js';
+import type { AnsweredTurn, EpisodeObserver } from '../../core/play/play-observer.js';
 import { runInScope } from '../../platform/async-scopes.js';
 import { onAbort } from '../../platform/on-abort.js';
 import { loadRecipe } from '../../recipe/load-recipe.js';
 import { playEpisode } from '../../rollout/play-episode.js';
 import type { RolloutContext } from '../../rollout/rollout-context.js';
-import type { FromPlayer, PlayerSettings, PlayRequest, ToPlayer } from './player-messages.js';
+import { type PlayRequest, readable, remoteSpeakers, type SpeakerRequest } from '../remote-speakers.js';
+import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
 const BEAT_MS = 50;
 
@@ -26,7 +26,7 @@ const waiting = new Map<
 let calls = 0;
 
 /** Asks the program to have a policy or an endpoint answer. */
-function ask(policy: string, request: Extract<FromPlayer, { type: 'call' }>['request'], signal?: AbortSignal) {
+function ask(policy: string, request: SpeakerRequest, signal?: AbortSignal) {
   return new Promise<Generation & Utterance>((resolve, reject) => {
     const call = calls++;
     waiting.set(call, { resolve, reject });
@@ -40,22 +40,9 @@ function ask(policy: string, request: Extract<FromPlayer, { type: 'call' }>['req
   });
 }
 
-function handleOf([policy, known]: [string, PlayerSettings['policies'][string]]): RolloutContext['policies'][string] {
-  if (known === 'endpoint') {
-    const endpoint: TextBackend = { complete: (request, signal) => ask(policy, request, signal) };
-    return { endpoint };
-  }
-  const handle: PlayableHandle = {
-    tokenizer: createTokenizer(known.tokenizer),
-    context: known.context,
-    generate: (request, signal) => ask(policy, request, signal),
-  };
-  return handle;
-}
-
 const context: RolloutContext = {
   ...settings,
-  policies: Object.fromEntries(Object.entries(policies).map((entry) => [entry[0], handleOf(entry)])),
+  policies: remoteSpeakers(policies, ask),
   inScope: runInScope,
   waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, undefined),
   warn: (message) => send({ type: 'warning', message }),
@@ -66,10 +53,16 @@ const loaded = loadRecipe(code.source, (codeHash) => {
     throw new RecipeError(`the code of the recipe ${code.source} has changed since the run began`);
 });
 
-async function play(episode: number, request: PlayRequest): Promise<void> {
+async function play(episode: number, request: PlayRequest, observed: boolean): Promise<void> {
   try {
     const { team } = (await loaded).definition.input;
-    const played = await playEpisode(context, { ...request, team });
+    const observer: EpisodeObserver = {
+      within: (run) => run(),
+      answered: ({ value: _, ...turn }: AnsweredTurn & { readonly value?: unknown }, time) =>
+        send({ type: 'answered', episode, turn, time }),
+      ended: () => {},
+    };
+    const played = await playEpisode(context, { ...request, team, ...(observed ? { observer } : {}) });
     try {
       send({ type: 'over', episode, played });
     } catch {
@@ -80,22 +73,8 @@ async function play(episode: number, request: PlayRequest): Promise<void> {
   }
 }
 
-/** An episode whose outcome or values hold what cannot be copied, such as functions: they are kept as JSON has them. */
-function readable(played: Episode): Episode {
-  const turns = played.turns.map((turn) => ({ ...turn, value: jsonOf(turn.value) }));
-  return { ...played, turns, outcome: jsonOf(played.outcome) };
-}
-
-function jsonOf(value: unknown): unknown {
-  try {
-    return JSON.parse(JSON.stringify(value));
-  } catch {
-    return undefined;
-  }
-}
-
 parentPort?.on('message', (message: ToPlayer) => {
-  if (message.type === 'play') return void play(message.episode, message.request);
+  if (message.type === 'play') return void play(message.episode, message.request, message.observed);
   const call = waiting.get(message.call);
   waiting.delete(message.call);
   if (message.type === 'answer') call?.resolve(message.value as Generation & Utterance);

@@ -1,11 +1,11 @@
 import type { Worker } from 'node:worker_threads';
-import type { GenerateRequest } from '../../contract/sampling.js';
-import type { TextRequest } from '../../contract/text-backend.js';
 import type { Episode } from '../../core/episode.js';
 import { EndpointError, messageOf, TrainingError } from '../../core/errors.js';
+import type { EpisodeObserver } from '../../core/play/play-observer.js';
 import type { RolloutContext } from '../../rollout/rollout-context.js';
 import { startWorker } from '../../tensor/start-worker.js';
-import type { FromPlayer, PlayerSettings, PlayRequest, ToPlayer } from './player-messages.js';
+import { answerOf, type PlayRequest, type SpeakerRequest } from '../remote-speakers.js';
+import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
 /** Memory of a thread's objects in MB; a team that holds more has a leak. */
 const MOST_MEMORY_MB = 2048;
@@ -25,7 +25,14 @@ export class Player {
   readonly #worker: Worker;
   readonly #policies: RolloutContext['policies'];
   readonly #warn: (message: string) => void;
-  readonly #episodes = new Map<number, { resolve: (played: Episode) => void; reject: (error: unknown) => void }>();
+  readonly #episodes = new Map<
+    number,
+    {
+      readonly resolve: (played: Episode) => void;
+      readonly reject: (error: unknown) => void;
+      readonly observer: EpisodeObserver | undefined;
+    }
+  >();
   readonly #calls = new Map<number, AbortController>();
   readonly #watch: NodeJS.Timeout;
   #next = 0;
@@ -50,12 +57,12 @@ export class Player {
   }
 
   /** Plays an episode. @throws PlayerGoneError when the thread ends before it; EndpointError, TrainingError */
-  play(request: PlayRequest): Promise<Episode> {
+  play(request: PlayRequest, observer?: EpisodeObserver): Promise<Episode> {
     return new Promise((resolve, reject) => {
       if (this.#gone !== undefined) return reject(this.#gone);
       const episode = this.#next++;
-      this.#episodes.set(episode, { resolve, reject });
-      this.#send({ type: 'play', episode, request });
+      this.#episodes.set(episode, { resolve, reject, observer });
+      this.#send({ type: 'play', episode, request, observed: observer !== undefined });
     });
   }
 
@@ -82,6 +89,8 @@ export class Player {
   #receive(message: FromPlayer): void {
     if (message.type === 'call') void this.#answer(message.call, message.policy, message.request);
     else if (message.type === 'cancel') this.#calls.get(message.call)?.abort();
+    else if (message.type === 'answered')
+      this.#episodes.get(message.episode)?.observer?.answered(message.turn, message.time);
     else if (message.type === 'broken') void this.end(new TrainingError(message.message));
     else if (message.type === 'warning') this.#warn(message.message);
     else {
@@ -90,11 +99,11 @@ export class Player {
     }
   }
 
-  async #answer(call: number, policy: string, request: GenerateRequest | TextRequest): Promise<void> {
+  async #answer(call: number, policy: string, request: SpeakerRequest): Promise<void> {
     const controller = new AbortController();
     this.#calls.set(call, controller);
     try {
-      const value = await this.#ask(policy, request, controller.signal);
+      const value = await answerOf(this.#policies, policy, request, controller.signal);
       this.#send({ type: 'answer', call, value });
     } catch (error) {
       if (error instanceof EndpointError) await this.end(error);
@@ -102,14 +111,6 @@ export class Player {
     } finally {
       this.#calls.delete(call);
     }
-  }
-
-  #ask(policy: string, request: GenerateRequest | TextRequest, signal: AbortSignal) {
-    const speaker = this.#policies[policy];
-    if (speaker !== undefined && 'prompt' in request && 'generate' in speaker) return speaker.generate(request, signal);
-    if (speaker !== undefined && 'messages' in request && 'endpoint' in speaker)
-      return speaker.endpoint.complete(request, signal);
-    throw new TrainingError(`the team's thread asks '${policy}', which cannot answer it`);
   }
 
   #send(message: ToPlayer): void {

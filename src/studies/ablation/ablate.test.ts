@@ -66,7 +66,11 @@ describe('ablate', () => {
     expect(result.differences).toMatchObject([{ variant: 'drmas', baseline: 'grpo', pairs: 2 }]);
     expect(result.differences[0]?.mean).toBeCloseTo(((differences[0] ?? 0) + (differences[1] ?? 0)) / 2, 12);
     const written = JSON.parse(await readFile(join(run, 'ablation.json'), 'utf8'));
-    expect(written).toMatchObject({ seeds: 2, baseline: 'grpo', result: { runs: result.runs } });
+    expect(written).toMatchObject({
+      seeds: 2,
+      baseline: 'grpo',
+      result: { runs: JSON.parse(JSON.stringify(result.runs)) },
+    });
   });
 
   it('makes the same runs several at a time', async () => {
@@ -90,6 +94,22 @@ describe('ablate', () => {
     };
     await ablateWith({ ...quickWork, executeRun }, recipe, { ...settings, seeds: 1, run: directory(), parallel: 2 });
     expect(order).toEqual(['grpo begins', 'grpo is warm', 'drmas begins', 'drmas is warm']);
+  });
+
+  it('compares bundles by name, goes on with them, and says what the training of each took', async () => {
+    const run = directory();
+    const variants = ['shown=warmStart.steps=8,training.steps=1', 'tried=warmStart.steps=4'];
+    const bundled = { vary: [], variants, seeds: 1, set: ['training.steps=2'], threads: 1, run };
+    const { runs, variants: means } = await ablate(recipe, bundled);
+    expect(runs.map(({ name }) => name)).toEqual(['shown-seed-1', 'tried-seed-1']);
+    const [shown, tried] = means.map(({ budget }) => budget);
+    expect(shown?.demonstrated).toBeGreaterThan(1.5 * (tried?.demonstrated ?? 0));
+    expect(shown?.written).toBeLessThan(tried?.written ?? 0);
+    expect(tried?.operations).toBeGreaterThan(0);
+    const named = { shown: ['warmStart.steps=8', 'training.steps=1'], tried: ['warmStart.steps=4'] };
+    const { begun, onBegin } = listeners();
+    await ablate(recipe, { ...bundled, variants: named, seeds: 2, onBegin });
+    expect(begun).toEqual(['shown-seed-2', 'tried-seed-2']);
   });
 
   it('gives all pairs the same warm start when one is asked for', async () => {

@@ -4,6 +4,7 @@ import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
 import type { Host } from '../../core/host.js';
 import { type PlayProgress, progressObserver } from '../../core/play/play-observer.js';
+import { trainingBudget } from '../../core/play/training-budget.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
@@ -31,7 +32,7 @@ import { contentHash } from '../../store/files/content-hash.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { defaultRunPath } from '../../store/run-path.js';
 import { requestedTrackers } from '../../trackers/index.js';
-import { type PlannedRun, parseVariation, plannedRuns, type Variation } from './ablation-plan.js';
+import { type ComparedOptions, comparedOf, type PlannedRun, plannedRuns } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';
 
 /** The most runs at once by default: small models leave most of a machine idle, but more runs only crowd each other. */
@@ -41,12 +42,7 @@ const MOST_PARALLEL = 4;
 const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['run.started', 'warning', 'warmup'];
 
 /** The options of `ablate`. */
-export interface AblateOptions {
-  /**
-   * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several keys make a
-   * grid.
-   */
-  readonly vary: Readonly<Record<string, readonly unknown[]>> | readonly string[];
+export interface AblateOptions extends ComparedOptions {
   /** Number of pairs, default 5; pair i has seed i and warm start i. */
   readonly seeds?: number;
   /** The seed of the first pair, default 1; the next one has the seed after it. */
@@ -181,9 +177,9 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
   const { definition, name } = loaded;
   const resolve = (overrides: readonly string[]) =>
     resolveRecipe(definition, { overrides, name, code: codeOf(loaded) });
-  const vary = variations(options.vary);
+  const compared = comparedOf(options);
   const hasWarmStart = (overrides: readonly string[]) => resolve(overrides).warmStart !== undefined;
-  const planned = plannedRuns({ vary, seeds, firstSeed, warmStartSeed, set, hasWarmStart });
+  const planned = plannedRuns({ ...compared, seeds, firstSeed, warmStartSeed, set, hasWarmStart });
   const variants = [...new Set(planned.map(({ variant }) => variant))];
   const { baseline = variants[0] ?? '' } = options;
   if (!variants.includes(baseline))
@@ -191,7 +187,8 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
   const record: AblationRecord = {
     version: 1,
     recipe: { source: loaded.source, codeHash: loaded.codeHash, overrides: set },
-    vary,
+    vary: compared.vary,
+    ...(compared.bundles.length === 0 ? {} : { bundles: compared.bundles }),
     seeds,
     ...(firstSeed === 1 ? {} : { firstSeed }),
     ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
@@ -253,7 +250,7 @@ async function perform(
     : await RunDirectory.create(path, runRecord({ loaded, ...planned }), outlets);
   const before = await run.events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed'))
-    return summariseRun(planned, before);
+    return summaryOf(planned, before);
   let failure: string | undefined;
   await run.lock();
   try {
@@ -262,7 +259,7 @@ async function perform(
     await outlets.open({ ...planned.recipe, sinks: [] }, run);
     onBegin?.(planned, begun ? await run.events() : before);
     const observer = onProgress && progressObserver((progress) => onProgress(planned, progress));
-    await work.executeRun(planned.recipe, run, { ...host, observer }, { checkpoint });
+    await work.executeRun(planned.recipe, run, outlets.observing({ ...host, observer }), { checkpoint });
   } catch (error) {
     if (signal.aborted) throw error;
     failure = messageOf(error);
@@ -271,7 +268,16 @@ async function perform(
     await run.close();
   }
   signal.throwIfAborted();
-  return summariseRun(planned, await run.events(), failure);
+  return summaryOf(planned, await run.events(), failure);
+}
+
+function summaryOf(planned: ResolvedRun, events: readonly RunEvent[], failure?: string): RunSummary {
+  const { assign, policies } = planned.recipe;
+  const whole = Object.entries(assign).flatMap(([agent, policy]) =>
+    typeof policy === 'string' && policies[policy]?.model.type !== 'lora' ? [[agent, policy] as const] : [],
+  );
+  const budget = trainingBudget(events, Object.fromEntries(whole));
+  return { ...summariseRun(planned, events, failure), ...(budget === undefined ? {} : { budget }) };
 }
 
 /** Requires that a directory holds no run or the same one. @throws RunError when it holds another */
@@ -281,16 +287,6 @@ async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: 
   if (record.recipe.codeHash !== codeHash || contentHash(record.resolved) !== contentHash(recipeJson(recipe)))
     throw new RunError(`${path} was made with other settings; choose another directory with --run`);
 }
-
-function variations(vary: AblateOptions['vary']): Variation[] {
-  if (isList(vary)) return vary.map(parseVariation);
-  return Object.entries(vary).map(([key, values]) => ({
-    key,
-    values: values.map((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null'))),
-  }));
-}
-
-const isList = (vary: AblateOptions['vary']): vary is readonly string[] => Array.isArray(vary);
 
 function parallelFor(recipe: Recipe | undefined, threads: number): number {
   const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model.type);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseVariation, plannedRuns, variantsOf } from './ablation-plan.js';
+import { comparedVariants, parseBundle, parseVariation, plannedRuns } from './ablation-plan.js';
 
 describe('parseVariation', () => {
   it.each([
@@ -17,11 +17,25 @@ describe('parseVariation', () => {
   });
 });
 
-describe('variantsOf', () => {
+describe('parseBundle', () => {
+  it.each([
+    ['long=warmStart.steps=8,training.steps=2', 'long', ['warmStart.steps=8', 'training.steps=2']],
+    ['easy = tasks.train.operations=[1,2]', 'easy', ['tasks.train.operations=[1,2]']],
+    ['as it is', 'as it is', []],
+  ])('%s', (text, name, overrides) => {
+    expect(parseBundle(text)).toEqual({ name, overrides });
+  });
+
+  it.each(['', '=training.steps=2', 'long=', 'long=training.steps', 'long=a=1,b'])('refuses %j', (text) => {
+    expect(() => parseBundle(text)).toThrow(/expected --variant name=key=value,key=value/);
+  });
+});
+
+describe('comparedVariants', () => {
   const type = { key: 'advantage.type', values: ['grpo', 'drmas'] };
 
   it('makes a grid of several variations', () => {
-    const variants = variantsOf([type, { key: 'training.groupSize', values: ['4', '8'] }]);
+    const variants = comparedVariants({ vary: [type, { key: 'training.groupSize', values: ['4', '8'] }], bundles: [] });
     expect(variants.map(({ name }) => name)).toEqual(['grpo, 4', 'grpo, 8', 'drmas, 4', 'drmas, 8']);
     expect(variants[1]?.overrides).toEqual(['advantage.type=grpo', 'training.groupSize=8']);
   });
@@ -34,13 +48,33 @@ describe('variantsOf', () => {
     ['the seed', [{ key: 'seed', values: ['1', '2'] }], /seed: cannot vary: every pair has a seed of its own/],
     ['the warm start', [{ key: 'warmStart.seed', values: ['1', '2'] }], /warmStart\.seed: cannot vary/],
   ])('refuses %s', (_, vary, message) => {
-    expect(() => variantsOf(vary)).toThrow(message);
+    expect(() => comparedVariants({ vary, bundles: [] })).toThrow(message);
+  });
+
+  const [taught, tried] = ['taught=warmStart.steps=8,training.steps=2', 'tried=warmStart.steps=4'].map(parseBundle);
+  const bundles = [taught, tried].filter((bundle) => bundle !== undefined);
+
+  it('takes bundles by their names, and each with each value', () => {
+    expect(comparedVariants({ vary: [], bundles })).toEqual(bundles);
+    const variants = comparedVariants({ vary: [type], bundles });
+    expect(variants.map(({ name }) => name)).toEqual(['taught, grpo', 'taught, drmas', 'tried, grpo', 'tried, drmas']);
+    expect(variants[1]?.overrides).toEqual(['warmStart.steps=8', 'training.steps=2', 'advantage.type=drmas']);
+  });
+
+  it.each([
+    ['a name twice', [], [...bundles, { name: 'tried', overrides: [] }], /tried: is the name of two variants/],
+    ['one bundle', [], bundles.slice(1), /at least two values/],
+    ['what varies besides', [{ key: 'warmStart.steps', values: ['1'] }], bundles, /warmStart\.steps: varies twice/],
+    ['a seed', [], [...bundles, parseBundle('lucky=seed=7')], /seed: cannot vary/],
+    ['what is no override', [], [...bundles, { name: 'odd', overrides: ['steps'] }], /steps/],
+  ])('refuses %s in bundles', (_, vary, bundles, message) => {
+    expect(() => comparedVariants({ vary, bundles })).toThrow(message);
   });
 });
 
 describe('plannedRuns', () => {
   const vary = [{ key: 'advantage.type', values: ['grpo', 'drmas'] }];
-  const options = { vary, seeds: 2, firstSeed: 1, set: ['training.steps=3'], hasWarmStart: () => true };
+  const options = { vary, bundles: [], seeds: 2, firstSeed: 1, set: ['training.steps=3'], hasWarmStart: () => true };
 
   it('gives the runs of a pair the same seed and the same warm start, pair by pair', () => {
     const runs = plannedRuns(options);

@@ -1,18 +1,25 @@
 /** The plan of an ablation: variants of a recipe, each with the same pairs of seeds. */
 import { RecipeError } from '../../core/errors.js';
 import { parseOverride } from '../../recipe/overrides.js';
+import { type AblationRecord, type Variant, variantsOf } from '../../store/ablation-record.js';
 
-/** The values of one leaf of the recipe, as an override writes them. */
-export interface Variation {
-  readonly key: string;
-  readonly values: readonly string[];
+/** What is compared: values of leaves, and bundles of overrides with a name, as overrides write them. */
+export interface Compared extends Pick<AblationRecord, 'vary'> {
+  readonly bundles: readonly Variant[];
 }
 
-/** A combination of values, one of every varied leaf. */
-export interface Variant {
-  /** The values, `grpo`, or `grpo, 8` where two leaves vary, which tell it from the other variants. */
-  readonly name: string;
-  readonly overrides: readonly string[];
+/** What is compared, as a program or the command line says it. */
+export interface ComparedOptions {
+  /**
+   * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line; several keys make a
+   * grid.
+   */
+  readonly vary?: Readonly<Record<string, readonly unknown[]>> | readonly string[];
+  /**
+   * Bundles of overrides with a name, which vary together: `{ long: ['warmStart.steps=800', 'training.steps=20'] }`, or
+   * as on the command line; with `vary` each bundle meets each value.
+   */
+  readonly variants?: Readonly<Record<string, readonly string[]>> | readonly string[];
 }
 
 /** A run of one variant with the seed of one pair. Runs of one pair differ in nothing but the variant. */
@@ -24,8 +31,7 @@ export interface PlannedRun {
   readonly overrides: readonly string[];
 }
 
-export interface PlanOptions {
-  readonly vary: readonly Variation[];
+export interface PlanOptions extends Compared {
   /** Number of pairs. */
   readonly seeds: number;
   /** The seed of the first pair; a pair's warm start has the same seed unless `warmStartSeed` fixes it. */
@@ -37,17 +43,47 @@ export interface PlanOptions {
   readonly hasWarmStart: (overrides: readonly string[]) => boolean;
 }
 
+/** What options in words or in values ask to compare. @throws RecipeError */
+export function comparedOf({ vary = [], variants = [] }: ComparedOptions): Compared {
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null'));
+  return {
+    vary: isList(vary)
+      ? vary.map(parseVariation)
+      : Object.entries(vary).map(([key, values]) => ({ key, values: values.map(textOf) })),
+    bundles: isList(variants)
+      ? variants.map(parseBundle)
+      : Object.entries(variants).map(([name, overrides]) => ({ name, overrides })),
+  };
+}
+
+const isList = <T>(words: Readonly<Record<string, T>> | readonly string[]): words is readonly string[] =>
+  Array.isArray(words);
+
 /**
  * Reads `advantage.type=grpo,drmas`. Commas inside brackets, braces and quotes belong to a value.
  * @throws RecipeError
  */
-export function parseVariation(text: string): Variation {
+export function parseVariation(text: string): Compared['vary'][number] {
   const at = text.indexOf('=');
   const key = text.slice(0, Math.max(0, at)).trim();
   const values = splitValues(text.slice(at + 1));
   if (key === '' || values.some((value) => value === ''))
     throw new RecipeError(`expected --vary path.to.key=value,value, got '${text}'`);
   return { key, values };
+}
+
+/**
+ * Reads `long=warmStart.steps=800,training.steps=20`: a name, and what is overridden under it. A name alone is the
+ * recipe as it is.
+ * @throws RecipeError
+ */
+export function parseBundle(text: string): Variant {
+  const at = text.indexOf('=');
+  const name = (at < 0 ? text : text.slice(0, at)).trim();
+  const overrides = at < 0 ? [] : splitValues(text.slice(at + 1));
+  if (name === '' || overrides.some((override) => !/^[^=]+=/.test(override)))
+    throw new RecipeError(`expected --variant name=key=value,key=value, got '${text}'`);
+  return { name, overrides };
 }
 
 /** Splits a text at its outermost commas. */
@@ -66,28 +102,26 @@ function splitValues(text: string): string[] {
   return [...values, value.trim()];
 }
 
-/** Every combination of the varied values, the first value of each leaf first. @throws RecipeError */
-export function variantsOf(vary: readonly Variation[]): Variant[] {
-  for (const { key, values } of vary) {
-    const { path } = parseOverride(`${key}=${values[0] ?? ''}`);
-    const name = path.join('.');
+/** The variants of a comparison. @throws RecipeError when they cannot be told apart, or there is nothing to compare */
+export function comparedVariants({ vary, bundles }: Compared): Variant[] {
+  const keyOf = (override: string) => parseOverride(override).path.join('.');
+  const varied = vary.map(({ key, values }) => keyOf(`${key}=${values[0] ?? ''}`));
+  const bundled = bundles.flatMap(({ overrides }) => overrides.map(keyOf));
+  for (const name of [...varied, ...bundled])
     if (name === 'seed' || name === 'warmStart.seed')
       throw new RecipeError('cannot vary: every pair has a seed of its own (--seeds)', name);
-    if (vary.filter((other) => other.key === key).length > 1) throw new RecipeError('varies twice', key);
+  for (const [i, key] of varied.entries()) {
+    const { values } = vary[i] as Compared['vary'][number];
+    if (varied.indexOf(key) !== i || bundled.includes(key)) throw new RecipeError('varies twice', key);
     if (new Set(values).size < values.length) throw new RecipeError(`has a value twice: ${values.join(', ')}`, key);
   }
-  const variants = vary.reduce<Variant[]>(
-    (all, { key, values }) =>
-      all.flatMap(({ name, overrides }) =>
-        values.map((value) => ({
-          name: name === '' ? value : `${name}, ${value}`,
-          overrides: [...overrides, `${key}=${value}`],
-        })),
-      ),
-    [{ name: '', overrides: [] }],
-  );
+  const twice = bundles.find(({ name }, i) => bundles.findIndex((other) => other.name === name) !== i);
+  if (twice !== undefined) throw new RecipeError('is the name of two variants', twice.name);
+  const variants = variantsOf({ vary, bundles });
   if (variants.length < 2)
-    throw new RecipeError('expected at least two values to compare: --vary path.to.key=one,other');
+    throw new RecipeError(
+      'expected at least two values to compare: --vary path.to.key=one,other, or --variant for each bundle of values',
+    );
   return variants;
 }
 
@@ -103,7 +137,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   if (!Number.isSafeInteger(seeds) || seeds < 1) throw new RecipeError(`expected at least 1, got ${seeds}`, 'seeds');
   if (!Number.isSafeInteger(firstSeed) || firstSeed < 0)
     throw new RecipeError(`expected at least 0, got ${firstSeed}`, 'firstSeed');
-  const variants = variantsOf(options.vary);
+  const variants = comparedVariants(options);
   const names = directoryNames(variants);
   const common = variants.map(({ overrides }) => [...set, ...overrides]);
   const seeded = common.map(hasWarmStart);

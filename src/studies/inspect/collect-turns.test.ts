@@ -130,7 +130,7 @@ describe('what cannot be read', () => {
     ['{"t": 1, "r": NaN}\n', /:1: .*NaN and Infinity are not JSON/],
     ['{"t": 1, "r": 1}\n\n[1]\n', /:3: expected a JSON object, got "\[1\]"/],
     ['{"t": 1, "r": "much"}\n', /:1: r: expected a number, got "\\"much\\""/],
-    ['{"r": 1}\n', /:1: t: expected a name, got nothing/],
+    ['{"r": 1}\n', /:1: t: expected a name, got nothing; the row has r$/],
     ['', /expected at least one turn, found none/],
   ])('%j', async (content, message) => {
     const failed = collectLog([await file(content)], given);

@@ -9,6 +9,7 @@ import type { Advantages } from '../../advantage/define-estimator.js';
 import { type Estimator, openEstimator } from '../../advantage/estimators/index.js';
 import { type Groups, statisticsOf } from '../../advantage/groups.js';
 import { predictedInflation } from '../../advantage/inflation.js';
+import { ownShares } from '../../advantage/own-share.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { Log } from './collect-turns.js';
 
@@ -21,6 +22,8 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
    * by.
    */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
+  /** How much of its scores by GRPO follows its own rewards, 0..1; null with too few turns to say. */
+  readonly ownShare: number | null;
   readonly calls: AgentCalls;
   /** What its inflation under GRPO means, in a sentence. */
   readonly explanation: string;
@@ -77,7 +80,9 @@ function agentFindings({ batch, penalties }: Log): Record<string, AgentFindings>
   const rewards = agentRewards(batch);
   const paid = Float64Array.from(penalties, (penalty) => (penalty > 0 ? 1 : 0));
   const { mean: penalised } = statisticsOf(batch.agents, paid);
-  const byEpisodes = predictedInflation(batch, openEstimator({ type: 'grpo' }));
+  const grpo = openEstimator({ type: 'grpo' });
+  const byEpisodes = predictedInflation(batch, grpo);
+  const shares = ownShares(batch, grpo);
   const byTurns = predictedInflation(batch, openEstimator({ type: 'grpo-turn' }));
   const called = agentCalls(batch);
   return batch.byAgent((k, name) => {
@@ -91,7 +96,8 @@ function agentFindings({ batch, penalties }: Log): Record<string, AgentFindings>
       penalised: penalised[k] as number,
       inflation: { byEpisodes: byEpisodes[name] ?? null, byTurns: byTurns[name] ?? null },
       calls,
-      explanation: explainInflation(name, { inflation: byEpisodes[name], calls }),
+      ownShare: shares[name] ?? null,
+      explanation: explainInflation(name, { inflation: byEpisodes[name], ownShare: shares[name], calls }),
     };
   });
 }

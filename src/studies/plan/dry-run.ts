@@ -24,6 +24,7 @@ import { wholeWeights } from '../../run/first-weights.js';
 import { agentSettings, taskWarnings } from '../../run/open-run.js';
 import { checkToolFormats } from '../../run/recipe-checks.js';
 import type { Tasks } from '../../training/run-state.js';
+import { stalenessOf } from '../../training/step/rollouts-ahead.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { traceBatch } from '../../training/warm-start/supervised.js';
 import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from './token-budget.js';
@@ -128,7 +129,7 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
   try {
     const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
     const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
-    const model = await backendOf(backend).plan.readModel(nodeFiles, directory);
+    const model = await backendOf(backend).plan.readModel(nodeFiles, directory, known.chatTemplate);
     if (model.config !== undefined) return { ...model, isHere: true };
     const unknown = `${known.directory} is of a family whose layers are not known here, and so its sizes`;
     return { ...model, unknown, isHere: true };
@@ -220,14 +221,14 @@ function policyPlan(
 }
 
 function plannedPolicies(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): PlannedPolicy[] {
-  return Object.entries(recipe.policies).map(([name, { model, optimizer }]) => {
+  return Object.entries(recipe.policies).map(([name, { model, precision, optimizer }]) => {
     const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
     const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
     const adapter =
       model.type === 'lora' && settings !== undefined
         ? { settings, base: JSON.stringify(model.base), kept }
         : undefined;
-    return { name, config, adapter, optimizer, agents };
+    return { name, config, adapter, precision, optimizer, agents, versions: stalenessOf(recipe) + 1 };
   });
 }
 

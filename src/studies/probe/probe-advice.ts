@@ -135,10 +135,10 @@ function estimators(
   { estimators, agents, groupSize }: ProbeFindings,
 ): Advice[] {
   const ofAgents = Object.entries(estimators[type] ?? {});
-  const advice = ofAgents.flatMap(([agent, { inflation }]): Advice[] => {
+  const advice = ofAgents.flatMap(([agent, { inflation, ownShare }]): Advice[] => {
     const calls = agents[agent]?.calls;
     if (inflation === null || calls === undefined || !sharesMean(openEstimator(advantage))) return [];
-    const inflated = inflationAdvice(agent, { inflation, calls }, { type, groupSize });
+    const inflated = inflationAdvice(agent, { inflation, ownShare: ownShare ?? undefined, calls }, { type, groupSize });
     return inflated === undefined ? [] : [{ code: 'inflation', weight: 'hinders', ...inflated }];
   });
   const largest = Math.max(0, ...ofAgents.map(([, { maxAbsAdvantage }]) => maxAbsAdvantage));

@@ -3,7 +3,7 @@ import { type AdvantageSizes, advantageSizes, magnitude } from '../../advantage/
 import type { AgentCalls } from '../../advantage/analysis/agent-calls.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { usualEstimators } from '../../advantage/analysis/compared-estimators.js';
-import { explainInflation } from '../../advantage/analysis/diagnosis.js';
+import { type AgentDiagnosis, explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
@@ -45,6 +45,8 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
 export interface EstimatorFindings {
   /** The predicted inflation (Lemma 4.2); null where no group has a spread to judge by. */
   readonly inflation: number | null;
+  /** How much of its scores by shared statistics follows its own rewards, 0..1; null with too few turns to say. */
+  readonly ownShare: number | null;
   readonly maxAbsAdvantage: number;
   /** Share of turns with advantage 0. */
   readonly silent: number;
@@ -157,7 +159,7 @@ function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvan
 }
 
 function agentFindings(
-  { episodes, inflation, calls }: StepAdvantages,
+  { episodes, inflation, ownShare, calls }: StepAdvantages,
   measured: Readonly<Record<string, number>>,
 ): Record<string, AgentFindings> {
   const played = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
@@ -175,7 +177,12 @@ function agentFindings(
           invalid: share(({ valid }) => !valid),
           cut: share(({ finishReason }) => finishReason === 'length'),
           responseTokens: mean(turns.map(responseTokens)),
-          ...diagnosis(agent, inflation[agent], calls[agent], measured[agent]),
+          ...diagnosis(
+            agent,
+            { inflation: inflation[agent], ownShare: ownShare[agent] },
+            calls[agent],
+            measured[agent],
+          ),
         },
       ];
     }),
@@ -184,17 +191,17 @@ function agentFindings(
 
 function diagnosis(
   agent: string,
-  inflation: number | undefined,
+  { inflation, ownShare }: Omit<AgentDiagnosis, 'calls'>,
   calls: AgentCalls | undefined,
   measured: number | undefined,
 ): Pick<AgentFindings, 'calls' | 'measuredInflation' | 'covariance' | 'explanation'> {
   if (calls === undefined) return {};
-  const explanation = explainInflation(agent, { inflation, calls });
+  const explanation = explainInflation(agent, { inflation, ownShare, calls });
   if (measured === undefined || inflation === undefined) return { calls, explanation };
   return { calls, measuredInflation: measured, covariance: measured - inflation, explanation };
 }
 
-function estimatorFindings({ turns, records, inflation }: StepAdvantages): Record<string, EstimatorFindings> {
+function estimatorFindings({ turns, records, inflation, ownShare }: StepAdvantages): Record<string, EstimatorFindings> {
   const batch = new TurnBatch(records);
   const sizes = advantageSizes(
     batch,
@@ -203,7 +210,8 @@ function estimatorFindings({ turns, records, inflation }: StepAdvantages): Recor
   return Object.fromEntries(
     batch.agentNames.sort().map((agent): [string, EstimatorFindings] => {
       const { maxAbs, zero } = sizes[agent] as AdvantageSizes;
-      return [agent, { inflation: inflation[agent] ?? null, maxAbsAdvantage: maxAbs, silent: zero }];
+      const predicted = { inflation: inflation[agent] ?? null, ownShare: ownShare[agent] ?? null };
+      return [agent, { ...predicted, maxAbsAdvantage: maxAbs, silent: zero }];
     }),
   );
 }

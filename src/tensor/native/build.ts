@@ -40,7 +40,7 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
 
   const hash = createHash('sha256');
   const { napi = '' } = process.versions;
-  const flags = units.map((unit) => unit.flags.filter((flag) => !flag.startsWith('-I')));
+  const flags = units.map(({ flags: all, newer }) => [all.filter((flag) => !flag.startsWith('-I')), newer]);
   hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch, napi]));
   hash.update(await sourceHash(sourceDirectory));
   return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
@@ -102,13 +102,13 @@ export async function build(
   try {
     const { compiler, sourceDirectory, units, link } = plan;
     const compiled = await Promise.all(
-      units.map(({ source, object, flags }) =>
-        run(
-          compiler.command,
-          [...flags, '-c', join(sourceDirectory, source), '-o', join(staging, object)],
-          environment,
-        ),
-      ),
+      units.map(async ({ source, object, flags, newer }) => {
+        const words = ['-c', join(sourceDirectory, source), '-o', join(staging, object)];
+        const compile = (all: readonly string[]) => run(compiler.command, [...all, ...words], environment);
+        if (newer === undefined) return compile(flags);
+        const whole = await compile([...flags, ...newer]);
+        return whole.problem === undefined ? whole : compile(flags);
+      }),
     );
     const failed = compiled.find(({ problem }) => problem !== undefined);
     if (failed !== undefined) return failed.problem;

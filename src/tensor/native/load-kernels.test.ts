@@ -9,6 +9,7 @@ import { inspectNative, loadNativeKernels } from './load-kernels.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
 const KERNELS = 'namespace drmas { int DRMAS_ISA() { return 1; } }\n';
+const NARROW = 'namespace drmas { int DRMAS_ISA() { return 2; } }\n';
 const addon = (isa: string) => `#include <node_api.h>
 static napi_value create(napi_env env, napi_callback_info) {
   napi_value object, isa;
@@ -36,6 +37,7 @@ async function writeSources(isa: string): Promise<string> {
   const directory = join(root, `sources ${count++}`);
   await mkdir(directory);
   await writeFile(join(directory, 'kernels.cpp'), KERNELS);
+  await writeFile(join(directory, 'narrow.cpp'), NARROW);
   await writeFile(join(directory, 'addon.cpp'), addon(isa));
   return directory;
 }
@@ -71,7 +73,7 @@ async function script(content: string): Promise<string> {
 describe.runIf(process.arch === 'x64')('the plan of a build', () => {
   it('links what runs on every processor first, whose copies of shared templates the linker keeps', async () => {
     const { units } = await planBuild({ command: ['c++'], version: 'any' }, shippedSources());
-    expect(units.map(({ object }) => object)).toEqual(['portable.o', 'avx2.o', 'avx512.o', 'addon.o']);
+    expect(units.map(({ object }) => object)).toEqual(['portable.o', 'avx2.o', 'avx512.o', 'avx512bf16.o', 'addon.o']);
   });
 });
 
@@ -153,6 +155,13 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
       { isa: 'first', builds: 1 },
     ]);
     expect(await readdir(join(DRMAS_CACHE, 'native'))).toHaveLength(1);
+  });
+
+  it('builds with a compiler that does not know the newest flags, without what needs them', async () => {
+    const old = join(root, 'old-compiler');
+    await writeFile(old, '#!/bin/sh\ncase "$*" in *-mavx512bf16*) exit 1;; esac\nexec c++ "$@"\n');
+    await chmod(old, 0o755);
+    expect(await load({ DRMAS_CACHE: emptyCache(), CXX: old })).toMatchObject({ isa: 'first', builds: 1 });
   });
 
   it('builds among the temporary files where the cache cannot be written to', async () => {

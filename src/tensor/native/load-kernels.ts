@@ -13,6 +13,8 @@ export interface NativeOptions {
   readonly threads: number;
   /** Instruction set to use; by default the best one that this processor has. */
   readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
+  /** What multiplies operands in bfloat16 (`Kernels.narrowProducts`); by default the fastest of this processor. */
+  readonly narrow?: 'avx512-bf16' | 'widened' | undefined;
   /** Called with a sentence for people before a step that takes a while. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;
@@ -33,7 +35,7 @@ export interface NativeKernels extends Kernels {
 
 interface Addon {
   /** Undefined when this processor cannot run the wanted set. */
-  create(threads: number, isa?: string): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
+  create(threads: number, isa?: string, narrow?: string): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
 }
 
 type Loaded = { readonly kernels: NativeKernels } | { readonly reason: string };
@@ -57,11 +59,11 @@ async function prebuiltFor({ environment = process.env, sourceDirectory, prebuil
   return loadPrebuilt(prebuilt);
 }
 
-function kernelsOf(addon: Addon, { threads, isa }: NativeOptions): Loaded {
-  const native = addon.create(threads, isa);
+function kernelsOf(addon: Addon, { threads, isa, narrow }: NativeOptions): Loaded {
+  const native = addon.create(threads, isa, narrow);
   return native
     ? { kernels: { ...native, ...structuredKernels(native) } }
-    : { reason: `this processor cannot run ${isa}` };
+    : { reason: `this processor cannot run ${[isa, narrow].filter((name) => name !== undefined).join(' with ')}` };
 }
 
 async function loadCompiled(options: NativeOptions): Promise<Loaded> {

@@ -4,8 +4,12 @@ import type { Kernels } from '../kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
 import { loadNativeKernels, type NativeOptions } from './load-kernels.js';
 
-async function open(threads: number, isa?: NativeOptions['isa']): Promise<Kernels | undefined> {
-  const loaded = await loadNativeKernels({ threads, isa });
+async function open(
+  threads: number,
+  isa?: NativeOptions['isa'],
+  narrow?: NativeOptions['narrow'],
+): Promise<Kernels | undefined> {
+  const loaded = await loadNativeKernels({ threads, isa, narrow });
   return 'reason' in loaded ? undefined : loaded.kernels;
 }
 
@@ -14,14 +18,16 @@ const reason = 'reason' in first ? first.reason : undefined;
 if ('kernels' in first) first.kernels.dispose();
 
 describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reason})` : 'native kernels', async () => {
-  for (const [isa, threads] of [
-    ['avx512', 1],
-    ['avx2', 2],
-    ['portable', 3],
+  for (const [isa, threads, narrow] of [
+    ['avx512', 1, undefined],
+    ['avx512', 2, 'widened'],
+    ['avx2', 2, undefined],
+    ['portable', 3, undefined],
   ] as const) {
-    const kernels = await open(threads, isa);
-    if (kernels) kernelsContract(`native, ${isa}, ${threads} threads`, () => kernels);
-    else it.skip(`${isa} (this processor does not have it)`);
+    const kernels = await open(threads, isa, narrow);
+    const name = `${isa}, ${kernels?.narrowProducts ?? narrow}`;
+    if (kernels) kernelsContract(`native, ${name}, ${threads} threads`, () => kernels);
+    else it.skip(`${name} (this processor does not have it)`);
   }
 
   const [one, two, three] = [await open(1), await open(2), await open(3)];
@@ -61,6 +67,14 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     ])
       expect(wrong).toThrow(RangeError);
     expect(() => one.swiglu(empty, empty, 3, 0)).not.toThrow();
+  });
+
+  it('have the same bits with AVX512-BF16 and without, and say which they use', async () => {
+    const [instruction, widened] = [await open(1, 'avx512', 'avx512-bf16'), await open(1, 'avx512', 'widened')];
+    if (!instruction || !widened) return;
+    expect([instruction, widened].map(({ narrowProducts }) => narrowProducts)).toEqual(['avx512-bf16', 'widened']);
+    kernelsAgree(instruction, widened, 0);
+    for (const kernels of [instruction, widened]) kernels.dispose();
   });
 
   it('agree with the reference', () => {

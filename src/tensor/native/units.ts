@@ -8,6 +8,8 @@ export interface Unit {
   readonly source: string;
   readonly object: string;
   readonly flags: readonly string[];
+  /** Flags that older compilers do not know. Without them the unit is smaller. */
+  readonly newer?: readonly string[];
 }
 
 const COMMON = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', '-fno-math-errno', '-pthread'];
@@ -31,15 +33,28 @@ export function nodeHeaders() {
   return { include, definitions: definitions.node_api_def };
 }
 
-/** The units of an architecture as Node names it: kernels.cpp once for each instruction set, and addon.cpp. */
+/** The instructions for operands in bfloat16, each with flags beside those of AVX-512. */
+const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'] };
+
+/**
+ * The units of an architecture as Node names it: kernels.cpp once for each instruction set, narrow.cpp once for each
+ * instruction on operands in bfloat16, and addon.cpp.
+ */
 export function unitsFor(architecture: string): Unit[] {
   const x64 = architecture === 'x64';
   // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
   // must run on every processor.
   const sets: Isa[] = x64 ? ['portable', 'avx2', 'avx512'] : ['portable'];
   const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
+  const narrow = Object.entries(x64 ? NARROW_FLAGS : {});
   return [
     ...sets.map((isa) => ({ source: 'kernels.cpp', object: `${isa}.o`, flags: ['-O3', ...kernelFlags(isa)] })),
+    ...narrow.map(([name, newer]) => ({
+      source: 'narrow.cpp',
+      object: `${name}.o`,
+      flags: ['-O3', ...COMMON, `-DDRMAS_ISA=${name}`, ...ISA_FLAGS.avx512],
+      newer,
+    })),
     {
       source: 'addon.cpp',
       object: 'addon.o',

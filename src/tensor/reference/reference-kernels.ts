@@ -3,6 +3,7 @@ import { attention, attentionBackward, attentionCached, cacheCopy, cacheSlotSize
 import { embed, embedBackward } from './embedding.js';
 import { sampleTokens, tokenEntropyBackward, tokenLogprobs, tokenLogprobsBackward } from './head.js';
 import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
+import { linearNarrow, linearNarrowWeightGradient, packedNarrowSize, packNarrow } from './narrow.js';
 import { headNorm, headNormBackward, rmsNorm, rmsNormBackward } from './norm.js';
 import { adamw, add, sumOfSquares } from './optimiser.js';
 import { rope } from './rotary.js';
@@ -14,6 +15,10 @@ export const referenceKernels = {
   pack,
   linear,
   linearWeightGradient,
+  packedNarrowSize,
+  packNarrow,
+  linearNarrow,
+  linearNarrowWeightGradient,
   rmsNorm,
   rmsNormBackward,
   headNorm,

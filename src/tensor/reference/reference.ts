@@ -9,6 +9,7 @@ export function createReferenceKernels(): Kernels {
   return {
     name: 'reference',
     isa: 'typescript',
+    narrowProducts: 'widened',
     threads: 1,
     allocate: (length) => new Float32Array(length),
     allocateBfloat16: (length) => new Uint16Array(length),

@@ -33,6 +33,11 @@ export class Arguments {
     return this.#address(name, view, least);
   }
 
+  bfloat16(name: string, view: Uint16Array, least: number): number {
+    if (!(view instanceof Uint16Array)) throw wrong(name, 'expected a Uint16Array');
+    return this.#address(name, view, least);
+  }
+
   /** A matrix in float32 or in bfloat16, as `like` is. */
   weights(name: string, view: WeightArray, least: number, like: WeightArray = view): number {
     const kind = like instanceof Uint16Array ? Uint16Array : Float32Array;

@@ -8,6 +8,10 @@ type Name =
   | 'pack'
   | 'linear'
   | 'linearWeightGradient'
+  | 'packedNarrowSize'
+  | 'packNarrow'
+  | 'linearNarrow'
+  | 'linearNarrowWeightGradient'
   | 'rmsNorm'
   | 'rmsNormBackward'
   | 'headNorm'
@@ -39,6 +43,11 @@ export type ModuleKernels = {
     | 'linear'
     | 'linearBfloat16'
     | 'linearWeightGradient'
+    | 'packedNarrowSize'
+    | 'packNarrow'
+    | 'packNarrowBfloat16'
+    | 'linearNarrow'
+    | 'linearNarrowWeightGradient'
     | 'rmsNorm'
     | 'rmsNormBackward'
     | 'headNorm'
@@ -71,6 +80,13 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
     a.size('packedSize(outputs)', outputs);
     a.size('packedSize', inputs * (outputs + 31));
     return wasm.packedSize(inputs, outputs);
+  };
+
+  const packedNarrowSize: Kernels['packedNarrowSize'] = (inputs, outputs) => {
+    a.size('packedNarrowSize(inputs)', inputs);
+    a.size('packedNarrowSize(outputs)', outputs);
+    a.size('packedNarrowSize', (inputs + 31) * (outputs + 31));
+    return wasm.packedNarrowSize(inputs, outputs);
   };
 
   const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, heads) => {
@@ -108,6 +124,33 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels,
       const xAt = a.floats('linearWeightGradient(x)', x, rows * inputs);
       const dOutAt = a.floats('linearWeightGradient(dOut)', dOut, rows * outputs);
       wasm.linearWeightGradient(dWeightAt, xAt, dOutAt, rows, inputs, outputs);
+    },
+    packedNarrowSize,
+    packNarrow: (packed, weight, inputs, outputs, transpose) => {
+      a.size('packNarrow(inputs)', inputs);
+      a.size('packNarrow(outputs)', outputs);
+      const packedAt = a.bfloat16('packNarrow(packed)', packed, packedNarrowSize(inputs, outputs));
+      const weightAt = a.weights('packNarrow(weight)', weight, inputs * outputs);
+      const kernel = isBfloat16(weight) ? wasm.packNarrowBfloat16 : wasm.packNarrow;
+      kernel(packedAt, weightAt, inputs, outputs, transpose);
+    },
+    linearNarrow: (out, x, packed, rows, inputs, outputs, accumulate) => {
+      a.size('linearNarrow(rows)', rows);
+      a.size('linearNarrow(inputs)', inputs);
+      a.size('linearNarrow(outputs)', outputs);
+      const outAt = a.floats('linearNarrow(out)', out, rows * outputs);
+      const xAt = a.floats('linearNarrow(x)', x, rows * inputs);
+      const packedAt = a.bfloat16('linearNarrow(packed)', packed, packedNarrowSize(inputs, outputs));
+      wasm.linearNarrow(outAt, xAt, packedAt, rows, inputs, outputs, accumulate);
+    },
+    linearNarrowWeightGradient: (dWeight, x, dOut, rows, inputs, outputs) => {
+      a.size('linearNarrowWeightGradient(rows)', rows);
+      a.size('linearNarrowWeightGradient(inputs)', inputs);
+      a.size('linearNarrowWeightGradient(outputs)', outputs);
+      const dWeightAt = a.floats('linearNarrowWeightGradient(dWeight)', dWeight, inputs * outputs);
+      const xAt = a.floats('linearNarrowWeightGradient(x)', x, rows * inputs);
+      const dOutAt = a.floats('linearNarrowWeightGradient(dOut)', dOut, rows * outputs);
+      wasm.linearNarrowWeightGradient(dWeightAt, xAt, dOutAt, rows, inputs, outputs);
     },
     rmsNorm: (out, inverse, x, gain, rows, width, epsilon) => {
       a.size('rmsNorm(rows)', rows);

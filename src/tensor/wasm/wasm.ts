@@ -40,6 +40,7 @@ export function createWasmKernels(bytes: Uint8Array, { threads, start }: WasmThr
   return {
     name: 'wasm',
     isa: 'simd128',
+    narrowProducts: 'widened',
     threads,
     working: () => pool.working,
     allocate: (length) => memory.floats(a.size('allocate(length)', length)),

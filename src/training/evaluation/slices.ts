@@ -1,6 +1,6 @@
 /** The slices of an evaluation: its tasks divided by benchmark, difficulty, or any other field. */
 import type { EpisodeGroup } from '../../core/episode.js';
-import type { Task, TaskSet } from '../../core/task.js';
+import { fieldText, type TaskSet } from '../../core/task.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 
@@ -23,10 +23,4 @@ export function divided(groups: readonly EpisodeGroup[], field: string): Readonl
   if (field === BENCHMARK) return parts; // in the recipe's order
   const byName = new Intl.Collator('en', { numeric: true }).compare;
   return new Map([...parts].sort(([a], [b]) => byName(a, b)));
-}
-
-/** The text of a task's field: of its metadata, else of its data; undefined where it has none of that name. */
-export function fieldText({ metadata, data }: Task, field: string): string | undefined {
-  const value = metadata?.[field] ?? (typeof data === 'object' && data !== null ? Reflect.get(data, field) : undefined);
-  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }

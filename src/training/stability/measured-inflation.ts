@@ -28,7 +28,7 @@ export async function measureInflation(
   const { recipe } = run;
   const every = recipe.training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
-  const scores = sharedScores(new TurnBatch(records), openEstimator(recipe.advantage));
+  const { scores } = sharedScores(new TurnBatch(records), openEstimator(recipe.advantage));
   const judged = turns
     .map(({ turn }, i) => ({ turn, score: scores[i] as number }))
     .filter(({ turn, score }) => !Number.isNaN(score) && Object.hasOwn(recipe.policies, turn.policy));

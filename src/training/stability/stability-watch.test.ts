@@ -40,6 +40,7 @@ const advantagesOfStep = {
   byEpisode: new Map(),
   records: [],
   inflation: {},
+  ownShare: {},
   calls: {},
   state: {},
 } satisfies StepAdvantages;

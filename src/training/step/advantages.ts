@@ -38,6 +38,8 @@ export interface StepAdvantages {
   readonly records: readonly TurnRecord[];
   /** The predicted inflation (Lemma 4.2) by agent; agents without a group to judge by are missing. */
   readonly inflation: Readonly<Record<string, number>>;
+  /** How much of an agent's scores by shared statistics follows its own rewards, from 0 to 1. */
+  readonly ownShare: StepEstimate['ownShare'];
   /** When each agent that learns is called, over the same episodes. */
   readonly calls: StepEstimate['calls'];
   /** What the estimator keeps for the next step. */
@@ -90,7 +92,7 @@ export function stepAdvantages(
     stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
     ...inputsOf(inputs, turn),
   }));
-  const { advantages, returns, inflation, calls, state } = estimateStep(records, estimator, before);
+  const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
@@ -102,7 +104,7 @@ export function stepAdvantages(
   const byEpisode = new Map(
     episodes.map((episode) => [episode, episode.turns.map((turn) => byTurn.get(turn)?.advantage)]),
   );
-  return { turns, byTurn, episodes, byEpisode, records, inflation, calls, state };
+  return { turns, byTurn, episodes, byEpisode, records, inflation, ownShare, calls, state };
 }
 
 function inputsOf(

@@ -6,9 +6,11 @@ import type { Step } from '../../core/events.js';
 import { mean } from '../../core/statistics.js';
 import type { Task } from '../../core/task.js';
 import type { Recipe } from '../../recipe/recipe.js';
+import type { Versions } from '../../rollout/rollout-context.js';
 import { applyFailureRule } from '../../rollout/score.js';
 import type { OpenRun } from '../run-state.js';
-import { furtherTasks, tasksOfStep } from './step-tasks.js';
+import { type Levels, levelsOf, type Predictions, tasksByPrediction } from './curriculum.js';
+import { furtherTasks } from './step-tasks.js';
 
 /** The episodes of a step. */
 export interface StepRollout {
@@ -22,24 +24,36 @@ export interface StepRollout {
   readonly greedy: readonly Episode[];
   /** The filter's counts, where there is one. */
   readonly filter?: Step['filter'];
+  /** How each level of the tasks went, where they have levels. */
+  readonly levels?: Levels;
+  /** The updates that were made since by the policies that played; absent where no rollout begins ahead. */
+  readonly staleness?: number;
 }
 
+/** What a rollout takes of a run. */
+type Playing = Pick<OpenRun, 'recipe' | 'tasks' | 'executor' | 'host'>;
+
 /**
- * Plays the tasks of a step; with a filter that refills, further ones until enough groups are kept or the rounds are
- * over.
+ * Plays the tasks of a step, by these published versions or the last ones; with a filter that refills, further tasks
+ * until enough groups are kept or the rounds are over.
  */
-export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollout> {
+export async function rolloutStep(
+  run: Playing,
+  step: number,
+  versions?: Versions,
+  predictions: Predictions = {},
+): Promise<StepRollout> {
   const { recipe, tasks } = run;
   const { tasksPerStep, failedEpisodes, filter } = recipe.training;
   const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
   const all: EpisodeGroup[] = [];
   const scored: EpisodeGroup[] = [];
   const kept: EpisodeGroup[] = [];
-  let next = tasksOfStep(tasks.train, recipe.seed, step, tasksPerStep);
+  let next = tasksByPrediction(tasks.train, recipe, step, predictions);
   const further = furtherTasks(tasks.train, recipe.seed, step, next);
   let rounds = 0;
   while (next.length > 0) {
-    const round = await playTasks(run, step, next);
+    const round = await playTasks(run, step, next, versions);
     const fair = applyFailureRule(round, failedEpisodes);
     all.push(...round);
     scored.push(...fair);
@@ -60,19 +74,45 @@ export async function rolloutStep(run: OpenRun, step: number): Promise<StepRollo
     surplus: kept.length - learnt.length,
     kept: learnt.length,
   };
-  const greedy = await playGreedy(run, step, learnt);
-  return { all, scored, kept: learnt, greedy, ...(filter === undefined ? {} : { filter: counts }) };
+  const greedy = await playGreedy(run, step, learnt, versions);
+  const levels = levelsOf(scored, recipe, tasks, predictions);
+  return {
+    all,
+    scored,
+    kept: learnt,
+    greedy,
+    ...(levels && { levels }),
+    ...(filter === undefined ? {} : { filter: counts }),
+  };
 }
 
 /** Plays a group of episodes of each of the tasks. */
-export function playTasks(run: OpenRun, step: number, tasks: readonly Task[]): Promise<EpisodeGroup[]> {
+export function playTasks(
+  run: Playing,
+  step: number,
+  tasks: readonly Task[],
+  versions?: Versions,
+): Promise<EpisodeGroup[]> {
   const { recipe, executor } = run;
   const { groupSize } = recipe.training;
-  return executor.playGroups({ team: recipe.team, tasks, groupSize, phase: 'training', step, signal: run.host.signal });
+  return executor.playGroups({
+    team: recipe.team,
+    tasks,
+    groupSize,
+    phase: 'training',
+    step,
+    versions,
+    signal: run.host.signal,
+  });
 }
 
 /** Plays one greedy episode of each group's task, where the recipe's estimator measures against one. */
-export async function playGreedy(run: OpenRun, step: number, groups: readonly EpisodeGroup[]): Promise<Episode[]> {
+export async function playGreedy(
+  run: Playing,
+  step: number,
+  groups: readonly EpisodeGroup[],
+  versions?: Versions,
+): Promise<Episode[]> {
   const { recipe, executor } = run;
   if (needOf(recipe.advantage) !== 'baseline') return [];
   const played = await executor.playGroups({
@@ -82,6 +122,7 @@ export async function playGreedy(run: OpenRun, step: number, groups: readonly Ep
     phase: 'baseline',
     step,
     sampling: { temperature: 0 },
+    versions,
     signal: run.host.signal,
   });
   return played.flatMap(({ episodes }) => episodes);

@@ -24,7 +24,7 @@ import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
   step: number,
-  { all, scored, greedy, filter }: StepRollout,
+  { all, scored, greedy, filter, levels, staleness }: StepRollout,
   advantages: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
@@ -81,7 +81,9 @@ export function stepEvent(
       ]),
     ),
     groups: groupKinds(scored),
+    ...(levels === undefined ? {} : { levels }),
     ...(filter === undefined ? {} : { filter }),
+    ...(staleness === undefined ? {} : { staleness }),
     ...(greedy.length === 0 ? {} : { baseline: baselineOf(greedy) }),
   };
 }
@@ -104,16 +106,17 @@ function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {
 /** An agent's inflation, and where it comes from. */
 function inflationOf(
   agent: string,
-  { inflation: predictions, calls: ofAgents }: StepAdvantages,
+  { inflation: predictions, ownShare: ownShares, calls: ofAgents }: StepAdvantages,
   measured: number | undefined,
 ): Pick<AgentStep, 'inflation' | 'calls'> {
-  const [inflation, calls] = [predictions[agent], ofAgents[agent]];
+  const [inflation, ownShare, calls] = [predictions[agent], ownShares[agent], ofAgents[agent]];
   const predicted = inflation ?? 1; // without a group whose scores differ there is nothing to inflate
   return {
     inflation: {
       predicted,
       ...(measured === undefined ? {} : { measured, covariance: measured - predicted }),
-      ...(calls === undefined ? {} : { explanation: explainInflation(agent, { inflation, calls }) }),
+      ...(ownShare === undefined ? {} : { ownShare }),
+      ...(calls === undefined ? {} : { explanation: explainInflation(agent, { inflation, ownShare, calls }) }),
     },
     ...(calls === undefined ? {} : { calls }),
   };
@@ -131,6 +134,7 @@ function agentStep(
     rewardStd,
     invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
     ...sumOfHistories(turns),
+    ...countOfIgnored(turns),
     health: { groupSpread, ...agentHealth(turns) },
     maxAbsAdvantage: maxAbs,
     gradientNorm: update === undefined ? 0 : (update.gradientNorm ?? Number.NaN),
@@ -152,6 +156,13 @@ function sumOfHistories(turns: readonly PlayedTurn[]): Pick<AgentStep, 'history'
   return { history: { exact: sum('exact'), byText: sum('byText'), byCalls: sum('byCalls'), foreign: sum('foreign') } };
 }
 
+function countOfIgnored(turns: readonly PlayedTurn[]): Pick<AgentStep, 'ignored'> {
+  const counts = new Map<string, number>();
+  for (const { turn } of turns)
+    for (const setting of turn.ignored ?? []) counts.set(setting, (counts.get(setting) ?? 0) + 1);
+  return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
+}
+
 /** An event for every episode that failed, with what became of it. */
 export function failureEvents(
   groups: readonly EpisodeGroup[],
@@ -167,8 +178,17 @@ export function failureEvents(
     );
 }
 
-/** A warning for every agent whose sampler and trainer differ by more than the recipe lets pass. */
-export function gapWarnings(step: number, updates: Updates, limit: number): Warning[] {
+/**
+ * A warning for every agent whose sampler and trainer differ by more than the recipe lets pass. Of weights that were
+ * updated since they played it cannot be told.
+ */
+export function gapWarnings(
+  step: number,
+  { staleness = 0 }: Pick<StepRollout, 'staleness'>,
+  updates: Updates,
+  limit: number,
+): Warning[] {
+  if (staleness > 0) return [];
   return Object.values(updates)
     .flatMap(({ agents }) => Object.entries(agents))
     .filter(([, { logprobGap }]) => logprobGap > limit)

@@ -1,8 +1,5 @@
 import { permutation, RandomStream } from '../../core/random.js';
-import type { Task, TaskSet } from '../../core/task.js';
-
-/** Number of indices from which the tasks of generated families are drawn, which have no end. */
-const GENERATED_INDICES = 2 ** 48;
+import { GENERATED_INDICES, type Task, type TaskSet } from '../../core/task.js';
 
 /**
  * The tasks of a step (1, 2, ...), a pure function of the seed: a finite set is walked in a new order every epoch, an

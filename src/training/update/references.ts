@@ -4,7 +4,7 @@ import type { ModelHandle } from '../../contract/handles.js';
 import type { WeightsSpec } from '../../contract/weights-spec.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
 import { requireWhole, writeSealedDirectory } from '../../store/files/digests.js';
 import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { ChainsByPolicy } from '../step/chains-by-policy.js';
@@ -27,15 +27,16 @@ interface Reference {
 
 /**
  * The policies that share a reference: those held near one checkpoint, and those held near first weights that are
- * alike.
+ * alike, of one precision each.
  */
 export function policiesByReference(recipe: Recipe): [string, ...string[]][] {
   const begins = (policy: string) =>
     recipe.warmStart?.share === 'policy' ? policy : JSON.stringify(recipe.policies[policy]?.model);
   const groups = new Map<string, [string, ...string[]]>();
-  for (const [policy, { kl }] of Object.entries(recipe.policies)) {
+  for (const [policy, { kl, precision }] of Object.entries(recipe.policies)) {
     if (kl === undefined || kl.reference.type === 'policy') continue;
-    const key = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${begins(policy)}`;
+    const what = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${begins(policy)}`;
+    const key = `${precision} ${what}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [policy]);
     else group.push(policy);
@@ -48,7 +49,11 @@ function referencesOf({ recipe, weights }: OpenRun): Reference[] {
     const [first] = policies;
     const reference = recipe.policies[first]?.kl?.reference;
     if (reference?.type === 'checkpoint')
-      return { policies, weights: { type: 'directory', directory: reference.path }, copied: false };
+      return {
+        policies,
+        weights: inPrecisionOf(recipe, first, { type: 'directory', directory: reference.path }),
+        copied: false,
+      };
     return { policies, weights: weights[first] as WeightsSpec, copied: recipe.warmStart !== undefined };
   });
 }

@@ -5,6 +5,7 @@ import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { type Progress, policyNamed, type TrainingRun } from '../run-state.js';
+import { stalenessOf } from '../step/rollouts-ahead.js';
 import { stepsAhead } from './critics.js';
 import { klTerm } from './kl-penalty.js';
 import { updatesOf } from './mini-batches.js';
@@ -38,7 +39,7 @@ export async function updatePolicy(
     updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate));
     lastRate = learningRate;
   }
-  await handle.publish();
+  await handle.publish(stalenessOf(recipe) + 1);
   return policyUpdate(updates, lastRate);
 }
 

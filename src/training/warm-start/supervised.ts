@@ -106,7 +106,8 @@ export function traceBatch(
   step: number,
   seed: number,
 ): TrainingSample[] {
-  const tasks = recipe.tasks[split];
+  // Tasks to be tested on need no demonstrations of their own: the source of those that are learnt holds some out.
+  const tasks = recipe.tasks[split].trace === undefined ? recipe.tasks.train : recipe.tasks[split];
   const samples: TrainingSample[] = [];
   for (let i = 0; samples.length < count; i++) {
     const trace = tasks.trace?.(new RandomStream('warm start', seed, split, step, i), split);

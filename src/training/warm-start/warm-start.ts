@@ -62,11 +62,14 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
  */
 export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers: readonly number[]): string {
   const { assignment, hardware } = run;
+  const { train, test } = run.recipe.tasks;
+  const keys = [train, test].flatMap((tasks) => (tasks.traceKey === undefined ? [] : [contentHash(tasks.traceKey())]));
   return contentHash({
     version: 2,
     settings,
     kernels: [hardware.kernels, hardware.isa],
     numbers,
+    ...(keys.length === 0 ? {} : { traceKeys: keys }),
     policies: assignment.warmStarted.map(({ name, model, agents }) => ({
       name,
       model,

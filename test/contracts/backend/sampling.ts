@@ -82,6 +82,33 @@ export function samplingContract(subject: Subject): void {
       expect(after.logprobs).not.toEqual(before.logprobs);
     });
 
+    it('plays versions that were kept while it trains on, and refuses the others', async () => {
+      if (!subject.can.keepsVersions) return;
+      const policy = await subject.policy();
+      expect(policy.version).toBeUndefined();
+      await policy.publish();
+      const first = await policy.generate(request(policy, 1));
+      const train = async () => {
+        await learn(policy, demonstrations(1));
+        await step(policy);
+        await policy.publish(2);
+      };
+      await train();
+      const second = await policy.generate(request(policy, 1));
+      // Both versions at once, beside an update: each gives what it gave alone.
+      const kept = [0, 1].map((version) => policy.generate(request(policy, 1, { version })));
+      const learning = learn(policy, demonstrations(2));
+      expect(await Promise.all(kept)).toEqual([first, second]);
+      await learning;
+      await train();
+      expect(policy.version).toBe(2);
+      expect(await policy.generate(request(policy, 1, { version: 1 }))).toEqual(second);
+      await expect(policy.generate(request(policy, 1, { version: 0 }))).rejects.toThrow(
+        /version 0 of policy .* is not kept/,
+      );
+      expect((await policy.generate(request(policy, 1))).policyVersion).toBe(2);
+    });
+
     it('refuses a prompt that is empty or leaves no room', async () => {
       const policy = await subject.playing();
       const long = new Array<number>(policy.context).fill(1);

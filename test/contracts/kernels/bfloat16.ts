@@ -1,31 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import type { Kernels } from '../../../src/tensor/kernels.js';
 import {
+  bfloat16,
   blank,
   body,
   floats,
   get,
   integers,
+  NAN_BITS,
   noise,
   pickRows,
   ROWS,
   randomIntegers,
   type Subject,
   sameBits,
-  TAIL,
   tailIsIntact,
   WIDTHS,
 } from './support.js';
-
-const NAN = 0x7fc0;
-
-/** A buffer of the kernels' own with a tail of not-a-numbers, as `floats` makes them. */
-function bfloat16(kernels: Kernels, values: Uint16Array): Uint16Array {
-  const buffer = kernels.allocateBfloat16(values.length + TAIL);
-  buffer.set(values);
-  buffer.fill(NAN, values.length);
-  return buffer;
-}
 
 /** Numbers in bfloat16, uniform in [-1, 1) and rounded towards zero. */
 const coarseNoise = (length: number, key: string): Uint16Array =>
@@ -41,9 +32,9 @@ function packed(kernels: Kernels, weight: Float32Array | Uint16Array, from: numb
     kernels.pack(buffer, floats(kernels, weight), from, to, transpose);
     return buffer;
   }
-  const buffer = bfloat16(kernels, new Uint16Array(size).fill(NAN));
+  const buffer = bfloat16(kernels, new Uint16Array(size).fill(NAN_BITS));
   kernels.pack(buffer, bfloat16(kernels, weight), from, to, transpose);
-  expect(buffer.subarray(size).every((bits) => bits === NAN)).toBe(true);
+  expect(buffer.subarray(size).every((bits) => bits === NAN_BITS)).toBe(true);
   return buffer;
 }
 
@@ -89,7 +80,20 @@ export function bfloat16Contract(subject: Subject): void {
     });
 
     it('are any number that there is: linear sees subnormals, infinities and not-a-numbers', () => {
-      const weight = Uint16Array.from([0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, NAN, 0xffff]);
+      const weight = Uint16Array.from([
+        0,
+        0x8000,
+        1,
+        0x8001,
+        0x7f,
+        0x80,
+        0x7f7f,
+        0xff7f,
+        0x7f80,
+        0xff80,
+        NAN_BITS,
+        0xffff,
+      ]);
       const out = blank(subject(), weight.length);
       const matrix = packed(subject(), weight, 1, weight.length, false);
       subject().linear(out, floats(subject(), [1]), matrix, 1, 1, weight.length, false);

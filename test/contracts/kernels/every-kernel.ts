@@ -70,6 +70,58 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
   },
   (e) => {
     const { kernels, sizes: s } = e;
+    const inputs = s.inputs;
+    const outputs = s.outputs;
+    e.keepPrivate('packedNarrowSize', Float32Array.of(kernels.packedNarrowSize(inputs, outputs)));
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const transpose of [false, true]) {
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const packed = e.bfloat16(kernels.packedNarrowSize(inputs, outputs), () => e.noise());
+      const weight = e.floats(inputs * outputs, () => e.noise());
+      kernels.packNarrow(packed, weight, inputs, outputs, transpose);
+      e.keepPrivate(`packNarrow(packed), ${transpose ? '' : 'no '}transpose`, packed);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const transpose of [false, true]) {
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const packed = e.bfloat16(kernels.packedNarrowSize(inputs, outputs), () => e.noise());
+      const weight = e.bfloat16(inputs * outputs, () => e.noise());
+      kernels.packNarrow(packed, weight, inputs, outputs, transpose);
+      e.keepPrivate(`packNarrowBfloat16(packed), ${transpose ? '' : 'no '}transpose`, packed);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const accumulate of [false, true]) {
+      const rows = s.rows;
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const out = e.floats(rows * outputs, () => e.noise());
+      const x = e.floats(rows * inputs, () => e.noise());
+      const packed = e.packedNarrowMatrix(inputs, outputs);
+      kernels.linearNarrow(out, x, packed, rows, inputs, outputs, accumulate);
+      e.keep(`linearNarrow(out), ${accumulate ? '' : 'no '}accumulate`, out);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const inputs = s.inputs;
+    const outputs = s.outputs;
+    const dWeight = e.floats(inputs * outputs, () => e.noise());
+    const x = e.floats(rows * inputs, () => e.noise());
+    const dOut = e.floats(rows * outputs, () => e.noise());
+    kernels.linearNarrowWeightGradient(dWeight, x, dOut, rows, inputs, outputs);
+    e.keep('linearNarrowWeightGradient(dWeight)', dWeight);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
     const rows = s.rows;
     const width = s.width;
     const out = e.floats(rows * width, () => e.noise());

@@ -104,6 +104,13 @@ export class Examples {
     return packed;
   }
 
+  packedNarrowMatrix(inputs: number, outputs: number): Uint16Array {
+    const packed = this.kernels.allocateBfloat16(this.kernels.packedNarrowSize(inputs, outputs));
+    const weight = this.floats(inputs * outputs, () => this.noise());
+    this.kernels.packNarrow(packed, weight, inputs, outputs, false);
+    return packed;
+  }
+
   keep(name: string, written: Written): void {
     this.#outputs.shared.set(name, written);
   }

@@ -20,8 +20,20 @@ export function floats(kernels: Kernels, values: ArrayLike<number>): Float32Arra
   buffer.fill(Number.NaN, values.length);
   return buffer;
 }
+
+/** What is no number in bfloat16. */
+export const NAN_BITS = 0x7fc0;
+
+/** A buffer of the kernels' own with a tail of not-a-numbers, as `floats` makes them. */
+export function bfloat16(kernels: Kernels, values: Uint16Array): Uint16Array {
+  const buffer = kernels.allocateBfloat16(values.length + TAIL);
+  buffer.set(values);
+  buffer.fill(NAN_BITS, values.length);
+  return buffer;
+}
+
 /** None under the address sanitizer (scripts/sanitizers.ts), which sees any touch beyond a buffer's own end. */
-export const TAIL = process.env.ASAN_OPTIONS === undefined ? 19 : 0;
+const TAIL = process.env.ASAN_OPTIONS === undefined ? 19 : 0;
 
 export const tailIsIntact = (buffer: Float32Array): boolean =>
   buffer.subarray(buffer.length - TAIL).every(Number.isNaN);

@@ -1,23 +1,24 @@
 /** The engine as the worker thread holds it: models that train, samplers that play, all on one set of kernels. */
-import type { DecoderConfig } from '../../../contract/architecture.js';
+import { type DecoderConfig, PRECISIONS, type Precision } from '../../../contract/architecture.js';
 import type { ForwardBackwardResult, ValueLossResult, ValueLossSettings } from '../../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer-settings.js';
 import type { GenerateRequest } from '../../../contract/sampling.js';
 import { BackendError } from '../../../core/errors.js';
 import type { ValueSample } from '../../../core/sample.js';
+import type { LossSpec } from '../../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
-import type { SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
+import type { Sampler, SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
 import { flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
 import { type BaseWeights, baseWeights, DecoderWeights } from '../../../model/decoder/weights/model-weights.js';
-import type { MatrixKind } from '../../../model/decoder/weights/packed-decoder.js';
 import type { TensorPiece } from '../../../model/formats/tensor.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { CriticState, PolicyState } from '../policy-state.js';
 import { Arrivals, type ArrivingOptimizer, type StateOwner } from './arrivals.js';
 import { HandedOver } from './handed-over.js';
 import { ResidentCritic } from './resident-critic.js';
-import { type PolicyShape, ResidentPolicy, type Samplers } from './resident-policy.js';
+import { type PolicyShape, ResidentPolicy, type Samplers, type TokenLosses } from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { weightsHash } from './weights-hash.js';
 
@@ -39,7 +40,7 @@ export class Engine {
   readonly #bases = new Map<number, BaseWeights>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
-  readonly #samplers: Samplers = new Map();
+  readonly #samplers: Samplers = { float32: new Map(), bfloat16: new Map() };
   readonly #arrivals = new Arrivals();
 
   constructor(kernels: Kernels, options: DecoderOptions = {}) {
@@ -62,17 +63,23 @@ export class Engine {
    * Random first weights from a seed, those of another policy of the same shape, or zeros, to be filled. Returns the
    * number of trained parameters; of a base as it is, of all.
    */
-  createPolicy(id: number, name: string, shape: PolicyShape, first?: RandomStart | { readonly like: number }): number {
+  createPolicy(
+    id: number,
+    { name, shape, precision }: { readonly name: string; readonly shape: PolicyShape; readonly precision: Precision },
+    first?: RandomStart | { readonly like: number },
+  ): number {
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
-    const policy = new ResidentPolicy(this.#kernels, { id, name, shape, source }, this.#options);
+    const about = { id, name, shape, source, precision };
+    const policy = new ResidentPolicy(this.#kernels, about, this.#options);
     if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));
     else if (first !== undefined) policy.model.initialise(first.seed, first.embeddingDeviation);
     this.#policies.set(id, policy);
     return policy.model.parameters;
   }
 
-  /** Forgets a policy whose weights could not be read. */
+  /** Forgets a policy. @throws ArgumentError while it plays */
   dropPolicy(id: number): void {
+    this.#policyAsItIs(id).withdraw();
     this.#policies.delete(id);
   }
 
@@ -89,6 +96,10 @@ export class Engine {
     return this.#policy(id).forwardBackward(unpackSamples(batch), options);
   }
 
+  addTokenLosses(id: number, batch: SampleBatch, spec: LossSpec): TokenLosses {
+    return this.#policy(id).addTokenLosses(unpackSamples(batch), spec);
+  }
+
   discardGradient(id: number): void {
     this.#policy(id).model.discardGradient();
   }
@@ -97,8 +108,8 @@ export class Engine {
     return this.#policy(id).optimStep(settings);
   }
 
-  publish(id: number): number {
-    return this.#policy(id).publish(this.#samplers);
+  publish(id: number, keep?: number): number {
+    return this.#policy(id).publish(this.#samplers, keep);
   }
 
   copyWeights(from: number, to: number): void {
@@ -187,21 +198,25 @@ export class Engine {
 
   /** @param onToken Receives each token in the tick that draws it */
   submit(id: number, policy: number, request: GenerateRequest, onToken?: (token: number) => void): void {
-    const { sampler, policy: key } = this.#policy(policy).playing;
+    const { sampler, key } = this.#policy(policy).playing(request.version);
     sampler.submit({ ...request, policy: key, id, onToken });
   }
 
   cancel(id: number): void {
-    for (const sampler of this.#samplers.values()) sampler.cancel(id);
+    for (const sampler of this.#allSamplers()) sampler.cancel(id);
   }
 
   get busy(): boolean {
-    return [...this.#samplers.values()].some((sampler) => sampler.busy);
+    return this.#allSamplers().some((sampler) => sampler.busy);
   }
 
   /** One token for every running request of every policy. */
   tick(): SamplerResult[] {
-    return [...this.#samplers.values()].flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+    return this.#allSamplers().flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+  }
+
+  #allSamplers(): Sampler[] {
+    return PRECISIONS.flatMap((precision) => [...this.#samplers[precision].values()]);
   }
 
   #base(id: number): BaseWeights {

@@ -14,10 +14,10 @@ export class ResidentCritic {
   /** What messages call it. */
   readonly #name: string;
 
-  /** A critic of a policy's shape, whose trunk begins with the policy's weights. */
-  constructor(kernels: Kernels, { name, source, model }: ResidentPolicy, options: DecoderOptions) {
+  /** A critic of a policy's shape and precision, whose trunk begins with the policy's weights. */
+  constructor(kernels: Kernels, { name, source, model, precision }: ResidentPolicy, options: DecoderOptions) {
     this.#name = `the critic of policy '${name}'`;
-    this.model = new CriticModel(kernels, source, options);
+    this.model = new CriticModel(kernels, source, { ...options, precision });
     this.model.trunk.set(model.trained);
     this.model.trunkChanged();
   }

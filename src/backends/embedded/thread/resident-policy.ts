@@ -1,8 +1,9 @@
-import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { ForwardBackwardResult } from '../../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../../contract/optimizer-settings.js';
 import { BackendError, NonFiniteError } from '../../../core/errors.js';
 import type { TrainingSample } from '../../../core/sample.js';
+import { type LossSpec, lossKind } from '../../../loss/loss-spec.js';
 import { objectiveOf } from '../../../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
@@ -10,7 +11,12 @@ import { PolicyModel } from '../../../model/decoder/policy-model.js';
 import { Sampler } from '../../../model/decoder/sampling/decoder-sampler.js';
 import { adapterTensors, mergeAdapter } from '../../../model/decoder/weights/adapter-tensors.js';
 import { decoderTensors, flatCopy } from '../../../model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, type ModelSource, trainedWeights } from '../../../model/decoder/weights/model-weights.js';
+import {
+  type BaseWeights,
+  DecoderWeights,
+  type ModelSource,
+  trainedWeights,
+} from '../../../model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { PolicyState } from '../policy-state.js';
 
@@ -18,10 +24,25 @@ import type { PolicyState } from '../policy-state.js';
 export type PolicyShape = DecoderConfig | { readonly base: number; readonly adapter?: AdapterSettings };
 
 /**
- * The samplers of an engine in order of creation, by the weights that they read: a policy's, or a base's for all
- * adapters on it.
+ * The samplers of an engine by their precision and, in order of creation, by the weights that they read: a policy's, or
+ * a base's for all adapters on it.
  */
-export type Samplers = Map<BaseWeights, Sampler>;
+export type Samplers = Readonly<Record<Precision, Map<BaseWeights, Sampler>>>;
+
+/** A version of a policy that can be played. */
+interface Published {
+  readonly sampler: Sampler;
+  /** What the sampler calls it. */
+  readonly key: string;
+  version: number;
+}
+
+/** What a sum of token losses came to. */
+export interface TokenLosses {
+  readonly loss: number;
+  /** Of the written tokens, 0 elsewhere: one [T] row a sample. */
+  readonly logprobs: Float32Array[];
+}
 
 /**
  * A policy as the worker thread holds it: a model that trains, and the sampler that plays what the policy published.
@@ -31,30 +52,36 @@ export class ResidentPolicy {
   readonly name: string;
   readonly shape: PolicyShape;
   readonly source: ModelSource;
+  readonly precision: Precision;
   readonly model: PolicyModel;
   nextVersion = 0;
   /** The weights are in part those of a file that could not be read to its end. */
   broken = false;
-  /** What the sampler calls the policy: one sampler plays all adapters on a base. */
-  readonly #key: string;
+  readonly #id: string;
   readonly #kernels: Kernels;
-  /** Undefined until the policy first plays; one that is only trained needs no cache. */
-  #sampler: Sampler | undefined;
-  /** The sampler reads the model's own weights, which saves a copy while nothing changes them. */
-  #shared = false;
-  #version: number | undefined;
+  /** What was published and can be played, the oldest first. One that is only trained has none, and needs no cache. */
+  readonly #published: Published[] = [];
+  /** The first of them reads the model's own weights, which saves a copy while nothing changes them. */
+  #sharing: Published | undefined;
 
   constructor(
     kernels: Kernels,
-    { id, name, shape, source }: { id: number; name: string; shape: PolicyShape; source: ModelSource },
+    {
+      id,
+      name,
+      shape,
+      source,
+      precision,
+    }: { id: number; name: string; shape: PolicyShape; source: ModelSource; precision: Precision },
     options: DecoderOptions,
   ) {
     this.#kernels = kernels;
-    this.#key = String(id);
+    this.#id = String(id);
     this.name = name;
     this.shape = shape;
     this.source = source;
-    this.model = new PolicyModel(kernels, source, options);
+    this.precision = precision;
+    this.model = new PolicyModel(kernels, source, { ...options, precision });
   }
 
   forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): ForwardBackwardResult {
@@ -76,40 +103,82 @@ export class ResidentPolicy {
     };
   }
 
-  /** Makes the present weights those that are played. */
-  publish(samplers: Samplers): number {
-    this.#sampler ??= this.#samplerIn(samplers);
-    if (this.#sampler.plays(this.#key))
+  /**
+   * Adds the gradient of the sum of a loss over the written tokens, divided by nothing, and gives their log-probs. Only
+   * losses of single tokens are such sums.
+   */
+  addTokenLosses(samples: readonly TrainingSample[], spec: LossSpec): TokenLosses {
+    const { token } = lossKind(spec);
+    const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
+    let loss = 0;
+    const { logprobs } = this.model.accumulate(samples, (indices, rows) =>
+      indices.map((index, i) => {
+        const { mask, advantages, behaviourLogprobs } = samples[index] as TrainingSample;
+        return (rows[i] as Float32Array).map((logprob, t) => {
+          const advantage = advantages[t] as number;
+          if (mask[t] === 0 || advantage === 0) return 0;
+          token(Math.exp(logprob - (behaviourLogprobs[t] as number)), advantage, logprob, outcome);
+          loss += outcome.loss;
+          return outcome.gradient;
+        });
+      }),
+    );
+    return { loss, logprobs };
+  }
+
+  /**
+   * Makes the present weights those that are played.
+   * @param keep The versions that can be played from now on, this one among them
+   */
+  publish(samplers: Samplers, keep = 1): number {
+    const place = this.#published.length < keep ? this.#place(samplers) : (this.#published.shift() as Published);
+    if (place.sampler.plays(place.key))
       throw new BackendError(`policy '${this.name}' is playing; its weights cannot change now`);
     const { model, source } = this;
     const version = this.nextVersion++;
     const frozen = model.weights.trained === undefined;
-    const weights = frozen || this.#shared ? undefined : model.trained;
-    this.#sampler.load(this.#key, weights, version, 'base' in source ? source.adapter : undefined);
-    this.#version = version;
+    const weights = frozen || place === this.#sharing ? undefined : model.trained;
+    place.sampler.load(place.key, weights, version, 'base' in source ? source.adapter : undefined);
+    place.version = version;
+    this.#published.push(place);
     return version;
   }
 
-  /** All adapters on a base are played by one sampler; a decoder's reads the model's weights until they change. */
-  #samplerIn(samplers: Samplers): Sampler {
-    this.#shared = !('base' in this.source);
-    const weights = this.model.decoder;
-    const sampler = samplers.get(weights) ?? new Sampler(this.#kernels, weights);
-    samplers.set(weights, sampler);
-    return sampler;
+  /** Takes what was published back from the sampler. @throws ArgumentError while it plays */
+  withdraw(): void {
+    for (const { sampler, key } of this.#published.splice(0)) sampler.unload(key);
+  }
+
+  /**
+   * Where one more version can be played. All versions of all adapters on a base have one sampler. A decoder's first
+   * one reads the model's weights until they change, further ones have copies.
+   */
+  #place(samplers: Samplers): Published {
+    const number = this.#published.length;
+    const whole = !('base' in this.source);
+    const weights = whole && number > 0 ? new DecoderWeights(this.#kernels, this.model.config) : this.model.decoder;
+    const ofPrecision = samplers[this.precision];
+    const sampler = ofPrecision.get(weights) ?? new Sampler(this.#kernels, weights, this.precision);
+    ofPrecision.set(weights, sampler);
+    const place = { sampler, key: number === 0 ? this.#id : `${this.#id}.${number}`, version: -1 };
+    if (whole && number === 0) this.#sharing = place;
+    return place;
   }
 
   /** To be called before the weights change: a sampler that reads them gets a copy. */
   beforeChange(): void {
     trainedWeights(this.model.weights);
-    if (this.#shared) this.#sampler?.separate();
-    this.#shared = false;
+    this.#sharing?.sampler.separate();
+    this.#sharing = undefined;
   }
 
-  /** The sampler that plays the policy, and the policy's name there. @throws BackendError when nothing was published */
-  get playing(): { readonly sampler: Sampler; readonly policy: string } {
-    if (this.#sampler === undefined) throw new BackendError(`policy '${this.name}' has not been published`);
-    return { sampler: this.#sampler, policy: this.#key };
+  /** What plays a version, the last one where none is named. @throws BackendError when it is not kept */
+  playing(version?: number): Published {
+    const last = this.#published.at(-1);
+    if (last === undefined) throw new BackendError(`policy '${this.name}' has not been published`);
+    const named = version === undefined ? last : this.#published.find((each) => each.version === version);
+    if (named === undefined) throw new BackendError(`version ${version} of policy '${this.name}' is not kept`);
+    return named;
   }
 
   /** @throws NonFiniteError naming policy and tensor */
@@ -133,11 +202,11 @@ export class ResidentPolicy {
    */
   state({ optimizer }: { readonly optimizer: boolean }): PolicyState {
     const { model } = this;
-    naming(`policy '${this.name}'`, () => model.requireFinite());
+    naming(`policy '${this.name}'`, () => model.requireFinite({ optimizer }));
     if (model.weights.trained === undefined) return { weights: flatCopy(model.tensors) };
     const weights = Float32Array.from(model.trained);
     if (!optimizer) return { weights };
-    return { weights, optimizer: { ...model.optimizer.copyState(), version: this.#version ?? 0 } };
+    return { weights, optimizer: { ...model.optimizer.copyState(), version: this.#published.at(-1)?.version ?? 0 } };
   }
 
   /** The weights of a decoder that computes what the policy does: its own, or its base's with the adapter folded in. */

@@ -25,14 +25,28 @@ export interface ProbeRequest {
 /** @throws TinkerError when the server cannot do what any training needs */
 export async function probeServer({ client, baseModel, rank }: ProbeRequest): Promise<ServerProfile> {
   const spec = { baseModel, rank, seed: 1, attention: true, feedForward: true };
-  const model = await RemoteModel.create({ client, name: 'probe', spec, idempotent: false, onRecovery: () => {} });
+  const model = await RemoteModel.create({
+    client,
+    name: 'probe',
+    spec,
+    idempotent: false,
+    extended: false,
+    onRecovery: () => {},
+  });
   try {
     const errorShape = await probeErrors(client);
     const forward = await hasForward(model);
     const seqIdIdempotent = await isIdempotent(client, model, forward);
     const probed = new ProbedModel(client, model, forward);
     const losses = await probeLosses(probed);
-    const measured = { errorShape, forward, seqIdIdempotent, ...losses, ...(await probeSampling(probed)) };
+    const measured = {
+      extended: false,
+      errorShape,
+      forward,
+      seqIdIdempotent,
+      ...losses,
+      ...(await probeSampling(probed)),
+    };
     const name = nameOf(measured);
     const clipsGradients = name !== undefined && PROFILES[name].clipsGradients;
     return { ...measured, name: name ?? 'unknown', clipsGradients };

@@ -11,6 +11,8 @@ export const heartbeatAnswer = z.unknown();
 
 export const capabilitiesAnswer = z.object({
   supported_models: z.array(z.object({ model_name: z.string() })).default([]),
+  /** The server is this package's own. */
+  drmas: z.object({ version: z.string() }).optional(),
 });
 
 /** Some servers number their futures. */

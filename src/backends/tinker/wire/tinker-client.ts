@@ -44,12 +44,12 @@ export class TinkerClient {
     return this.#samplers++;
   }
 
-  /** Names of the models that the server trains. */
-  async baseModels(): Promise<string[]> {
-    const { supported_models } = await this.#http.ask('get_server_capabilities', undefined, capabilitiesAnswer, {
+  /** Names of the models that the server trains, and whether it is this package's own. */
+  async baseModels(): Promise<{ readonly names: string[]; readonly isDrmas: boolean }> {
+    const { supported_models, drmas } = await this.#http.ask('get_server_capabilities', undefined, capabilitiesAnswer, {
       repeatable: true,
     });
-    return supported_models.map(({ model_name }) => model_name);
+    return { names: supported_models.map(({ model_name }) => model_name), isDrmas: drmas !== undefined };
   }
 
   /** The session that new models belong to; another one than `unlike` where that is given. */

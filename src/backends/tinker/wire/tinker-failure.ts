@@ -50,14 +50,19 @@ const LOST =
 export function failureOf(request: string, status: number, body: unknown): TinkerError {
   const { text, shape } = errorText(body);
   const message = `${request}: the server answered ${status === 200 ? 'with an error' : status}: ${shorten(text)}`;
-  return new TinkerError(kindOf(status, text), message, { status, shape });
+  return new TinkerError(kindOf(status, text, isUsers(body)), message, { status, shape });
 }
 
-function kindOf(status: number, text: string): FailureKind {
+/** Whether the server says that the request was wrong. */
+const isUsers = (body: unknown) =>
+  typeof body === 'object' && body !== null && 'category' in body && /^user$/i.test(String(body.category));
+
+function kindOf(status: number, text: string, isRefused: boolean): FailureKind {
   if (status === 408 || status === 429 || status === 502 || status === 503 || status === 504) return 'busy';
   if (status === 410) return 'lost';
   if (/checkpoint\b.*not found/i.test(text)) return 'refused'; // what was saved is not there: nothing to recover from
   if (LOST.test(text)) return 'lost';
+  if (isRefused) return 'refused';
   return status >= 500 || status === 200 ? 'failed' : 'refused';
 }
 

@@ -65,9 +65,7 @@ const agentColumn = (agent: AgentSummary) => agentRows.map(([, cell]) => cell(ag
 /** A sentence about every agent for which shared statistics are not its own, as the first variant began. */
 function inflationLines([variant]: readonly VariantSummary[], width: number): string[] {
   return Object.entries(variant?.agents ?? {}).flatMap(([agent, { first }]) =>
-    isNotable(first.inflation)
-      ? wrap(explainInflation(agent, { inflation: first.inflation, calls: first }), width)
-      : [],
+    isNotable(first) ? wrap(explainInflation(agent, { ...first, calls: first }), width) : [],
   );
 }
 

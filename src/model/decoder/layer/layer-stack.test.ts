@@ -35,7 +35,7 @@ interface Passed {
 /** The pass of one batch that holds all sequences; `all` computes every row instead of those that predict. */
 function passOf(input: readonly Sequence[], keep: Keep, all = false): Passed {
   const arena = new Arena(kernels);
-  const stack = new LayerStack(kernels, arena, model);
+  const stack = new LayerStack(kernels, arena, model, 'float32');
   const [batch] = packBatches(arena, input, config.context, 100);
   if (batch === undefined) throw new Error('expected a batch');
   const pass = stack.forward(batch, all ? undefined : batch.predicting, keep);

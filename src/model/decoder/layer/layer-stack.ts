@@ -1,7 +1,8 @@
 /** The decoder's trunk: embedding, layers and final norm, forward over a batch and backward again. */
-import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { Gradient, ModelWeights } from '../weights/model-weights.js';
 import { ropeTable } from '../weights/rotary-table.js';
@@ -31,13 +32,17 @@ export class LayerStack {
   readonly #config: DecoderConfig;
   readonly #weights: ModelWeights;
   readonly #rope: Float32Array;
+  readonly #precision: Precision;
+  readonly #products: Products;
 
-  constructor(kernels: Kernels, arena: Arena, weights: ModelWeights) {
+  constructor(kernels: Kernels, arena: Arena, weights: ModelWeights, precision: Precision) {
     this.#kernels = kernels;
     this.#arena = arena;
     this.#config = weights.decoder.config;
     this.#weights = weights;
     this.#rope = ropeTable(kernels, this.#config);
+    this.#precision = precision;
+    this.#products = productsIn(precision, kernels);
   }
 
   /** Runs a batch up to the final norm. After the last layer's attention only the rows in `predicting` are computed. */
@@ -129,11 +134,15 @@ export class LayerStack {
     const { decoder, adapter } = this.#weights;
     return {
       kernels: this.#kernels,
+      products: this.#products,
       config: this.#config,
       rope: this.#rope,
       tensors: decoder.tensors,
-      packed: decoder[direction],
-      adapters: adapter === undefined ? [] : [{ adapter: adapter[direction], end: Number.POSITIVE_INFINITY }],
+      packed: decoder.packed(direction, this.#precision),
+      adapters:
+        adapter === undefined
+          ? []
+          : [{ adapter: adapter.packed(direction, this.#precision), end: Number.POSITIVE_INFINITY }],
     };
   }
 

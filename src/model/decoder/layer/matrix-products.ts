@@ -1,6 +1,7 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Products } from '../../../tensor/products.js';
 import { adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
 import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
@@ -19,6 +20,8 @@ export interface AdaptedRows {
 /** The weights that a pass reads. The packed forms are those of its direction: from inputs to outputs, or back. */
 export interface Stack {
   readonly kernels: Kernels;
+  /** Those that `packed` and the adapters are packed for. */
+  readonly products: Products;
   readonly config: DecoderConfig;
   readonly rope: Float32Array;
   readonly tensors: DecoderTensors;
@@ -64,19 +67,19 @@ export interface AdapterScratch {
  * Computes out = x M, or adds it to `out`. Where M is adapted, the adapter's share is computed by way of
  * `downProjected` and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
  */
-export function multiply({ kernels, packed, adapters }: Stack, product: Product): void {
+export function multiply({ products, packed, adapters }: Stack, product: Product): void {
   const { layer, matrix, rows, x, downProjected, out, accumulate } = product;
   const [from, to] = packed.shapes[matrix];
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
-  kernels.linear(out, x, matrices[matrix], rows, from, to, accumulate);
+  products.linear(out, x, matrices[matrix], rows, from, to, accumulate);
   let first = 0;
   for (const { adapter, end } of adapters) {
     const count = Math.min(end, rows) - first;
     const pair = adapter?.layers[layer]?.[matrix];
     if (pair !== undefined && count > 0) {
       const { width } = pair.adapted;
-      kernels.linear(downProjected, x.subarray(first * from), pair.down, count, from, width, false);
-      kernels.linear(out.subarray(first * to), downProjected, pair.up, count, width, to, true);
+      products.linear(downProjected, x.subarray(first * from), pair.down, count, from, width, false);
+      products.linear(out.subarray(first * to), downProjected, pair.up, count, width, to, true);
     }
     first = end;
   }
@@ -84,12 +87,12 @@ export function multiply({ kernels, packed, adapters }: Stack, product: Product)
 
 /** Computes only the first half of an adapter's share: `downProjected`. */
 export function downProject(
-  { kernels, packed, adapters }: Stack,
+  { products, packed, adapters }: Stack,
   { layer, matrix, rows, x, downProjected }: MatrixUse & ProductInput,
 ): void {
   const pair = adapters[0]?.adapter?.layers[layer]?.[matrix]; // in training one adapter serves all rows, if any
   if (pair !== undefined)
-    kernels.linear(downProjected, x, pair.down, rows, packed.shapes[matrix][0], pair.adapted.width, false);
+    products.linear(downProjected, x, pair.down, rows, packed.shapes[matrix][0], pair.adapted.width, false);
 }
 
 /**
@@ -102,20 +105,20 @@ export function multiplyBackward(
   { layer, matrix, rows, x, downProjected, dOut, dx }: ProductGradient,
   { dDownProjected, dBlocks }: AdapterScratch,
 ): void {
-  const { kernels, packed, adapters } = stack;
+  const { products, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
   if (dx === undefined) downProject(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected });
   else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, accumulate: false });
   const matrixGradients = gradient.decoder?.layers[layer];
   if (matrixGradients !== undefined)
-    kernels.linearWeightGradient(matrixGradients[matrix], x, dOut, rows, inputs, outputs);
+    products.linearWeightGradient(matrixGradients[matrix], x, dOut, rows, inputs, outputs);
   const adapter = adapters[0]?.adapter; // in training one adapter serves all rows, if any
   const adapted = adapter?.layers[layer]?.[matrix]?.adapted;
   if (gradient.adapter === undefined || adapter === undefined || adapted === undefined) return;
   const { A, B } = adapterPair(gradient.adapter, layer, matrix);
   const { width } = adapted;
-  kernels.linearWeightGradient(A, x, dDownProjected, rows, inputs, width);
+  products.linearWeightGradient(A, x, dDownProjected, rows, inputs, width);
   const blocks = dBlocks.subarray(0, width * outputs).fill(0);
-  kernels.linearWeightGradient(blocks, downProjected, dOut, rows, width, outputs);
+  products.linearWeightGradient(blocks, downProjected, dOut, rows, width, outputs);
   gatherBlocks(B, adapted, adapter.settings, blocks);
 }

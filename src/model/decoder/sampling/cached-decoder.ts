@@ -2,11 +2,12 @@
  * The computation of a sampler: rows of any slots pass through the decoder together, with keys and values in the cache,
  * and the next tokens are drawn from the logits.
  */
-import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { Sampling } from '../../../contract/sampling.js';
 import { type RandomKey, uniformAt } from '../../../core/random.js';
 import { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
 import { layerBuffers } from '../layer/layer-buffers.js';
 import { forwardLayer } from '../layer/layer-forward.js';
 import type { AdaptedRows } from '../layer/matrix-products.js';
@@ -53,6 +54,8 @@ export class CachedDecoder {
   /** The decoder's weights; the policies' adapters are on these. */
   weights: BaseWeights;
   readonly #kernels: Kernels;
+  readonly #precision: Precision;
+  readonly #products: Products;
   readonly #arena: Arena;
   readonly #rope: Float32Array;
   readonly #noRows: Int32Array;
@@ -61,11 +64,13 @@ export class CachedDecoder {
   readonly #rowPositions: Int32Array;
   readonly #rowTopK: Int32Array;
 
-  constructor(kernels: Kernels, weights: BaseWeights) {
+  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision) {
     const { config } = weights;
     this.config = config;
     this.weights = weights;
     this.#kernels = kernels;
+    this.#precision = precision;
+    this.#products = productsIn(precision, kernels);
     this.#arena = new Arena(kernels);
     this.#noRows = kernels.allocateIntegers(0);
     this.#rope = ropeTable(kernels, config);
@@ -93,7 +98,7 @@ export class CachedDecoder {
     const count = rows.length;
     const stream = this.#forward(rows, 'decode');
     const normed = arena.take(count * width);
-    const { tensors, forward } = this.weights;
+    const { tensors } = this.weights;
     kernels.rmsNorm(normed, arena.take(count), stream, tensors.finalNorm, count, width, normEpsilon);
     const [uniforms, inverse, topP] = [arena.take(count), arena.take(count), arena.take(count)];
     const topK = this.#rowTopK.subarray(0, count);
@@ -105,7 +110,8 @@ export class CachedDecoder {
     });
     const tokens = this.#rowTokens.subarray(0, count);
     const logprobs = arena.take(count);
-    const head = { kernels, arena, config: this.config, weights: forward.head };
+    const { head: weights } = this.weights.packed('forward', this.#precision);
+    const head = { kernels, products: this.#products, arena, config: this.config, weights };
     forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
       const block = <T extends Float32Array | Int32Array>(values: T) =>
         (n === count ? values : values.subarray(first, first + n)) as T;
@@ -143,10 +149,11 @@ export class CachedDecoder {
       positions[i] = row.position;
     });
     const stream = this.#arena.take(count * width);
-    const { tensors, forward: packed } = this.weights;
+    const { tensors } = this.weights;
+    const packed = this.weights.packed('forward', this.#precision);
     kernels.embed(stream, tensors.embedding, tokens, count, width);
-    const adapters = adaptedRows(rows);
-    const stack = { kernels, config, rope: this.#rope, tensors, packed, adapters };
+    const adapters = adaptedRows(rows, this.#precision);
+    const stack = { kernels, products: this.#products, config, rope: this.#rope, tensors, packed, adapters };
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
     const buffers = layerBuffers(this.#arena, stream, shape);
     const attend = (layer: number, { attended, qkv }: typeof buffers) =>
@@ -170,9 +177,9 @@ export class CachedDecoder {
 }
 
 /** The adapters of rows that come policy by policy; none where no policy has one. */
-function adaptedRows(rows: readonly CachedRow[]): AdaptedRows[] {
+function adaptedRows(rows: readonly CachedRow[], precision: Precision): AdaptedRows[] {
   if (rows.every(({ policy }) => policy.adapter === undefined)) return [];
   return rows.flatMap(({ policy }, row) =>
-    rows[row + 1]?.policy === policy ? [] : { adapter: policy.adapter?.forward, end: row + 1 },
+    rows[row + 1]?.policy === policy ? [] : { adapter: policy.adapter?.packed('forward', precision), end: row + 1 },
   );
 }

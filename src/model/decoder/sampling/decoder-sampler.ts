@@ -4,7 +4,7 @@
  * numbers depend on its key and its token's index only, and rows are computed independently, so batching cannot change
  * a result. Policies that adapt one base sample together: rows of all of them pass through the base's matrices at once.
  */
-import type { AdapterSettings } from '../../../contract/architecture.js';
+import type { AdapterSettings, Precision } from '../../../contract/architecture.js';
 import type { Sampling } from '../../../contract/sampling.js';
 import type { FinishReason } from '../../../core/episode.js';
 import { ArgumentError } from '../../../core/errors.js';
@@ -48,12 +48,16 @@ export class Sampler {
   readonly #decoder: CachedDecoder;
   readonly #policies = new Map<string, SampledPolicy>();
   readonly #waiting: SamplerRequest[] = [];
+  #loaded = 0;
   #running: Running[] = [];
 
-  /** @param weights The weights that sample, or those that the sampled policies adapt */
-  constructor(kernels: Kernels, weights: BaseWeights) {
+  /**
+   * @param weights The weights that sample, or those that the sampled policies adapt
+   * @param precision The precision of matrix products
+   */
+  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision = 'float32') {
     this.#kernels = kernels;
-    this.#decoder = new CachedDecoder(kernels, weights);
+    this.#decoder = new CachedDecoder(kernels, weights, precision);
   }
 
   /**
@@ -65,7 +69,7 @@ export class Sampler {
     let sampled = this.#policies.get(policy);
     if (sampled === undefined) {
       const weights = adapter && new AdapterWeights(this.#kernels, this.#decoder.config, adapter);
-      sampled = { name: policy, index: this.#policies.size, adapter: weights, version };
+      sampled = { name: policy, index: this.#loaded++, adapter: weights, version };
       this.#policies.set(policy, sampled);
     }
     if (trained !== undefined) {
@@ -74,6 +78,13 @@ export class Sampler {
       weights.changed();
     }
     sampled.version = version;
+    this.#decoder.cache.slots.forget(policy);
+  }
+
+  /** Gives back a policy's weights. @throws ArgumentError while a request of it runs or waits */
+  unload(policy: string): void {
+    if (this.plays(policy)) throw new ArgumentError('a policy that is playing cannot be unloaded');
+    this.#policies.delete(policy);
     this.#decoder.cache.slots.forget(policy);
   }
 

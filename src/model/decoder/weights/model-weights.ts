@@ -1,6 +1,8 @@
-import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
 import { ArgumentError } from '../../../core/errors.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
   bfloat16Tensors,
@@ -10,45 +12,47 @@ import {
   parameterCount,
 } from './decoder-tensors.js';
 import { PackedAdapter } from './packed-adapter.js';
-import { type MatrixKind, PackedDecoder } from './packed-decoder.js';
+import { PackedDecoder } from './packed-decoder.js';
+
+/** From inputs to outputs, or back. */
+type Direction = 'forward' | 'backward';
 
 /**
- * Tensors with their packed forms, which passes read; they are packed again when a pass needs them and they have
- * changed.
+ * Tensors with their packed forms, which passes read, one for each direction and precision that is asked for; they are
+ * packed again when a pass needs them and they have changed.
  */
 class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
   readonly tensors: Tensors;
-  readonly #create: (backward: boolean) => Packed;
-  readonly #packed: { forward?: Packed; backward?: Packed } = {};
-  readonly #current = { forward: false, backward: false };
+  readonly #kernels: Kernels;
+  readonly #create: (products: Products, backward: boolean) => Packed;
+  readonly #packed = new Map<`${Direction} ${Precision}`, { readonly form: Packed; current: boolean }>();
 
-  constructor(tensors: Tensors, create: (backward: boolean) => Packed) {
+  constructor(kernels: Kernels, tensors: Tensors, create: (products: Products, backward: boolean) => Packed) {
+    this.#kernels = kernels;
     this.tensors = tensors;
     this.#create = create;
   }
 
   /** Must be called after writing to `tensors`. */
   changed(): void {
-    this.#current.forward = false;
-    this.#current.backward = false;
+    for (const packed of this.#packed.values()) packed.current = false;
   }
 
-  /** The packed form from inputs to outputs. */
-  get forward(): Packed {
-    return this.#get('forward');
-  }
-
-  /** The packed form that leads gradients from outputs to inputs. A model that only scores never allocates it. */
-  get backward(): Packed {
-    return this.#get('backward');
-  }
-
-  #get(direction: 'forward' | 'backward'): Packed {
-    this.#packed[direction] ??= this.#create(direction === 'backward');
-    const packed = this.#packed[direction];
-    if (!this.#current[direction]) packed.pack(this.tensors);
-    this.#current[direction] = true;
-    return packed;
+  /**
+   * The packed form from inputs to outputs, or the one that leads gradients from outputs to inputs. A model that only
+   * scores never allocates the latter.
+   */
+  packed(direction: Direction, precision: Precision): Packed {
+    const key = `${direction} ${precision}` as const;
+    let packed = this.#packed.get(key);
+    if (packed === undefined) {
+      const form = this.#create(productsIn(precision, this.#kernels), direction === 'backward');
+      packed = { form, current: false };
+      this.#packed.set(key, packed);
+    }
+    if (!packed.current) packed.form.pack(this.tensors);
+    packed.current = true;
+    return packed.form;
   }
 }
 
@@ -58,7 +62,7 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
-    super(tensors, (backward) => new PackedDecoder(kernels, config, 'float32', backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, 'float32', backward));
     this.config = config;
   }
 }
@@ -71,7 +75,8 @@ class Bfloat16Weights extends Weights<DecoderTensors<Uint16Array>, PackedDecoder
   readonly config: DecoderConfig;
 
   constructor(kernels: Kernels, config: DecoderConfig) {
-    super(bfloat16Tensors(kernels, config), (backward) => new PackedDecoder(kernels, config, 'bfloat16', backward));
+    const tensors = bfloat16Tensors(kernels, config);
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, 'bfloat16', backward));
     this.config = config;
   }
 }
@@ -90,7 +95,9 @@ export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
 
   constructor(kernels: Kernels, config: DecoderConfig, settings: AdapterSettings) {
     const flat = kernels.allocate(adapterParameterCount(config, settings));
-    super(adapterTensors(config, settings, flat), (backward) => new PackedAdapter(kernels, config, settings, backward));
+    const create = (products: Products, backward: boolean) =>
+      new PackedAdapter(kernels, products, config, settings, backward);
+    super(kernels, adapterTensors(config, settings, flat), create);
     this.settings = settings;
   }
 }

@@ -1,5 +1,7 @@
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
+import type { WeightArray } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Products } from '../../../tensor/products.js';
 import {
   type AdaptedMatrix,
   type AdapterTensors,
@@ -9,33 +11,39 @@ import {
 } from './adapter-tensors.js';
 import type { Matrix } from './decoder-tensors.js';
 
-/** Two matrices in the form that `Kernels.linear` reads: the projection down to n · rank, and the one up again. */
+/** Two matrices in the form that products read: the projection down to n · rank, and the one up again. */
 interface PackedPair {
   readonly adapted: AdaptedMatrix;
-  readonly down: Float32Array;
-  readonly up: Float32Array;
+  readonly down: WeightArray;
+  readonly up: WeightArray;
 }
 
 /**
- * An adapter's matrices in the form that `Kernels.linear` reads: A, then B with alpha / rank folded in; backward, from
+ * An adapter's matrices in the form that products read: A, then B with alpha / rank folded in; backward, from
  * outputs to inputs, the transposes of B and then of A.
  */
 export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;
   readonly matrices: readonly AdaptedMatrix[];
-  readonly #kernels: Kernels;
+  readonly #products: Products;
   readonly #backward: boolean;
   /** The block-diagonal B of each matrix, in turn for every layer. */
   readonly #blocks: readonly Float32Array[];
 
-  constructor(kernels: Kernels, config: DecoderConfig, settings: AdapterSettings, backward: boolean) {
-    this.#kernels = kernels;
+  constructor(
+    kernels: Kernels,
+    products: Products,
+    config: DecoderConfig,
+    settings: AdapterSettings,
+    backward: boolean,
+  ) {
+    this.#products = products;
     this.settings = settings;
     this.#backward = backward;
     this.matrices = adaptedMatrices(config, settings);
     this.#blocks = this.matrices.map(({ width, outputs }) => kernels.allocate(width * outputs));
-    const room = (from: number, to: number) => kernels.allocate(kernels.packedSize(from, to));
+    const room = (from: number, to: number) => products.allocate(from, to, 'float32');
     this.layers = Array.from({ length: config.layers }, () =>
       Object.fromEntries(
         this.matrices.map((adapted) => {
@@ -48,7 +56,7 @@ export class PackedAdapter {
   }
 
   pack(tensors: AdapterTensors): void {
-    const kernels = this.#kernels;
+    const products = this.#products;
     this.layers.forEach((layer, l) => {
       this.matrices.forEach((adapted, m) => {
         const { matrix, inputs, outputs, width } = adapted;
@@ -57,11 +65,11 @@ export class PackedAdapter {
         const blocks = this.#blocks[m] as Float32Array;
         spreadBlocks(blocks, adapted, this.settings, B);
         if (this.#backward) {
-          kernels.pack(down, blocks, outputs, width, true);
-          kernels.pack(up, A, width, inputs, true);
+          products.pack(down, blocks, outputs, width, true);
+          products.pack(up, A, width, inputs, true);
         } else {
-          kernels.pack(down, A, inputs, width, false);
-          kernels.pack(up, blocks, width, outputs, false);
+          products.pack(down, A, inputs, width, false);
+          products.pack(up, blocks, width, outputs, false);
         }
       });
     });

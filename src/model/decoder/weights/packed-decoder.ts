@@ -1,29 +1,26 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
-import type { WeightArray } from '../../../tensor/kernel-arguments.js';
-import type { Kernels } from '../../../tensor/kernels.js';
+import type { MatrixKind, WeightArray } from '../../../tensor/kernel-arguments.js';
+import type { Products } from '../../../tensor/products.js';
 import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './decoder-tensors.js';
 
 type Shape = readonly [number, number];
 
-/** The number format of a decoder's matrices. */
-export type MatrixKind = 'float32' | 'bfloat16';
-
-/** A decoder's matrices in the form that `Kernels.linear` reads. */
+/** A decoder's matrices in the form that products read. */
 export class PackedDecoder {
   readonly layers: readonly Readonly<Record<Matrix, WeightArray>>[];
   /** The matrix from the normed stream [width] to logits [vocabSize]. */
   readonly head: WeightArray;
   /** The widths from which and to which each matrix leads. */
   readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
-  readonly #kernels: Kernels;
+  readonly #products: Products;
   readonly #backward: boolean;
 
   /** @param backward true packs the transposes, through which gradients flow from outputs to inputs. */
-  constructor(kernels: Kernels, config: DecoderConfig, kind: MatrixKind, backward: boolean) {
+  constructor(products: Products, config: DecoderConfig, kind: MatrixKind, backward: boolean) {
     const { qkv, attentionOut, gateUp, down } = matrixShapes(config);
     const shape = ({ inputs, outputs }: { inputs: number; outputs: number }): Shape =>
       backward ? [outputs, inputs] : [inputs, outputs];
-    this.#kernels = kernels;
+    this.#products = products;
     this.#backward = backward;
     this.shapes = {
       qkv: shape(qkv),
@@ -32,10 +29,7 @@ export class PackedDecoder {
       down: shape(down),
       head: shape({ inputs: config.width, outputs: config.vocabSize }),
     };
-    const room = (matrix: Matrix | 'head'): WeightArray => {
-      const length = kernels.packedSize(...this.shapes[matrix]);
-      return kind === 'bfloat16' ? kernels.allocateBfloat16(length) : kernels.allocate(length);
-    };
+    const room = (matrix: Matrix | 'head') => products.allocate(...this.shapes[matrix], kind);
     this.layers = Array.from({ length: config.layers }, () => ({
       qkv: room('qkv'),
       attentionOut: room('attentionOut'),
@@ -47,7 +41,7 @@ export class PackedDecoder {
 
   pack(tensors: DecoderTensors): void {
     const pack = (packed: WeightArray, weight: WeightArray, matrix: Matrix | 'head', transpose: boolean) =>
-      this.#kernels.pack(packed, weight, ...this.shapes[matrix], transpose);
+      this.#products.pack(packed, weight, ...this.shapes[matrix], transpose);
     this.layers.forEach((layer, i) => {
       const weights = tensors.layers[i];
       if (weights === undefined) return;

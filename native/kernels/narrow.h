@@ -1,0 +1,64 @@
+// Products whose operands are rounded to bfloat16, where no instruction takes bfloat16: the rounded numbers become
+// floats again and go through the kernels of linear.h. Each pair of neighbours lies in reverse order, so that these
+// sum in the order of rounding.h.
+#pragma once
+#include <algorithm>
+
+#include "rounding.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+inline size_t packedNarrowSize(long inputs, long outputs) { return packedSize(2 * pairsOf(inputs), outputs); }
+
+template <class Element>
+inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
+                       bool transpose) {
+  packRounded(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
+              [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
+                panel[k * kPanel + n] = second;
+                panel[(k + 1) * kPanel + n] = first;
+              });
+}
+
+inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate) {
+  const long steps = 2 * pairsOf(inputs);
+  static thread_local Scratch scratch;
+  float* factors = scratch.floats(rows * steps);
+  forRowBlocks(pool, rows, inputs, [&](long first, long end) {
+    for (long r = first; r < end; r++) {
+      float* to = factors + r * steps;
+      const float* from = x + r * inputs;
+      for (long k = 0; k + 1 < inputs; k += 2) {
+        to[k] = widenedNumber(rounded(from[k + 1]));
+        to[k + 1] = widenedNumber(rounded(from[k]));
+      }
+      if (steps > inputs) to[inputs] = widenedNumber(rounded(from[inputs - 1])), to[inputs - 1] = 0.f;
+    }
+  });
+  linear(pool, out, factors, packed, rows, steps, outputs, accumulate);
+}
+
+/// The rows of a matrix, rounded, each pair of them in reverse order; an odd one out has a row of zeros before it.
+inline void roundRowPairs(Pool& pool, float* to, const float* from, long rows, long width) {
+  if (rows % 2 == 1) std::fill_n(to + (rows - 1) * width, width, 0.f);
+  forRowBlocks(pool, rows, width, [&](long first, long end) {
+    for (long r = first; r < end; r++)
+      for (long i = 0; i < width; i++) to[(r ^ 1) * width + i] = widenedNumber(rounded(from[r * width + i]));
+  });
+}
+
+inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
+                                       long inputs, long outputs) {
+  const long steps = 2 * pairsOf(rows);
+  static thread_local Scratch ofInputs, ofOutputs;
+  float* factors = ofInputs.floats(steps * inputs);
+  float* gradients = ofOutputs.floats(steps * outputs);
+  roundRowPairs(pool, factors, x, rows, inputs);
+  roundRowPairs(pool, gradients, dOut, rows, outputs);
+  weightGradient(pool, dWeight, factors, gradients, steps, inputs, outputs);
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

@@ -1,0 +1,85 @@
+// Operands of products in bfloat16: floats rounded to it, and how pairs of them lie.
+//
+// Order of accumulation in all such products: over the inputs (or over the rows, for the weight gradient) in pairs, of
+// each pair the second before the first, one multiply-add after the other in float32; an odd one out has a pair with 0.
+// It is the order of AVX512-BF16's instruction. The product of two bfloat16 numbers has 16 bits, so it is exact.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "linear.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+/// To the nearest, ties to even. Subnormal numbers become 0, as AVX512-BF16 reads them; what is no number stays so.
+inline Bfloat16 rounded(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t upper = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  upper = magnitude > 0x7f800000u ? bits >> 16 | 0x40u : upper;
+  return static_cast<Bfloat16>(magnitude < 0x00800000u ? bits >> 16 & 0x8000u : upper);
+}
+
+/// Numbers that are in bfloat16 already.
+inline Bfloat16 rounded(Bfloat16 value) {
+  return (value & 0x7f80u) == 0 ? value & 0x8000u : value;
+}
+
+inline float widenedNumber(Bfloat16 value) {
+  const uint32_t bits = static_cast<uint32_t>(value) << 16;
+  float number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+inline long pairsOf(long count) { return (count + 1) / 2; }
+
+/// Packs a matrix, or its transpose, rounded: panels of kPanel columns and `steps` inputs, of which those beyond the
+/// matrix's are 0. put(panel, k, n, first, second) writes the numbers of inputs k and k + 1, k being even, in column n.
+template <class Element, class Put>
+inline void packRounded(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs, bool transpose,
+                        long steps, const Put& put) {
+  pool.run(panelsOf(outputs), [&](long panel) {
+    Bfloat16* to = packed + panel * kPanel * steps;
+    const long first = panel * kPanel;
+    const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
+    const long whole = inputs / 2 * 2;
+    if (width < kPanel || steps > inputs) std::fill_n(to, kPanel * steps, Bfloat16{0});
+    if (transpose) {
+      const Element* from = weight + first * inputs;
+      // Sixteen inputs at a time, as in `pack`.
+      for (long k = 0; k < whole; k += kLanes)
+        for (int n = 0; n < width; n++)
+          for (long i = k; i < std::min<long>(whole, k + kLanes); i += 2)
+            put(to, i, n, rounded(from[n * inputs + i]), rounded(from[n * inputs + i + 1]));
+      if (inputs > whole)
+        for (int n = 0; n < width; n++) put(to, whole, n, rounded(from[n * inputs + whole]), 0);
+    } else {
+      for (long k = 0; k < whole; k += 2) {
+        const Element* from = weight + k * outputs + first;
+        for (int n = 0; n < width; n++) put(to, k, n, rounded(from[n]), rounded(from[outputs + n]));
+      }
+      if (inputs > whole)
+        for (int n = 0; n < width; n++) put(to, whole, n, rounded(weight[whole * outputs + first + n]), 0);
+    }
+  });
+}
+
+/// Rows that one task rounds.
+constexpr long kRoundedRows = 32;
+
+/// Calls body(first, end) for blocks of rows, on all threads where that is worth it.
+template <class Body>
+inline void forRowBlocks(Pool& pool, long rows, long width, const Body& body) {
+  const long blocks = (rows + kRoundedRows - 1) / kRoundedRows;
+  const auto block = [&](long i) { body(i * kRoundedRows, std::min(rows, (i + 1) * kRoundedRows)); };
+  if (rows * width < 32768)
+    for (long i = 0; i < blocks; i++) block(i);
+  else
+    pool.run(blocks, block);
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

@@ -1,0 +1,199 @@
+/** A worker: plays episodes for whichever run has the queue, with the tools of its machine and the run's policies. */
+import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pRetry, { AbortError } from 'p-retry';
+import { waysIn } from '../../agents/ways.js';
+import type { Generation } from '../../contract/sampling.js';
+import type { Utterance } from '../../contract/text-backend.js';
+import { BackendError, messageOf, RecipeError, RunError } from '../../core/errors.js';
+import type { Host } from '../../core/host.js';
+import { runInScope } from '../../platform/async-scopes.js';
+import { packageVersion } from '../../platform/package-version.js';
+import { loadRecipe } from '../../recipe/load-recipe.js';
+import { playEpisode } from '../../rollout/play-episode.js';
+import type { RolloutContext } from '../../rollout/rollout-context.js';
+import type { Team } from '../../teams/team.js';
+import { readable, remoteSpeakers } from '../remote-speakers.js';
+import { connectRedis, type QueueModules, queueModules, redisOptions } from './redis.js';
+import {
+  type Announcement,
+  announcement,
+  announcementKey,
+  type DeskPath,
+  type DeskRequests,
+  packed,
+  queueOf,
+  type Registered,
+  unpacked,
+} from './wire.js';
+
+const LOOK_MS = 500;
+
+export interface WorkerRequest {
+  /** The address of Redis. */
+  readonly url: string;
+  readonly queue: string;
+  /** The recipe's file here; by default the one that the run names. */
+  readonly recipe?: string | undefined;
+  /** Episodes at once. */
+  readonly concurrency: number;
+}
+
+/** Plays until the host's signal fires; then ends what is being played, which another worker begins anew. */
+export async function runWorker(request: WorkerRequest, { signal, notify }: Host): Promise<void> {
+  const modules = await queueModules();
+  const redis = await connectRedis(modules, request.url);
+  const look = async (): Promise<Announcement | undefined> => {
+    const text = await redis.get(announcementKey(request.queue));
+    const read = announcement.safeParse(text === null ? undefined : JSON.parse(text));
+    return read.success ? read.data : undefined;
+  };
+  try {
+    notify(`waiting for a run on the queue '${request.queue}' at ${request.url}`);
+    let refused = '';
+    while (!signal.aborted) {
+      const run = await look();
+      if (run !== undefined && run.run !== refused) {
+        try {
+          await playFor(run, request, modules, look, signal, notify);
+        } catch (error) {
+          if (error instanceof RecipeError) throw error;
+          refused = run.run;
+          notify(`not playing for the run at ${run.url}: ${messageOf(error)}`);
+        }
+      }
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+    }
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** @throws RunError when the run refuses this worker; RecipeError when its recipe cannot be loaded here */
+async function playFor(
+  run: Announcement,
+  { url, queue, recipe: source = run.source, concurrency }: WorkerRequest,
+  { Worker }: QueueModules,
+  look: () => Promise<Announcement | undefined>,
+  signal: AbortSignal,
+  notify: (message: string) => void,
+): Promise<void> {
+  let codeHash = '';
+  const { definition } = await loadRecipe(source, (hash) => {
+    codeHash = hash;
+  });
+  const { team } = definition.input;
+  const over = new AbortController();
+  setMaxListeners(0, over.signal); // every episode listens to it
+  const register = { codeHash, version: packageVersion() };
+  const given = await askDesk(run.url, run.secret, 'register', register, signal);
+  notify(`playing ${concurrency} episodes at once for ${run.url}, recipe ${given.recipe.slice(0, 12)}`);
+  const player = new EpisodePlayer(run.url, given, team);
+  const worker = new Worker(queueOf(queue, run.run), (job) => player.play(job.id ?? '', over.signal), {
+    connection: redisOptions(url),
+    concurrency,
+    lockDuration: 1000 * given.leaseSeconds,
+    stalledInterval: 500 * given.leaseSeconds,
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+  });
+  worker.on('error', () => {}); // the client tries again by itself
+  try {
+    while (!signal.aborted && (await look().catch(() => run))?.run === run.run)
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+  } finally {
+    over.abort(new RunError('the run is over, or this worker is'));
+    await worker.close(true);
+  }
+}
+
+/** Plays single episodes of a run. */
+class EpisodePlayer {
+  readonly #url: string;
+  readonly #given: Registered;
+  readonly #team: Team;
+
+  constructor(url: string, given: Registered, team: Team) {
+    this.#url = url;
+    this.#given = given;
+    this.#team = team;
+  }
+
+  /** Rejects when the run is no longer there: the episode is then played again, or nobody waits for it. */
+  async play(job: string, signal: AbortSignal): Promise<void> {
+    const gone = new AbortController();
+    const until = AbortSignal.any([signal, gone.signal]);
+    const ask = <P extends DeskPath>(path: P, body: DeskRequests[P]['ask'], by: AbortSignal) =>
+      askDesk(this.#url, this.#given.secret, path, body, by).catch((error: unknown) => {
+        if (error instanceof EpisodeGoneError) gone.abort(error);
+        throw error;
+      });
+    try {
+      const request = await ask('take', { job }, until);
+      const context: RolloutContext = {
+        ...this.#given.settings,
+        policies: remoteSpeakers(this.#given.settings.policies, (policy, spoken, by = until) =>
+          ask('speak', { job, policy, request: spoken }, AbortSignal.any([by, until])).then(
+            (answer) => answer as Generation & Utterance,
+          ),
+        ),
+        inScope: runInScope,
+        waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, undefined),
+        warn: (message) => void ask('warning', { message }, until).catch(() => {}),
+      };
+      const episode = await playEpisode(context, { ...request, team: this.#team, signal: until });
+      await handIn(episode, (played) => ask('over', { job, episode: played }, until));
+    } catch (error) {
+      if (error instanceof EpisodeGoneError || gone.signal.aborted) return; // nobody waits for it any more
+      if (signal.aborted || error instanceof DeskError) throw error;
+      await ask('broken', { job, message: messageOf(error) }, until);
+    }
+  }
+}
+
+/** What cannot be written as it is, such as functions in an outcome, is kept as JSON has it. */
+async function handIn<E extends Parameters<typeof readable>[0]>(
+  episode: E,
+  send: (episode: Parameters<typeof readable>[0]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    packed(episode);
+  } catch {
+    await send(readable(episode));
+    return;
+  }
+  await send(episode);
+}
+
+/** The run no longer waits for an episode. */
+class EpisodeGoneError extends Error {}
+/** The run cannot be asked. */
+class DeskError extends RunError {}
+
+/**
+ * Asks the run, again and again while nobody answers: what it says twice is the same twice.
+ * @throws EpisodeGoneError, DeskError when it refuses this worker, BackendError when it refuses this request
+ */
+function askDesk<P extends DeskPath>(
+  url: string,
+  secret: string,
+  path: P,
+  ask: DeskRequests[P]['ask'],
+  signal: AbortSignal,
+): Promise<DeskRequests[P]['answer']> {
+  const body = packed(ask);
+  const once = async () => {
+    const response = await fetch(`${url}/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/octet-stream' },
+      body,
+      signal,
+    });
+    if (response.ok) return unpacked(new Uint8Array(await response.arrayBuffer())) as DeskRequests[P]['answer'];
+    const { message = '' } = (await response.json()) as { message?: string };
+    if (response.status === 410) throw new AbortError(new EpisodeGoneError(message));
+    if (response.status === 422) throw new AbortError(new BackendError(message));
+    if (response.status < 500) throw new AbortError(new DeskError(message));
+    throw new Error(message);
+  };
+  return pRetry(once, { retries: 60, minTimeout: 50, maxTimeout: 2000, signal });
+}

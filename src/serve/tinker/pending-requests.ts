@@ -1,0 +1,86 @@
+/** Results that clients come back for: each is kept until some time after it was fetched. */
+import { randomUUID } from 'node:crypto';
+import { DialectError } from '../../core/errors.js';
+
+/** A result that was fetched may have been lost on the way. */
+const KEPT_AFTER_FETCH_MS = 120_000;
+/** A client that does not come back for so long is gone. */
+const KEPT_MS = 3_600_000;
+const SWEEP_MS = 10_000;
+
+interface Future {
+  readonly outcome: Promise<Outcome>;
+  settled: boolean;
+  /** When it may be forgotten, on the clock of `performance`. */
+  until: number;
+}
+
+/** What became of a request. */
+export type Outcome =
+  | { readonly type: 'answer'; readonly answer: unknown }
+  | { readonly type: 'error'; readonly error: unknown };
+
+export class Futures {
+  readonly #futures = new Map<string, Future>();
+  readonly #most: number;
+  #swept = 0;
+
+  /** @param most requests that are under way at once */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Requests that are under way. */
+  get pending(): number {
+    let count = 0;
+    for (const { settled } of this.#futures.values()) if (!settled) count++;
+    return count;
+  }
+
+  /** Takes work in and gives it a number. @throws DialectError 429 when there is too much already */
+  add(work: () => Promise<unknown>): string {
+    this.#sweep();
+    if (this.pending >= this.#most)
+      throw new DialectError(429, 'busy', `${this.#most} requests are under way already: try again later`);
+    const id = randomUUID();
+    const future: Future = {
+      outcome: work().then(
+        (answer): Outcome => ({ type: 'answer', answer }),
+        (error: unknown): Outcome => ({ type: 'error', error }),
+      ),
+      settled: false,
+      until: performance.now() + KEPT_MS,
+    };
+    void future.outcome.then(() => {
+      future.settled = true;
+    });
+    this.#futures.set(id, future);
+    return id;
+  }
+
+  /** Waits for a result, at most so long. @throws DialectError 404 for a number that is not known (any more) */
+  async fetch(id: string, timeoutMs: number): Promise<Outcome | 'pending'> {
+    const future = this.#futures.get(id);
+    if (future === undefined) throw new DialectError(404, 'unknown_future', 'Future not found');
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'pending'>((resolve) => {
+      timer = setTimeout(() => resolve('pending'), timeoutMs);
+    });
+    const outcome = await Promise.race([future.outcome, late]).finally(() => clearTimeout(timer));
+    const keep = outcome === 'pending' ? KEPT_MS : KEPT_AFTER_FETCH_MS;
+    future.until = performance.now() + keep;
+    return outcome;
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(Array.from(this.#futures.values(), ({ outcome }) => outcome));
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    if (now - this.#swept < SWEEP_MS) return;
+    this.#swept = now;
+    for (const [id, { settled, until }] of this.#futures) if (settled && until < now) this.#futures.delete(id);
+  }
+}

@@ -1,0 +1,82 @@
+/** Our own client against our own server, over HTTP: the contract of backends, and a run that equals the embedded. */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { backendContract } from '../../../test/contracts/backend/index.js';
+import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import { adapterOn } from '../../../test/support/tinker-fake/open.js';
+import { remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/run.js';
+import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { TinkerBackend } from '../../backends/tinker/tinker-backend.js';
+import type { TinkerSpec } from '../../backends/tinker/tinker-spec.js';
+import type { EventBody } from '../../core/events.js';
+import { checkpoint, lora } from '../../model/model-spec.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { nodeHost } from '../../platform/node-host.js';
+import type { RecipeInput } from '../../recipe/define.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+
+const root = temporaryRoot();
+const directory = join(root, 'base-model');
+const store = join(root, 'store');
+const servers: TinkerServer[] = [];
+const serve = async (model: string) => {
+  const server = await serveTinker({ model, store });
+  servers.push(server);
+  return server;
+};
+beforeAll(async () => {
+  await writeBaseModel(root);
+});
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+const connect = (url: string, spec: Partial<TinkerSpec> = {}) =>
+  TinkerBackend.connect(
+    { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 8, saveEvery: 1, deadlineSeconds: 30, ...spec },
+    { host: nodeHost(), models: [adapterOn(directory)], environment: {} },
+  );
+
+backendContract('the client of our own server', {
+  open: async () => connect((await serve(directory)).url),
+  weights: (seed) => adapterOn(directory, seed),
+  misfit: adapterOn(directory, 1, 4),
+  learns: 0.02,
+  root,
+});
+
+describe('a run through our own server', () => {
+  it('is the run of the embedded engine, bit for bit: episodes, events and the next step from a checkpoint', async () => {
+    const symbols = await writeSymbolsModel(root, { name: 'symbols' });
+    const { url } = await serve(symbols);
+    const model = lora(checkpoint(symbols), { rank: 4, alpha: 8 });
+    const overrides = ['training.steps=3', 'evaluation.tasks=2'];
+    const changes = { model, warmStart: undefined } as unknown as Partial<RecipeInput>;
+    const there = await trainTiny(root, remoteRecipe(symbols, { url }, changes, overrides));
+    const here = await trainTiny(root, tinyRecipe(changes, overrides));
+    const [served, embedded] = [await comparable(there), await comparable(here)];
+    expect(embedded.events.length).toBeGreaterThan(4);
+    expect(served).toEqual(embedded);
+    // The weights moved, and so did what they are equal in.
+    const norms = embedded.events.flatMap((event) =>
+      event.type === 'step' ? [event.policies.solver?.gradientNorm] : [],
+    );
+    expect(new Set(norms).size).toBe(norms.length);
+  });
+});
+
+/** What a run did, without times, and without what only a backend that sees whole distributions knows: entropies. */
+async function comparable(run: RunDirectory) {
+  const events = (await eventsOf(run)).filter(({ type }) => type === 'step' || type === 'evaluation');
+  const plain = JSON.stringify(events, (key, value) =>
+    /^(seconds|phaseSeconds|entropy)$/.test(key) ? undefined : value,
+  );
+  const folder = join(run.path, 'episodes');
+  const files = (await readdir(folder)).sort();
+  const episodes = await Promise.all(files.map((file) => readEpisodes(nodeFiles, join(folder, file))));
+  const played = episodes
+    .flat()
+    .map(({ turns }) => turns.map(({ prompt, response, logprobs }) => ({ prompt, response, logprobs })));
+  return { events: JSON.parse(plain) as EventBody[], files, played };
+}

@@ -1,0 +1,115 @@
+/**
+ * A curriculum: tasks whose predicted success is near a target are played more often. A prediction is the moving
+ * average of what the team achieved on the task's level. Groups in which everybody succeeds, or nobody, teach
+ * nothing, and at a success of one half fewest groups are so: Foster et al., arXiv 2502.12272 (learnability); Gao et
+ * al., arXiv 2510.01135 (prompts near one half, chosen among candidates).
+ */
+import { type EpisodeGroup, successOf } from '../../core/episode.js';
+import type { Step } from '../../core/events.js';
+import { RandomStream } from '../../core/random.js';
+import { mean } from '../../core/statistics.js';
+import { fieldText, type Task, type TaskSet } from '../../core/task.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { BENCHMARK } from '../../tasks/benchmarks.js';
+import { tasksOfStep } from './step-tasks.js';
+
+type Curriculum = NonNullable<Recipe['training']['curriculum']>;
+
+/** The predicted success of each level that was played, 0..1. */
+export type Predictions = Readonly<Record<string, number>>;
+
+interface Trained {
+  readonly train: TaskSet;
+}
+
+export type Levels = NonNullable<Step['levels']>;
+
+/** The value of `by` that makes each task a level of its own. */
+const TASK = 'task';
+/** The weight of the level that is farthest from the target; that of one at the target is 1 more. */
+const LEAST = 0.05;
+/** Tasks that are asked for the field before a run begins. */
+const LOOKED_AT = 64;
+
+const levelOf = (task: Task, by: string): string => (by === TASK ? task.id : (fieldText(task, by) ?? '(none)'));
+
+/** The weight with which a task is drawn among the candidates; that of a level nobody has played yet is the largest. */
+export function weightOf(predicted: number | undefined, { target }: Pick<Curriculum, 'target'>): number {
+  if (predicted === undefined) return LEAST + 1;
+  return LEAST + 1 - Math.abs(predicted - target) / Math.max(target, 1 - target);
+}
+
+/**
+ * The tasks of a step, drawn without repeats among candidates, which are those that a run without a curriculum would
+ * walk through. A pure function of the seed, the step and the predictions.
+ */
+export function tasksByPrediction(
+  tasks: TaskSet,
+  { seed, training }: Pick<Recipe, 'seed' | 'training'>,
+  step: number,
+  predictions: Predictions,
+): Task[] {
+  const { curriculum, tasksPerStep } = training;
+  if (curriculum === undefined) return tasksOfStep(tasks, seed, step, tasksPerStep);
+  const walked = tasksOfStep(tasks, seed, step, tasksPerStep * curriculum.candidates);
+  const different = [...new Map(walked.map((task) => [task.id, task])).values()];
+  // A race of exponential clocks: who rings first is drawn in proportion to the rates (Efraimidis and Spirakis, 2006).
+  const clocks = different.map((task, i) => {
+    const rate = weightOf(predictions[levelOf(task, curriculum.by)], curriculum);
+    return { task, rings: -Math.log1p(-new RandomStream('curriculum', seed, step, i).uniform()) / rate };
+  });
+  const first = clocks.sort((a, b) => a.rings - b.rings).map(({ task }) => task);
+  // A source with fewer tasks than a step gives some of them again, as it does without a curriculum.
+  return [...first, ...walked].slice(0, tasksPerStep);
+}
+
+/** How each level of a step went: by the curriculum's field, else by the parts of a mixture; undefined without both. */
+export function levelsOf(
+  groups: readonly EpisodeGroup[],
+  { training }: Pick<Recipe, 'training'>,
+  { train }: Trained,
+  predictions: Predictions,
+): Levels | undefined {
+  const by = training.curriculum?.by ?? (train.parts === undefined ? undefined : BENCHMARK);
+  if (by === undefined) return undefined;
+  const played = groups
+    .filter(({ episodes }) => episodes.length > 0)
+    .map((group) => ({ ...group, level: levelOf(group.task, by) }));
+  const names = [...new Set(played.map(({ level }) => level))].sort(new Intl.Collator('en', { numeric: true }).compare);
+  return Object.fromEntries(
+    names.map((name) => {
+      const ofLevel = played.filter(({ level }) => level === name);
+      const success = mean(ofLevel.flatMap(({ episodes }) => episodes.map(successOf)));
+      const predicted = predictions[name];
+      return [name, { tasks: ofLevel.length, success, ...(predicted === undefined ? {} : { predicted }) }];
+    }),
+  );
+}
+
+/** The predictions after a step. */
+export function predictionsAfter(
+  before: Predictions,
+  levels: Levels | undefined,
+  { training: { curriculum } }: Pick<Recipe, 'training'>,
+): Predictions {
+  if (curriculum === undefined || levels === undefined) return before;
+  const { decay } = curriculum;
+  const played = Object.entries(levels).map(([name, { success }]) => {
+    const known = before[name];
+    return [name, known === undefined ? success : decay * known + (1 - decay) * success] as const;
+  });
+  return { ...before, ...Object.fromEntries(played) };
+}
+
+/** What a recipe's curriculum requires of its tasks, in the form of the other checks of recipes. */
+export function* curriculumChecks({ seed, training }: Recipe, { train }: Trained) {
+  const { curriculum } = training;
+  if (curriculum === undefined) return;
+  const { by } = curriculum;
+  const path = 'training.curriculum.by';
+  const endless = `the tasks '${train.name}' have no end, so hardly a task comes twice; name a field of tasks`;
+  yield { path, test: by !== TASK || Number.isFinite(train.size), message: endless };
+  if (by === TASK) return;
+  const known = tasksOfStep(train, seed, 1, LOOKED_AT).some((task) => fieldText(task, by) !== undefined);
+  yield { path, test: known, message: `no task of '${train.name}' has the field '${by}'` };
+}

@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { narrowed, widen } from '../../../src/tensor/bfloat16.js';
+import type { WeightArray } from '../../../src/tensor/kernel-arguments.js';
+import type { Kernels } from '../../../src/tensor/kernels.js';
+import {
+  bfloat16,
+  blank,
+  body,
+  close,
+  floats,
+  get,
+  NAN_BITS,
+  noise,
+  pickRows,
+  ROWS,
+  type Subject,
+  sameBits,
+  tailIsIntact,
+  WIDTHS,
+} from './support.js';
+
+interface Sizes {
+  readonly rows: number;
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+const rounded = (numbers: Float32Array): Float32Array => {
+  const floats = new Float32Array(numbers.length);
+  widen(floats, narrowed(numbers));
+  return floats;
+};
+
+function transposed(x: Float32Array, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(x.length);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = get(x, r * columns + c);
+  return out;
+}
+
+/** Drawn once for all the kernels of a file. */
+const computed = new Map<string, Float32Array>();
+
+/**
+ * start + a bᵀ of lines [rows, steps] and [columns, steps] of numbers in bfloat16, whose products float32 holds
+ * exactly, summed in the order that docs/how-the-engine-works.md states. Equal names stand for equal arguments.
+ */
+function dots(name: string, start: Float32Array, a: Float32Array, b: Float32Array, steps: number): Float32Array {
+  const before = computed.get(name);
+  if (before !== undefined) return before;
+  const columns = b.length / steps;
+  const all = start.map((value, at) => {
+    const [first, second] = [Math.floor(at / columns) * steps, (at % columns) * steps];
+    let sum = value;
+    for (let k = 0; k < steps; k += 2) {
+      if (k + 1 < steps) sum = Math.fround(sum + get(a, first + k + 1) * get(b, second + k + 1));
+      sum = Math.fround(sum + get(a, first + k) * get(b, second + k));
+    }
+    return sum;
+  });
+  computed.set(name, all);
+  return all;
+}
+
+function packed(kernels: Kernels, weight: WeightArray, inputs: number, outputs: number, transpose = false) {
+  const size = kernels.packedNarrowSize(inputs, outputs);
+  const buffer = bfloat16(kernels, new Uint16Array(size).fill(NAN_BITS));
+  const matrix = weight instanceof Float32Array ? floats(kernels, weight) : bfloat16(kernels, weight);
+  kernels.packNarrow(buffer, matrix, inputs, outputs, transpose);
+  expect(buffer.subarray(size).every((bits) => bits === NAN_BITS)).toBe(true);
+  return buffer;
+}
+
+function run(kernels: Kernels, x: Float32Array, weight: Float32Array, { rows, inputs, outputs }: Sizes): Float32Array {
+  const out = blank(kernels, rows * outputs);
+  const matrix = packed(kernels, weight, inputs, outputs);
+  kernels.linearNarrow(out, floats(kernels, x), matrix, rows, inputs, outputs, false);
+  expect(tailIsIntact(out)).toBe(true);
+  return body(out);
+}
+
+const everySize = ROWS.flatMap((rows) =>
+  WIDTHS.flatMap((inputs) => WIDTHS.map((outputs) => ({ rows, inputs, outputs }))),
+);
+
+export function narrowContract(subject: Subject): void {
+  describe('products of operands rounded to bfloat16', () => {
+    it('are sums of exact products in the one stated order, whatever way the weight lies and is kept', () => {
+      for (const { rows, inputs, outputs } of everySize) {
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const what = `${rows} x ${inputs} x ${outputs}`;
+        const out = run(subject(), x, weight, { rows, inputs, outputs });
+        const lines = transposed(weight, inputs, outputs);
+        sameBits(out, dots(what, new Float32Array(rows * outputs), rounded(x), rounded(lines), inputs), what);
+        for (const [kind, matrix] of [
+          ['transposed', packed(subject(), lines, inputs, outputs, true)],
+          ['kept in bfloat16', packed(subject(), narrowed(weight), inputs, outputs)],
+          ['transposed in bfloat16', packed(subject(), narrowed(lines), inputs, outputs, true)],
+        ] as const) {
+          const again = blank(subject(), rows * outputs);
+          subject().linearNarrow(again, floats(subject(), x), matrix, rows, inputs, outputs, false);
+          sameBits(body(again), out, `${what}, ${kind}`);
+        }
+      }
+    });
+
+    it('are added as finished sums when they accumulate', () => {
+      for (const sizes of everySize.filter(({ inputs }) => inputs % 2 === 1)) {
+        const { rows, inputs, outputs } = sizes;
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const before = noise(rows * outputs, 'before');
+        const sum = run(subject(), x, weight, sizes);
+        const out = floats(subject(), before);
+        const matrix = packed(subject(), weight, inputs, outputs);
+        subject().linearNarrow(out, floats(subject(), x), matrix, rows, inputs, outputs, true);
+        const expected = before.map((value, i) => value + get(sum, i));
+        sameBits(body(out), expected, `accumulating ${rows} x ${inputs} x ${outputs}`);
+      }
+    });
+
+    it('add up to the gradient of a weight, over pairs of rows in order', () => {
+      for (const { rows, inputs, outputs } of everySize) {
+        const x = noise(rows * inputs, 'x');
+        const dOut = noise(rows * outputs, 'dOut');
+        const before = noise(inputs * outputs, 'before');
+        const dWeight = floats(subject(), before);
+        const [a, b] = [floats(subject(), x), floats(subject(), dOut)];
+        subject().linearNarrowWeightGradient(dWeight, a, b, rows, inputs, outputs);
+        const [left, right] = [transposed(rounded(x), rows, inputs), transposed(rounded(dOut), rows, outputs)];
+        const what = `weight gradient ${rows} x ${inputs} x ${outputs}`;
+        sameBits(body(dWeight), dots(what, before, left, right, rows), what);
+        expect(tailIsIntact(dWeight)).toBe(true);
+      }
+    });
+
+    it('give a row the same bits alone, elsewhere, and among rows that are not numbers', () => {
+      for (const [inputs, outputs] of [
+        [64, 172],
+        [97, 31],
+        [5, 64],
+      ] as const) {
+        const rows = 130;
+        const x = noise(rows * inputs, 'x');
+        const weight = noise(inputs * outputs, 'weight');
+        const together = run(subject(), x, weight, { rows, inputs, outputs });
+        const reversed = Array.from({ length: rows }, (_, r) => rows - 1 - r);
+        const elsewhere = run(subject(), pickRows(x, reversed, inputs), weight, { rows, inputs, outputs });
+        sameBits(pickRows(elsewhere, reversed, outputs), together, 'rows in reverse');
+        for (const row of [0, 1, 7, 15, 16, 64, 129]) {
+          const expected = pickRows(together, [row], outputs);
+          const alone = run(subject(), pickRows(x, [row], inputs), weight, { rows: 1, inputs, outputs });
+          sameBits(alone, expected, `row ${row} alone`);
+          const spoilt = x.map((value, i) => (Math.floor(i / inputs) === row ? value : Number.NaN));
+          const among = run(subject(), spoilt, weight, { rows, inputs, outputs });
+          sameBits(pickRows(among, [row], outputs), expected, `row ${row} among not-a-numbers`);
+        }
+      }
+    });
+
+    it('hold for any sizes, and are near the products of all bits', () => {
+      const size = fc.integer({ min: 1, max: 50 });
+      fc.assert(
+        fc.property(size, size, size, (rows, inputs, outputs) => {
+          const x = noise(rows * inputs, 'any x');
+          const weight = noise(inputs * outputs, 'any weight');
+          const out = run(subject(), x, weight, { rows, inputs, outputs });
+          const exact = blank(subject(), rows * outputs);
+          const matrix = floats(subject(), new Float32Array(subject().packedSize(inputs, outputs)));
+          subject().pack(matrix, floats(subject(), weight), inputs, outputs, false);
+          subject().linear(exact, floats(subject(), x), matrix, rows, inputs, outputs, false);
+          // Each factor is off by 2^-9 of itself at most; products are at most 1.
+          close(out, body(exact), inputs * 2 ** -8, 'linearNarrow beside linear');
+        }),
+        { seed: 1, numRuns: 40 },
+      );
+    });
+
+    it('round to even, flush what is subnormal, and pass on what is no number', () => {
+      const half = 2 ** -9; // between 1 and the next number in bfloat16, 1 + 2^-7, lies 1 + 2^-8
+      const cases: [number, number][] = [
+        [1 + 2 ** -8, 1],
+        [1 + 2 ** -8 + 2 ** -20, 1 + 2 ** -7],
+        [1 + 3 * 2 ** -8, 1 + 2 ** -6],
+        [-(1 + 2 ** -8 - half * 2 ** -10), -1],
+        [2 ** -127, 0],
+        [2 ** -126, 2 ** -126],
+        [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+        [Number.NaN, Number.NaN],
+        [3.4e38, Number.POSITIVE_INFINITY],
+      ];
+      for (const [number, expected] of cases) {
+        const sizes = { rows: 1, inputs: 1, outputs: 1 };
+        const one = Float32Array.of(1);
+        expect([...run(subject(), Float32Array.of(number), one, sizes)]).toEqual([expected]);
+        expect([...run(subject(), one, Float32Array.of(number), sizes)]).toEqual([expected]);
+      }
+    });
+  });
+}

@@ -1,0 +1,190 @@
+/** Products in bfloat16: sampler and trainer still agree bit for bit, and learning goes on as in float32. */
+import { describe, expect, it } from 'vitest';
+import {
+  type AdapterSettings,
+  type DecoderConfig,
+  PROJECTIONS,
+  type Precision,
+} from '../../src/contract/architecture.js';
+import { RandomStream, randomKey } from '../../src/core/random.js';
+import type { Sequence } from '../../src/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, initialise, tensorsInOrder } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { type BaseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
+import { narrowed } from '../../src/tensor/bfloat16.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { plainAdamW } from '../support/adamw.js';
+import { expectSameBits } from '../support/same-bits.js';
+import { twins } from './bases.js';
+import { generate, plain, randomSequence, shake } from './decoder.js';
+
+const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
+const adapter: AdapterSettings = { rank: 3, alpha: 5, targets: PROJECTIONS };
+const optimizer = plainAdamW(1e-2);
+
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, x, i) => sum + x * (b[i] as number), 0);
+
+const cosine = (a: Float32Array, b: Float32Array) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+
+/** What every kernel set must make of products in bfloat16. */
+export function precisionContract(name: string, create: () => Kernels): void {
+  const kernels = create();
+  describe.each(Object.entries({ plain, rich }))(`products in bfloat16 on ${name} kernels, %s`, (_, config) => {
+    const random = new RandomStream('precision test');
+    const sequences = [17, 2, 33, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
+    const draws = new RandomStream('upstream');
+    const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => draws.normal()));
+    const pick = (indices: readonly number[]) => indices.map((i) => upstream[i] as Float32Array);
+
+    const whole = (precision: Precision, recompute = false) => {
+      const model = new PolicyModel(kernels, config, { precision, recompute });
+      model.initialise(3);
+      shake(model.tensors, new RandomStream('precision weights'));
+      model.weightsChanged();
+      return model;
+    };
+    const adapted = (base: BaseWeights, precision: Precision) => {
+      const model = new PolicyModel(kernels, { base, adapter }, { precision });
+      model.initialise(1);
+      const deviation = new RandomStream('adapter in a precision');
+      for (const [i, x] of model.trained.entries()) model.trained[i] = x + 0.2 * deviation.normal();
+      model.weightsChanged();
+      return model;
+    };
+    const base = () => {
+      const weights = new DecoderWeights(kernels, config);
+      initialise(config, weights.tensors, 3);
+      return weights;
+    };
+    const models: readonly [string, (precision: Precision) => PolicyModel][] = [
+      ['a whole model', whole],
+      ['an adapter', (precision) => adapted(base(), precision)],
+    ];
+
+    it.each(models)('are near those in float32, and other ones: %s', (_what, create) => {
+      const [coarse, fine] = [create('bfloat16').score(sequences), create('float32').score(sequences)];
+      let differing = 0;
+      coarse.logprobs.forEach((row, s) => {
+        row.forEach((value, t) => {
+          const other = fine.logprobs[s]?.[t] as number;
+          expect(Math.abs(value - other)).toBeLessThan(0.1);
+          if (value !== other) differing++;
+        });
+      });
+      expect(differing).toBeGreaterThan(20);
+    });
+
+    it.each(models)('lead to nearly the gradient of float32: %s', (_what, create) => {
+      const [coarse, fine] = (['bfloat16', 'float32'] as const).map((precision) => {
+        const model = create(precision);
+        model.accumulate(sequences, pick);
+        return Float32Array.from(model.gradient);
+      }) as [Float32Array, Float32Array];
+      expect(cosine(coarse, fine)).toBeGreaterThan(0.999);
+      expect(Math.sqrt(dot(coarse, coarse) / dot(fine, fine))).toBeCloseTo(1, 1);
+      expect(cosine(coarse, fine)).toBeLessThan(1 - 1e-7);
+    });
+
+    it('lead to nearly the gradient of float32 in every tensor', () => {
+      const [coarse, fine] = (['bfloat16', 'float32'] as const).map((precision) => {
+        const model = whole(precision);
+        model.accumulate(sequences, pick);
+        return tensorsInOrder(decoderTensors(config, model.gradient)) as Float32Array[];
+      }) as [Float32Array[], Float32Array[]];
+      coarse.forEach((tensor, i) => {
+        const other = fine[i] as Float32Array;
+        if (tensor.length > 0) expect(cosine(tensor, other)).toBeGreaterThan(0.99);
+      });
+    });
+
+    it.each(models)(
+      'give a sequence the same bits alone, and sampler and trainer the same log-probs: %s',
+      (_w, create) => {
+        const model = create('bfloat16');
+        const together = model.score(sequences).logprobs;
+        sequences.forEach((sequence, s) => {
+          const [alone] = model.score([sequence]).logprobs;
+          expectSameBits(alone as Float32Array, together[s] as Float32Array);
+        });
+        const sampler = new Sampler(kernels, model.decoder, 'bfloat16');
+        const { adapter: trained } = model.weights;
+        sampler.load('policy', trained && model.trained, 1, trained?.settings);
+        const prompts = [[1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1]];
+        const requests = Array.from({ length: 9 }, (_each, id) => ({
+          id,
+          policy: 'policy',
+          prompt: prompts[id % prompts.length] ?? [0],
+          maxTokens: 3 + id,
+          temperature: [1, 0.7, 0][id % 3] ?? 1,
+          topK: 0,
+          topP: 1,
+          stopTokens: [],
+          key: randomKey('precision', id),
+        }));
+        const results = generate(sampler, requests, [4, 0, 3]);
+        expect(generate(sampler, requests, [1])).toEqual(results);
+        results.forEach((result, id) => {
+          const { prompt, temperature } = requests[id] as (typeof requests)[number];
+          const tokens = Int32Array.from([...prompt, ...result.tokens]);
+          const mask = Uint8Array.from(tokens, (_token, t) => (t < prompt.length ? 0 : 1));
+          const [row] = model.score([{ tokens, mask, temperature }]).logprobs;
+          expect([...(row as Float32Array).slice(prompt.length)]).toEqual(result.logprobs);
+        });
+      },
+    );
+
+    it('are the same on a base that is kept in bfloat16, and when layers are computed again', () => {
+      const { coarse, fine } = twins(kernels, config);
+      const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
+      expect(a.accumulate(sequences, pick)).toEqual(b.accumulate(sequences, pick));
+      expectSameBits(a.gradient, b.gradient);
+      const [kept, again] = [whole('bfloat16'), whole('bfloat16', true)];
+      expect(kept.accumulate(sequences, pick)).toEqual(again.accumulate(sequences, pick));
+      expectSameBits(kept.gradient, again.gradient);
+    });
+
+    it('do not change a base, of which adapters in either precision may share one', () => {
+      const shared = base();
+      const alone = (precision: Precision) => adapted(base(), precision).score(sequences);
+      const [coarse, fine] = [adapted(shared, 'bfloat16'), adapted(shared, 'float32')];
+      for (let i = 0; i < 2; i++) {
+        expect(coarse.score(sequences)).toEqual(alone('bfloat16'));
+        expect(fine.score(sequences)).toEqual(alone('float32'));
+      }
+    });
+
+    it.each(models)(
+      'learn as float32 does, with weights that move by less than bfloat16 could hold: %s',
+      (_w, create) => {
+        const learnt = (precision: Precision) => {
+          const model = create(precision);
+          const loss = () =>
+            -model
+              .score(sequences)
+              .logprobs.flatMap((row) => [...row])
+              .reduce((sum, x) => sum + x, 0);
+          const before = loss();
+          const first = Float32Array.from(model.trained);
+          const coarsely = narrowed(first);
+          for (let step = 0; step < 25; step++) {
+            model.accumulate(sequences, (indices) =>
+              indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => -written)),
+            );
+            model.optimStep({ optimizer: step === 0 ? { ...optimizer, learningRate: 1e-5 } : optimizer, clipNorm: 1 });
+            if (step === 0) {
+              const now = narrowed(model.trained);
+              const same = coarsely.filter((bits, i) => bits === now[i]);
+              expect(same.length).toBeGreaterThan(0.9 * first.length); // in bfloat16 hardly any would have moved
+              expect(model.trained.filter((x, i) => x !== first[i]).length).toBeGreaterThan(0.5 * first.length);
+            }
+          }
+          return { before, end: loss() };
+        };
+        const [coarse, fine] = [learnt('bfloat16'), learnt('float32')];
+        expect(coarse.end).toBeLessThan(0.8 * coarse.before);
+        expect((coarse.before - coarse.end) / (fine.before - fine.end)).toBeCloseTo(1, 1);
+      },
+    );
+  });
+}

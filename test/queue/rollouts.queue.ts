@@ -1,0 +1,150 @@
+/** Episodes on a queue: a worker that dies costs time, and nothing else. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cpus, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunEvent, Step } from '../../src/core/events.js';
+import { RandomStream } from '../../src/core/random.js';
+import { kill, noRedis, REDIS, recipe, startWorker } from './workers.js';
+
+const unavailable = await noRedis();
+if (unavailable !== undefined) console.log(`SKIPPED: the tests of rollouts on a queue, because ${unavailable}`);
+const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const KILLS = 20;
+
+let root: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-queue-'));
+});
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+/** Trains in a process of its own. */
+async function train(
+  name: string,
+  words: readonly string[],
+  toolMs: number,
+): Promise<{ run: string; events: RunEvent[] }> {
+  const run = join(root, name);
+  const all = ['--import', 'tsx', program, 'train', recipe, '--run', run, '--threads', '1', '--json', ...words];
+  const child = spawn(process.execPath, all, { env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` } });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (part) => {
+    out += part;
+  });
+  child.stderr.on('data', (part) => {
+    err += part;
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`the run ended with ${code}: ${err}`);
+  return {
+    run,
+    events: out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RunEvent),
+  };
+}
+
+const onQueue = (queue: string) => [
+  ...['--set', 'rollout.type=queue', '--set', `rollout.url=${REDIS}`, '--set', `rollout.queue=${queue}`],
+  ...['--set', 'rollout.leaseSeconds=1'],
+];
+
+/** What happened, without times. */
+async function comparable({ run, events }: { run: string; events: RunEvent[] }) {
+  const lasting = events.filter(({ type }) => type === 'step' || type === 'evaluation');
+  const folder = join(run, 'episodes');
+  const files = (await readdir(folder)).sort();
+  return {
+    events: lasting.map(({ time: _, ...event }) => ({ ...event, seconds: 0, phaseSeconds: 0 })),
+    episodes: await Promise.all(files.map(async (file) => [file, await readFile(join(folder, file), 'utf8')])),
+  };
+}
+
+describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
+  it(`are those of one process although workers are killed ${KILLS} times`, async () => {
+    const queue = `test-${process.pid}-kills`;
+    const options = { queue, concurrency: 4, toolMs: 150 };
+    const random = new RandomStream('kills');
+    const workers: ChildProcess[] = [0, 1, 2].map(() => startWorker(options));
+    const state = { over: false, kills: 0 };
+    const killing = (async () => {
+      while (!state.over && state.kills < KILLS) {
+        await sleep(500 + 2500 * random.uniform());
+        const victim = random.integer(1, 2); // the first one lives
+        await kill(workers[victim] as ChildProcess);
+        state.kills++;
+        workers[victim] = startWorker(options);
+      }
+    })();
+    try {
+      const steps = ['--set', 'training.steps=40'];
+      const there = await train('queue', [...onQueue(queue), ...steps], options.toolMs);
+      state.over = true;
+      await killing;
+      console.log(`${state.kills} workers were killed while 40 steps of 32 episodes were played`);
+      const here = await train('process', steps, 0);
+      expect(await comparable(there)).toEqual(await comparable(here));
+      expect(state.kills).toBe(KILLS);
+    } finally {
+      state.over = true;
+      await Promise.all(workers.map(kill));
+    }
+  });
+
+  it('are played 3.2 times as fast by four workers as by one, where tools are waited for; memory stays flat', async ({
+    skip,
+  }) => {
+    const episodes = Number(process.env.DRMAS_TEST_EPISODES ?? 1200);
+    const rate = async (count: number) => {
+      const queue = `test-${process.pid}-rate-${count}`;
+      const workers = Array.from({ length: count }, () => startWorker({ queue, concurrency: 1, toolMs: 50 }));
+      const sizes: number[][] = [];
+      try {
+        // Workers load the recipe while the first step is played; the others are measured.
+        const perStep = [
+          'training.tasksPerStep=25',
+          'training.groupSize=8',
+          'evaluation.every=1000',
+          'evaluation.tasks=1',
+        ];
+        const steps = 1 + Math.ceil((episodes / 200) * (count === 1 ? 0.25 : 1));
+        const settings = [...perStep, `training.steps=${steps}`, 'evaluation.samples=1'];
+        const look = setInterval(async () => sizes.push(await Promise.all(workers.map(residentMegabytes))), 2000);
+        const words = settings.flatMap((setting) => ['--set', setting]);
+        const { events } = await train(`rate-${count}`, [...onQueue(queue), ...words], 50).finally(() =>
+          clearInterval(look),
+        );
+        const measured = events.filter((event): event is RunEvent & Step => event.type === 'step').slice(1);
+        const seconds = measured.reduce((sum, { phaseSeconds }) => sum + (phaseSeconds.rollout ?? 0), 0);
+        return { rate: (200 * measured.length) / seconds, sizes };
+      } finally {
+        await Promise.all(workers.map(kill));
+      }
+    };
+    const one = await rate(1);
+    const four = await rate(4);
+    const largest = (sizes: readonly number[][]) => Math.max(...sizes.map((each) => Math.max(...each)));
+    const half = Math.floor(four.sizes.length / 2);
+    const [early, late] = [largest(four.sizes.slice(0, half)), largest(four.sizes.slice(half))];
+    console.log(
+      `${one.rate.toFixed(1)} episodes a second by one worker, ${four.rate.toFixed(1)} by four: ${(four.rate / one.rate).toFixed(2)} times; ` +
+        `the largest worker ${early} MB in the first half, ${late} MB in the second`,
+    );
+    expect(late).toBeLessThan(1.2 * early);
+    // One worker has to wait for its tools for the most part, or the rates say how crowded the machine is.
+    const [crowded = 0] = loadavg();
+    if (crowded > 2 * cpus().length)
+      return skip(`other programs keep this machine busy: a load of ${crowded.toFixed(1)} on ${cpus().length} cores`);
+    expect(four.rate / one.rate).toBeGreaterThan(3.2);
+  });
+});
+
+async function residentMegabytes({ pid }: ChildProcess): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
+}

@@ -1,0 +1,46 @@
+/** Workers as processes of their own, and runs whose episodes they play. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { messageOf } from '../../src/core/errors.js';
+
+export const REDIS = process.env.DRMAS_TEST_REDIS ?? 'redis://127.0.0.1:6379';
+export const recipe = fileURLToPath(new URL('team.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+/** Why there is no Redis; undefined where there is one. */
+export async function noRedis(): Promise<string | undefined> {
+  const redis = new Redis(REDIS, { lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+    await redis.ping();
+    return undefined;
+  } catch (error) {
+    return `there is no Redis at ${REDIS}: ${messageOf(error)}`;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+export interface WorkerOptions {
+  readonly queue: string;
+  readonly concurrency: number;
+  readonly toolMs: number;
+}
+
+export function startWorker({ queue, concurrency, toolMs }: WorkerOptions): ChildProcess {
+  const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue];
+  return spawn(process.execPath, [...words, '--concurrency', `${concurrency}`], {
+    env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+}
+
+export async function kill(worker: ChildProcess): Promise<void> {
+  if (worker.exitCode !== null || worker.signalCode !== null) return;
+  const ended = once(worker, 'exit');
+  worker.kill('SIGKILL');
+  await ended;
+}
