@@ -25,9 +25,15 @@ export interface Ended {
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Whatever lies at the path: a run begins, or goes on. */
-export function start(run: string, environment: Environment, injected = false): ChildProcess {
-  const words = existsSync(join(run, 'recipe.json')) ? ['resume', run] : ['train', 'math', '--run', run, ...SETTINGS];
+/** Whatever lies at the path: a run begins, or goes on. `more` are further words for one that begins. */
+export function start(
+  run: string,
+  environment: Environment,
+  injected = false,
+  more: readonly string[] = [],
+): ChildProcess {
+  const begin = ['train', 'math', '--run', run, ...SETTINGS, ...more];
+  const words = existsSync(join(run, 'recipe.json')) ? ['resume', run] : begin;
   return drmas([...words, '--threads', '1', '--json'], environment, injected);
 }
 
