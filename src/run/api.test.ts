@@ -1,3 +1,4 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../test/support/tiny-run.js';
@@ -115,5 +116,12 @@ describe('a request', () => {
     expect(error).toMatchObject({ exitCode: 1, message: 'ArgumentError: a wrong length' });
     expect(error.cause).toBeInstanceOf(ArgumentError);
     expect((await (await RunDirectory.open(run)).events()).at(-1)).toMatchObject({ reason: 'failed' });
+  });
+
+  it('keeps its checkpoints where somebody deletes the event log meanwhile', async () => {
+    const run = join(root, 'deleted');
+    const write = ({ type }: RunEvent) => type === 'checkpoint' && rmSync(join(run, 'events.jsonl'));
+    await expect(train(definition, { run, threads: 1, sinks: [{ write }] })).rejects.toThrow(/events\.jsonl/);
+    expect(readdirSync(join(run, 'checkpoints'))).not.toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
-import type { EvaluationEvent, RunEvent } from '../core/events.js';
+import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
 import type { Host } from '../core/host.js';
 import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
 import { nodeFiles } from '../platform/node-files.js';
@@ -99,7 +99,14 @@ export async function trainWith(
   const request = await requestRecipe(recipe, options);
   const tasks = await work.prepareTasks(request.recipe);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
-  const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks });
+  // What was written is remembered here, since a log that somebody deleted meanwhile does not tell.
+  let begun = false;
+  const beginning: MetricSink = {
+    write({ type }) {
+      if (type === 'run.started') begun = true;
+    },
+  };
+  const log = await RunDirectory.create(path, runRecord(request), { sinks: [beginning, ...outlets.sinks] });
   const { loaded, overrides } = request;
   return writing(log, host, outlets, async () => {
     try {
@@ -107,7 +114,7 @@ export async function trainWith(
       options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
       await work.executeRun(request.recipe, log, outlets.observing(host), { tasks });
     } catch (error) {
-      if ((await log.events()).some(({ type }) => type === 'run.started')) throw error;
+      if (begun) throw error;
       await log.close();
       await nodeFiles.remove(path); // nothing was begun in it: a download failed, say, or a model cannot be read
       throw error;
