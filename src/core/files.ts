@@ -24,6 +24,8 @@ export interface Files {
   /** The names in a directory, sorted; empty when the directory does not exist. */
   list(path: string): Promise<string[]>;
   exists(path: string): Promise<boolean>;
+  /** When a file or directory was last changed, in milliseconds since 1970. */
+  modified(path: string): Promise<number>;
   truncate(path: string, bytes: number): Promise<void>;
   /** Locks a file, which is created where it is not there, against every other process and every other caller. */
   lock(path: string, note: string): Promise<FileLock>;

@@ -56,6 +56,7 @@ export const nodeFiles: Files = {
     }
   },
   exists,
+  modified: async (path) => (await stat(path)).mtimeMs,
   truncate: (path, bytes) => truncate(path, bytes),
   lock: lockFile,
 };

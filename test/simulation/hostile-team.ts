@@ -59,4 +59,12 @@ export const numbers: TaskSource<{ question: string }> = {
     size: Number.POSITIVE_INFINITY,
     at: (index) => ({ id: `${split}-${index}`, data: { question: `Number ${index}` } }),
   }),
+  trace(random) {
+    const number = random.integer(0, 99);
+    return {
+      agent: random.pick(['planner', 'worker']),
+      messages: [{ role: 'user', content: `Number ${number}` }],
+      response: String(number),
+    };
+  },
 };

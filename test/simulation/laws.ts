@@ -146,7 +146,10 @@ const teaches = ({ advantage = 0 }: StoredTurn) =>
 
 /** No file is left over or damaged, and nobody holds the run. */
 export async function requireTidy({ path, disk, killedAtLast }: EndedRun): Promise<void> {
-  const left = [...disk.files.keys(), ...disk.directories].filter((name) => name.includes('/.tmp-'));
+  // A cache outlives its writers: what one left half made there is removed a day later.
+  const left = [...disk.files.keys(), ...disk.directories].filter(
+    (name) => name.startsWith(path) && name.includes('/.tmp-'),
+  );
   if (left.length > 0 && !killedAtLast) throw new BrokenLawError(`left over: ${left.join(', ')}`);
   if (disk.locks.size > 0) throw new BrokenLawError('the run is still locked');
   const parts = await verifyRun(path, new DiskOfProcess(disk, new RandomStream('verifier')));

@@ -6,15 +6,23 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
 import type { Backend } from '../../src/contract/backend.js';
-import type { ForwardBackwardResult, Handles, PolicyHandle, Role } from '../../src/contract/handles.js';
+import type {
+  CriticHandle,
+  ForwardBackwardResult,
+  Handles,
+  PolicyHandle,
+  Role,
+  ValueLossResult,
+} from '../../src/contract/handles.js';
 import type { OptimStepResult } from '../../src/contract/optimizer-settings.js';
 import type { GenerateRequest, Generation } from '../../src/contract/sampling.js';
 import type { WeightsSpec } from '../../src/contract/weights-spec.js';
 import { BackendError } from '../../src/core/errors.js';
 import type { Files } from '../../src/core/files.js';
 import { RandomStream } from '../../src/core/random.js';
-import type { TrainingSample } from '../../src/core/sample.js';
+import type { TrainingSample, ValueSample } from '../../src/core/sample.js';
 import type { Tokenizer } from '../../src/core/tokenizer.js';
+import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
 import { onAbort } from '../../src/platform/on-abort.js';
 
 /** Weights: the digest of their past. `updates` counts the steps of the optimiser. */
@@ -47,9 +55,15 @@ export class ScriptedBackend implements Backend {
 
   async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<Handles[R]> {
     await this.#surroundings.delay();
-    if (role === 'critic' || !('tokenizer' in weights)) throw new BackendError(`no simulation opens ${role}`);
-    const model = new ScriptedModel(name, weights.tokenizer, this.#surroundings, () => this.#disposed);
-    return model as unknown as Handles[R]; // a policy can do what the others do, and critics are refused
+    const queue = new CallQueue(this.#surroundings, () => this.#disposed);
+    if (role === 'critic') {
+      const critic = new ScriptedCritic(queue);
+      if (weights.type === 'like' && weights.directory !== undefined) await critic.load(weights.directory);
+      return critic as CriticHandle as Handles[R];
+    }
+    if (!('tokenizer' in weights)) throw new BackendError(`no simulation opens ${weights.type}`);
+    const model = new ScriptedModel(name, weights.tokenizer, queue);
+    return model as PolicyHandle as Handles[R]; // a policy can do what the other roles do
   }
 
   async dispose(): Promise<void> {
@@ -60,33 +74,125 @@ export class ScriptedBackend implements Backend {
 
 const FILE = 'weights.json';
 
-class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
+/** Does what was submitted, one after the other, each a while after the one before. */
+class CallQueue {
+  readonly around: Surroundings;
+  readonly #disposed: () => boolean;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(around: Surroundings, disposed: () => boolean) {
+    this.around = around;
+    this.#disposed = disposed;
+  }
+
+  requireOpen(): void {
+    if (this.#disposed()) throw new BackendError('the backend is closed');
+  }
+
+  inOrder<T>(act: () => T | Promise<T>): Promise<T> {
+    const done = this.#last.then(async () => {
+      await this.around.delay();
+      this.requireOpen();
+      return act();
+    });
+    this.#last = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
+  }
+}
+
+/** Weights that hash what they are trained on. */
+class Trained {
+  weights: Weights = { digest: '', updates: 0 };
+  #gradient = createHash('sha256');
+
+  add(...numbers: readonly ArrayLike<number>[]): void {
+    this.#gradient.update(JSON.stringify(numbers.flatMap((each) => Array.from(each))));
+  }
+
+  discard(): void {
+    this.#gradient = createHash('sha256');
+  }
+
+  step(): OptimStepResult {
+    const digest = createHash('sha256').update(this.weights.digest).update(this.#gradient.digest()).digest('hex');
+    this.weights = { digest, updates: this.weights.updates + 1 };
+    this.discard();
+    return { applied: true, norm: fractionOf(digest) };
+  }
+
+  async save(files: Files, directory: string): Promise<void> {
+    await files.write(join(directory, FILE), JSON.stringify(this.weights));
+  }
+
+  async load(files: Files, directory: string): Promise<void> {
+    this.weights = JSON.parse(await files.readText(join(directory, FILE))) as Weights;
+  }
+}
+
+/** A number between 0 and 1 that follows from a digest. */
+const fractionOf = (digest: string) => Number.parseInt(digest.slice(0, 4) || '0', 16) / 2 ** 16;
+
+class ScriptedCritic implements CriticHandle {
+  readonly #queue: CallQueue;
+  readonly #trained = new Trained();
+
+  constructor(queue: CallQueue) {
+    this.#queue = queue;
+  }
+
+  values(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    return this.#queue.inOrder(() => {
+      const level = fractionOf(this.#trained.weights.digest);
+      return samples.map(({ tokens, mask }) => Float32Array.from(tokens, (token, t) => (mask[t] ?? 0) * level * token));
+    });
+  }
+
+  forwardBackward(samples: readonly ValueSample[]): Promise<ValueLossResult> {
+    return this.#queue.inOrder(() => {
+      for (const { tokens, oldValues, returns } of samples) this.#trained.add(tokens, oldValues, returns);
+      return { loss: samples.length, clipFraction: 0 };
+    });
+  }
+
+  optimStep(): Promise<OptimStepResult> {
+    return this.#queue.inOrder(() => this.#trained.step());
+  }
+
+  save(directory: string): Promise<void> {
+    return this.#queue.inOrder(() => this.#trained.save(this.#queue.around.files, directory));
+  }
+
+  load(directory: string): Promise<void> {
+    return this.#queue.inOrder(() => this.#trained.load(this.#queue.around.files, directory));
+  }
+}
+
+class ScriptedModel implements PolicyHandle {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   readonly context = 256;
-  readonly #around: Surroundings;
-  readonly #disposed: () => boolean;
   readonly parameters = 1;
   readonly warnings = [];
-  #weights: Weights = { digest: '', updates: 0 };
+  readonly #queue: CallQueue;
+  readonly #trained = new Trained();
   /** What can be played, the oldest first. */
   #published: Weights[] = [];
-  #gradient = createHash('sha256');
-  #last: Promise<void> = Promise.resolve();
 
-  constructor(name: string, tokenizer: Tokenizer, surroundings: Surroundings, disposed: () => boolean) {
+  constructor(name: string, tokenizer: Tokenizer, queue: CallQueue) {
     this.name = name;
     this.tokenizer = tokenizer;
-    this.#around = surroundings;
-    this.#disposed = disposed;
+    this.#queue = queue;
   }
 
   async generate(request: GenerateRequest, signal?: AbortSignal): Promise<Generation> {
     const { prompt, key, maxTokens, stopTokens, version = this.version } = request;
     const weights = this.#published.find(({ updates }) => updates === version);
     if (weights === undefined) throw new BackendError(`version ${version} is not published`);
-    await Promise.race([this.#around.delay(), aborted(signal)]);
-    if (this.#disposed()) throw new BackendError('the backend is closed');
+    await Promise.race([this.#queue.around.delay(), aborted(signal)]);
+    this.#queue.requireOpen();
     const random = new RandomStream(weights.digest, ...key, ...prompt.slice(-4));
     // Only where the team makes one call at a time: what others have written when one fails depends on the time.
     const alone = this.tokenizer.decode(prompt).includes('Plan');
@@ -103,7 +209,7 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
   }
 
   logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
-    return this.#inOrder(() =>
+    return this.#queue.inOrder(() =>
       samples.map(({ tokens, mask }) => Float32Array.from(tokens, (token, t) => -(mask[t] ?? 0) * (1 + token / 99))),
     );
   }
@@ -113,18 +219,22 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
   }
 
   publish(keep = 1): Promise<number> {
-    return this.#inOrder(() => {
-      this.#published = [...this.#published, this.#weights].slice(-keep);
-      return this.#weights.updates;
+    return this.#queue.inOrder(() => {
+      this.#published = [...this.#published, this.#trained.weights].slice(-keep);
+      return this.#trained.weights.updates;
     });
   }
 
-  forwardBackward(samples: readonly TrainingSample[]): Promise<ForwardBackwardResult> {
-    return this.#inOrder(() => {
+  forwardBackward(
+    samples: readonly TrainingSample[],
+    { loss }: Pick<ForwardBackwardOptions, 'loss'>,
+  ): Promise<ForwardBackwardResult> {
+    return this.#queue.inOrder(() => {
       let tokens = 0;
       for (const sample of samples) {
-        this.#around.trained(this.name, this.#weights.updates, sample);
-        this.#gradient.update(JSON.stringify([...sample.tokens, ...sample.advantages, ...sample.behaviourLogprobs]));
+        if (loss.type !== 'demonstrations')
+          this.#queue.around.trained(this.name, this.#trained.weights.updates, sample);
+        this.#trained.add(sample.tokens, sample.advantages, sample.behaviourLogprobs);
         tokens += sample.tokens.length;
       }
       const rest = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
@@ -133,46 +243,32 @@ class ScriptedModel implements Omit<PolicyHandle, 'copyFrom'> {
   }
 
   discardGradient(): Promise<void> {
-    return this.#inOrder(() => {
-      this.#gradient = createHash('sha256');
-    });
+    return this.#queue.inOrder(() => this.#trained.discard());
   }
 
   optimStep(): Promise<OptimStepResult> {
-    return this.#inOrder(() => {
-      const digest = createHash('sha256').update(this.#weights.digest).update(this.#gradient.digest()).digest('hex');
-      this.#weights = { digest, updates: this.#weights.updates + 1 };
-      this.#gradient = createHash('sha256');
-      return { applied: true, norm: Number.parseInt(digest.slice(0, 4), 16) / 2 ** 16 };
+    return this.#queue.inOrder(() => this.#trained.step());
+  }
+
+  /** A new phase, whose updates count from 0. */
+  resetOptimizer(): Promise<void> {
+    return this.#queue.inOrder(() => {
+      this.#trained.weights = { ...this.#trained.weights, updates: 0 };
     });
   }
 
-  resetOptimizer(): Promise<void> {
-    return this.#inOrder(() => {});
+  copyFrom(policy: PolicyHandle): Promise<void> {
+    return this.#queue.inOrder(() => {
+      this.#trained.weights = (policy as ScriptedModel).#trained.weights;
+    });
   }
 
   save(directory: string): Promise<void> {
-    return this.#inOrder(() => this.#around.files.write(join(directory, FILE), JSON.stringify(this.#weights)));
+    return this.#queue.inOrder(() => this.#trained.save(this.#queue.around.files, directory));
   }
 
   load(directory: string): Promise<void> {
-    return this.#inOrder(async () => {
-      this.#weights = JSON.parse(await this.#around.files.readText(join(directory, FILE))) as Weights;
-    });
-  }
-
-  /** Does what was submitted, one after the other, each a while after the one before. */
-  #inOrder<T>(act: () => T | Promise<T>): Promise<T> {
-    const done = this.#last.then(async () => {
-      await this.#around.delay();
-      if (this.#disposed()) throw new BackendError('the backend is closed');
-      return act();
-    });
-    this.#last = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
+    return this.#queue.inOrder(() => this.#trained.load(this.#queue.around.files, directory));
   }
 }
 

@@ -44,6 +44,9 @@ const variants: readonly Partial<RecipeInput>[] = [
   { policies: { planner: { kl: { coefficient: 0.1 } } } },
   { training: { steps: 4, checkpointEvery: 4 }, evaluation: { every: 1 } },
   { rollout: { staleness: 2 }, training: { steps: 5, checkpointEvery: 3 } },
+  { advantage: { type: 'gae' }, training: { checkpointEvery: 2 } },
+  { warmStart: { steps: 4, batch: 2 } },
+  { warmStart: { steps: 3, batch: 2, share: 'policy' }, rollout: { staleness: 1 } },
 ];
 
 export const VARIANTS = variants.length;

@@ -24,6 +24,7 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     exists: async (path) => content.has(path),
     append: () => undefined,
     makeDirectory: unused,
+    modified: unused,
     rename: unused,
     remove: unused,
     list: unused,

@@ -41,7 +41,7 @@ export class DirectoryCache {
    */
   async store(hash: string, fill: (directory: string) => Promise<void>): Promise<string> {
     await this.#files.makeDirectory(this.#root);
-    await removeStale(this.#root, TEMPORARY);
+    await removeStale(this.#files, this.#root, TEMPORARY);
     try {
       return await writeSealedDirectory(this.#files, this.#root, hash, fill);
     } catch (error) {

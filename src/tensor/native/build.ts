@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nodeFiles } from '../../platform/node-files.js';
 import { removeStale } from '../../platform/stale.js';
 import type { Environment } from './build-cache.js';
 import { type Compiler, run } from './compiler.js';
@@ -96,7 +97,7 @@ export async function build(
   environment: Environment,
   replace: boolean,
 ): Promise<string | undefined> {
-  await removeStale(builds, STAGING);
+  await removeStale(nodeFiles, builds, STAGING);
   const staging = join(builds, `${STAGING}${randomBytes(8).toString('hex')}`);
   await mkdir(staging, { recursive: true });
   try {

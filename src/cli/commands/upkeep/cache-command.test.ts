@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
+import { nodeFiles } from '../../../platform/node-files.js';
 import { removeStale } from '../../../platform/stale.js';
 
 let root: string;
@@ -45,7 +46,7 @@ it('what a killed process left is removed after a day, and nothing else', async 
   for (const name of ['.tmp-old', '.tmp-new', 'kept']) await mkdir(join(place, name), { recursive: true });
   const long = new Date(Date.now() - 25 * 60 * 60 * 1000);
   for (const name of ['.tmp-old', 'kept']) await utimes(join(place, name), long, long);
-  await removeStale(place, '.tmp-');
+  await removeStale(nodeFiles, place, '.tmp-');
   expect(await readdir(place)).toEqual(['.tmp-new', 'kept']);
-  await removeStale(join(root, 'missing'), '.tmp-');
+  await removeStale(nodeFiles, join(root, 'missing'), '.tmp-');
 });
