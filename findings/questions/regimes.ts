@@ -61,8 +61,8 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
  */
 export const RATES = {
   escalation: 1e-3,
-  sgd: { grpo: 0.3, drmas: 0.3 },
-  nigt: { grpo: 0.02, drmas: 0.02 },
+  sgd: { grpo: 0.1, drmas: 0.3 },
+  nigt: { grpo: 0.01, drmas: 0.02 },
 } as const;
 
 /** Seeds of the sweeps over learning rates. */
