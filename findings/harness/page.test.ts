@@ -14,6 +14,8 @@ describe('the page', () => {
   it('fills numbers from results', () => {
     expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(/^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs\.$/);
     expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
+    expect(fill('{{earned:made-up/dose-4/drmas}}')).toBe(fill('{{gain:made-up/dose-4/drmas}}'));
+    expect(fill('{{calls:made-up/dose-4/drmas/solver/solver}}')).toBe('1.00');
     expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds \(corr/);
     expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
     expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
@@ -43,6 +45,7 @@ describe('the page', () => {
       '{{part:other}}',
       '{{gain:made-up/dose-9/drmas}}',
       '{{gain:made-up/dose-4/rloo}}',
+      '{{calls:made-up/dose-4/drmas/solver/nobody}}',
       '{{rule:made-up/drmas/mismatch}}',
     ])
       expect(() => fill(token)).toThrow(/there is not|has no variant/);

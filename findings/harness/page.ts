@@ -1,10 +1,20 @@
 /** docs/findings.md: a text in which every number is filled in from the results. */
 
 import { mean } from '../../src/core/statistics.js';
-import { dosesOf, HINTS, lastScore, PartResults, type Prediction, responseOf, ruleOf } from './analysis.js';
-import { jobsOf, type Part, type Question } from './declaration.js';
+import {
+  dosesOf,
+  earned,
+  HINTS,
+  lastReward,
+  lastScore,
+  PartResults,
+  type Prediction,
+  responseOf,
+  ruleOf,
+} from './analysis.js';
+import { jobsOf, type Part, type Question, type Regime } from './declaration.js';
 import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
-import type { Results } from './stored-result.js';
+import type { Results, TrainResult } from './stored-result.js';
 import { distinct } from './work-through.js';
 
 /**
@@ -12,8 +22,11 @@ import { distinct } from './work-through.js';
  * - `{{progress}}`: how many runs are there, by question;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval;
+ * - `{{reward:PART/REGIME/VARIANT}}`: the same of the reward of the regime's agent in the last evaluation;
+ * - `{{earned:PART/REGIME/VARIANT}}`: the same of the team's reward over all training steps;
  * - `{{versus:PART/REGIME/VARIANT/OTHER}}`: the difference to another variant than the part's baseline;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
+ * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for one of another, over all training steps;
  * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): what the probe said of the regime's agent;
  * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain responds to what the probe said.
  * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint tells where a gain was shown.
@@ -22,25 +35,51 @@ import { distinct } from './work-through.js';
 export function fillPage(template: string, questions: readonly Question[], results: Results): string {
   const parts = new Map(questions.flatMap((question) => question.parts.map((part) => [part.id, part] as const)));
   const partOf = (id: string): Part => known(parts.get(id), `a part ${id}`);
+  const gainBy =
+    (score: typeof lastScore) =>
+    ([id = '', regime = '', variant = '']: readonly string[]) => {
+      const of = new PartResults(partOf(id), results);
+      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant), score));
+    };
+  const meanOver = (
+    id = '',
+    regime = '',
+    variant = '',
+    measure: (run: TrainResult, regime: Regime) => number,
+    text: (value: number) => string,
+  ) => {
+    const of = new PartResults(partOf(id), results);
+    const where = regimeOf(of.part, regime);
+    const runs = of.runs(where, of.variant(variant));
+    return runs.length === 0 ? 'nothing yet' : text(mean(runs.map((run) => measure(run, where))));
+  };
   const fill: Readonly<Record<string, (words: readonly string[]) => string>> = {
     progress: () => progressText(questions, results),
     part: ([id = '']) => partText(partOf(id), results),
-    gain: ([id = '', regime = '', variant = '']) => {
-      const of = new PartResults(partOf(id), results);
-      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
-    },
+    gain: gainBy(lastScore),
+    reward: gainBy(lastReward),
+    earned: gainBy(earned),
     versus: ([id = '', regime = '', variant = '', other = '']) => {
       const of = new PartResults({ ...partOf(id), baseline: other }, results);
       return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
     },
-    score: ([id = '', regime = '', variant = '']) => {
-      const of = new PartResults(partOf(id), results);
-      const where = regimeOf(of.part, regime);
-      const runs = of.runs(where, of.variant(variant));
-      return runs.length === 0
-        ? 'nothing yet'
-        : `${(100 * mean(runs.map((run) => lastScore(where, run)))).toFixed(1)} %`;
-    },
+    score: ([id, regime, variant]) =>
+      meanOver(
+        id,
+        regime,
+        variant,
+        (run, where) => 100 * lastScore(where, run),
+        (value) => `${value.toFixed(1)} %`,
+      ),
+    calls: ([id, regime, variant, agent = '', other = '']) =>
+      meanOver(
+        id,
+        regime,
+        variant,
+        ({ agents }) =>
+          known(agents[agent], `an agent ${agent}`).turns / known(agents[other], `an agent ${other}`).turns,
+        (value) => value.toFixed(2),
+      ),
     predicted: ([id = '', regime = '', by = '']) => {
       const of = new PartResults(partOf(id), results);
       const dose = dosesOf(of, of.baseline).find((one) => one.regime === regimeOf(of.part, regime));
