@@ -111,6 +111,8 @@ export interface AgentStep extends LossTerms {
     readonly success: number;
     /** The same over all of the update's episodes. */
     readonly overall: number;
+    /** Of the tasks in which it acts, the share in which it acts once; logs of older versions do not have it. */
+    readonly alone?: number;
   };
   /**
    * The agent's calls as chains, in which each call goes on exactly where the one before it ended; absent for one that

@@ -11,7 +11,7 @@ import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import type { Progress, TrainingRun } from './run-state.js';
-import { inflationHints } from './stability/inflation-hints.js';
+import { estimatorHints } from './stability/estimator-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { type StepAdvantages, stepAdvantages } from './step/advantages.js';
 import { commonFailure, failureText } from './step/common-failure.js';
@@ -68,7 +68,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     const silence = progress.watch.silence.judge(recorded, updates);
-    const hints = [...gapWarnings(step, rollout, updates, logprobGap), ...inflationHints(recipe, step, advantages)];
+    const hints = [...gapWarnings(step, rollout, updates, logprobGap), ...estimatorHints(recipe, step, advantages)];
     for (const event of [...events, ...silence, ...hints]) log.emit(event);
     await keep(recipe, log, step, rollout, advantages);
 

@@ -22,8 +22,8 @@ it('counts episodes, not turns, by their outcome where every turn knows it', () 
     turnOf('b', 'e1', 'coder', 1, 1),
   ];
   expect(agentCalls(new TurnBatch(turns(true)))).toEqual({
-    coder: { share: 1, success: 3 / 4, overall: 3 / 4 },
-    fixer: { share: 1 / 2, success: 1 / 2, overall: 3 / 4 },
+    coder: { share: 1, success: 3 / 4, overall: 3 / 4, alone: 0 },
+    fixer: { share: 1 / 2, success: 1 / 2, overall: 3 / 4, alone: 1 / 2 }, // twice in task a, once in task b
   });
   const { fixer } = agentCalls(new TurnBatch(turns(false)));
   expect(fixer?.success).toBeCloseTo((-2 / 3 + 1 / 2) / 2, 12);

@@ -1,4 +1,4 @@
-import { within } from '../groups.js';
+import { parentsOf, within } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
 /** When an agent is called: how often, and how the episodes go in which it is. */
@@ -9,6 +9,8 @@ export interface AgentCalls {
   readonly success: number;
   /** The mean outcome of all episodes. */
   readonly overall: number;
+  /** Of the tasks in which it acts, the share in which it acts once: nothing of its own to be compared with. */
+  readonly alone: number;
 }
 
 /**
@@ -30,9 +32,26 @@ export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
     counts[k] = (counts[k] as number) + 1;
     sums[k] = (sums[k] as number) + (outcomes[episodes.of[i] as number] as number);
   }
+  const alone = aloneShares(batch);
   return batch.byAgent((k) => ({
     share: (counts[k] as number) / episodes.count,
     success: (sums[k] as number) / (counts[k] as number),
     overall,
+    alone: alone[k] as number,
   }));
+}
+
+/** `alone` of each agent. */
+function aloneShares({ agents, taskAgents }: TurnBatch): Float64Array {
+  const sizes = new Uint32Array(taskAgents.count);
+  for (const group of taskAgents.of) sizes[group] = (sizes[group] as number) + 1;
+  const agentOf = parentsOf(taskAgents, agents).of;
+  const groups = new Uint32Array(agents.count);
+  const single = new Uint32Array(agents.count);
+  for (const [group, size] of sizes.entries()) {
+    const k = agentOf[group] as number;
+    groups[k] = (groups[k] as number) + 1;
+    if (size === 1) single[k] = (single[k] as number) + 1;
+  }
+  return Float64Array.from(single, (count, k) => count / (groups[k] as number));
 }

@@ -14,6 +14,8 @@ const MOSTLY_OWN = 0.5;
 const NEARLY_ALL_OWN = 0.75;
 /** Turns in a group below which an agent has hardly anything to be compared with. */
 const FEWEST_TURNS = 3;
+/** The share of an agent's groups with one turn of it above which an estimator that skips them teaches it too little. */
+const OFTEN_ALONE = 0.25;
 
 /** What is known about an agent. */
 export interface AgentDiagnosis {
@@ -21,7 +23,7 @@ export interface AgentDiagnosis {
   readonly inflation: number | undefined;
   /** How much of its squared scores follows its own rewards (`ownShares`); undefined where that is not known. */
   readonly ownShare?: number | undefined;
-  readonly calls: AgentCalls;
+  readonly calls: Omit<AgentCalls, 'alone'>;
 }
 
 /** One sentence about when an agent is called and what statistics that all agents share do to its gradient. */
@@ -87,5 +89,23 @@ export function inflationAdvice(
   return {
     says: `${explainInflation(agent, diagnosis)} ${type} judges it by what the others earn.`,
     remedy: `advantage.type=drmas (or drmas-mean) measures every agent by its own turns; drmas ablate compares them.${larger}`,
+  };
+}
+
+/**
+ * Advice about an agent that often acts once in a task, where the estimator compares it with itself and gives groups of
+ * one advantage 0; undefined for any other. In docs/findings.md (groups of other sizes) that is where the gain of
+ * Dr. MAS goes, and where the other rules for groups of one keep it.
+ */
+export function aloneAdvice(
+  agent: string,
+  { alone }: Pick<AgentCalls, 'alone'>,
+  { rule, settings }: Pick<OpenEstimator, 'rule' | 'settings'>,
+): { readonly says: string; readonly remedy: string } | undefined {
+  const skipped = rule !== undefined && !isShared(rule.mean) && rule.mean !== 'batch-agent';
+  if (!skipped || settings.singleton !== 'zero' || alone <= OFTEN_ALONE) return undefined;
+  return {
+    says: `In ${percent(alone, 0)} of the tasks in which ${agent} acts it acts once: it has no turn of its own to be compared with there, and learns nothing from them.`,
+    remedy: 'advantage.singleton=raw or batch learns from those too; a larger training.groupSize leaves fewer of them.',
   };
 }

@@ -1,5 +1,5 @@
 /** Advice from a probe's findings: whether reinforcement can help, and what would help if it cannot. */
-import { inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
+import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { percent } from '../../core/format.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -17,6 +17,7 @@ export interface Advice {
     | 'few-groups'
     | 'penalties-only'
     | 'inflation'
+    | 'alone'
     | 'large-advantages';
   /** `stops`: reinforcement will not help as things are; `hinders`: it will be slow or unstable. */
   readonly weight: 'stops' | 'hinders';
@@ -135,9 +136,13 @@ function estimators(
   { estimators, agents, groupSize }: ProbeFindings,
 ): Advice[] {
   const ofAgents = Object.entries(estimators[type] ?? {});
+  const opened = openEstimator(advantage);
   const advice = ofAgents.flatMap(([agent, { inflation, ownShare }]): Advice[] => {
     const calls = agents[agent]?.calls;
-    if (inflation === null || calls === undefined || !sharesMean(openEstimator(advantage))) return [];
+    if (calls === undefined) return [];
+    const alone = aloneAdvice(agent, calls, opened);
+    if (alone !== undefined) return [{ code: 'alone', weight: 'hinders', ...alone }];
+    if (inflation === null || !sharesMean(opened)) return [];
     const inflated = inflationAdvice(agent, { inflation, ownShare: ownShare ?? undefined, calls }, { type, groupSize });
     return inflated === undefined ? [] : [{ code: 'inflation', weight: 'hinders', ...inflated }];
   });
