@@ -1,17 +1,14 @@
 import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import { generateText, streamText } from 'ai';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { agent } from '../teams/agent.js';
 import type { LanguageModel } from '../teams/language-model.js';
+import { defineTeam } from '../teams/team.js';
+import { playScripted } from '../testing/play-scripted.js';
 import type { Script } from '../testing/scripted-sampler.js';
-
-// Files share their modules: an episode of another one that goes on would be one that calls here belong to.
-vi.resetModules();
-const { agent } = await import('../teams/agent.js');
-const { defineTeam } = await import('../teams/team.js');
-const { playScripted } = await import('../testing/play-scripted.js');
-const { boundFetch, trainable } = await import('./index.js');
+import { boundFetch, trainable } from './index.js';
 
 const solver = trainable('solver');
 const ask = async (prompt: string) => (await generateText({ model: solver, prompt })).text;

@@ -1,15 +1,12 @@
 import { generateText, type LanguageModel, streamText } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-
-// Files share their modules: an episode of another one that goes on would be one that calls here belong to.
-vi.resetModules();
-const { ArgumentError } = await import('../core/errors.js');
-const { agent } = await import('../teams/agent.js');
-const { defineTeam } = await import('../teams/team.js');
-const { playScripted } = await import('../testing/play-scripted.js');
-const { trainable } = await import('./trainable.js');
+import { ArgumentError } from '../core/errors.js';
+import { agent } from '../teams/agent.js';
+import { defineTeam } from '../teams/team.js';
+import { playScripted } from '../testing/play-scripted.js';
+import { trainable } from './trainable.js';
 
 const text = { type: 'text' as const, text: 'production' };
 const usage2 = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };

@@ -159,9 +159,12 @@ describe('whose call it is', () => {
   it('says the path before the model, and the secret before everything', async () => {
     const { play } = await opened(({ policy }) => policy);
     let others: GatewayConnection | undefined;
-    const other = play(async ({ gateway, signal }) => {
+    let leave = () => {};
+    const other = play(async ({ gateway }) => {
       others = gateway;
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      await new Promise<void>((resolve) => {
+        leave = resolve;
+      });
     }, 1);
     const { outcome, turns } = await play(async ({ gateway }) => {
       const say = async (url: string, model: string) => {
@@ -183,7 +186,8 @@ describe('whose call it is', () => {
     ];
     expect(outcome).toEqual(['judge', 'solver', nobody('gpt-5'), 'solver', nobody('nobody')]);
     expect(turns.map(({ agent }) => agent)).toEqual(['judge', 'solver', 'solver']);
-    void other.catch(() => {});
+    leave();
+    expect((await other).failure).toBeUndefined();
   });
 
   it('is nobody without the right secret, and nobody any more when the episode is over', async () => {
