@@ -17,6 +17,8 @@ export interface Options {
   /** The precisions of the products of this package's engine, where training is measured. */
   readonly precisions: readonly Precision[];
   readonly peers: boolean;
+  /** The path of llama.cpp's server, beside which serving is measured. */
+  readonly llamaServer: string | undefined;
   /** The path of a checkout of the paper's code, for the estimators. */
   readonly drmas: string | undefined;
 }

@@ -40,6 +40,7 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --precision P,...  precisions of products in training: float32, bfloat16 (default: both; of a large shape the first)
   --repetitions N    clean repetitions wanted of each engine (default: 3, with --peers 5)
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
+  --llama-server F   the program llama-server of llama.cpp, for serve: the same weights, the same requests
   --json             results as JSON on stdout, progress on stderr
 `;
 
@@ -53,6 +54,7 @@ async function main(): Promise<void> {
       precision: { type: 'string' },
       repetitions: { type: 'string' },
       drmas: { type: 'string' },
+      'llama-server': { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -71,6 +73,7 @@ async function main(): Promise<void> {
     shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),
     precisions: values.precision === undefined ? PRECISIONS : values.precision.split(',').map(precisionOf),
     drmas: values.drmas,
+    llamaServer: values['llama-server'],
   };
   const started = performance.now();
   const say = (message: string) => process.stderr.write(`${message}\n`);

@@ -1,10 +1,5 @@
 /** Decoding: useful tokens a second over requests of uneven lengths. */
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openModelDirectory } from '../../src/model/formats/hugging-face-directory.js';
-import { readTensor } from '../../src/model/formats/safetensors.js';
-import type { NamedTensor } from '../../src/model/formats/tensor.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
 import {
   attempt,
   type Context,
@@ -18,7 +13,7 @@ import {
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
-import { ggufOf } from '../peers/gguf.js';
+import { ggufBeside } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 import { DECODE_CONTEXT, type DecodeRequest, decodeRequests, type Shape, usefulTokens } from '../workload.js';
@@ -126,12 +121,8 @@ async function llamaPeers(
   llama: string,
   directory: string,
 ): Promise<Peer[]> {
-  const model = join(directory, 'model.gguf');
   await engine.save(join(directory, 'model'));
-  const stored = await openModelDirectory(nodeFiles, join(directory, 'model'));
-  const tensors: NamedTensor[] = [];
-  for (const tensor of stored.tensors.values()) tensors.push({ ...tensor, data: await readTensor(tensor) });
-  await writeFile(model, ggufOf(stored.model.config, tensors));
+  const model = await ggufBeside(join(directory, 'model'));
   const check = { prompt: requests[0]?.prompt ?? [], length: CHECKED_TOKENS };
   const [expected] = await engine.decode([check], 0);
   const commands = PARALLEL_SEQUENCES.flatMap((sequences) =>

@@ -3,9 +3,14 @@
  * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed key/value pairs, the tensors' names,
  * sizes and offsets, then their data, each aligned to 32 bytes.
  */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { DecoderConfig } from '../../src/contract/architecture.js';
+import { openModelDirectory } from '../../src/model/formats/hugging-face-directory.js';
+import { readTensor } from '../../src/model/formats/safetensors.js';
 import type { NamedTensor } from '../../src/model/formats/tensor.js';
 import { projections } from '../../src/model/formats/tensor-names.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
 
 const VERSION = 3;
 const ALIGNMENT = 32;
@@ -151,10 +156,20 @@ export function ggufOf(config: DecoderConfig, tensors: readonly NamedTensor[]): 
     'tokenizer.ggml.pre': { type: 'string', value: 'qwen2' },
     'tokenizer.ggml.tokens': { type: 'strings', value: Array.from({ length: vocabSize }, (_, id) => `<${id}>`) },
     'tokenizer.ggml.merges': { type: 'strings', value: ['< 1'] },
-    'tokenizer.ggml.bos_token_id': count(1),
-    'tokenizer.ggml.eos_token_id': count(2),
+    'tokenizer.ggml.bos_token_id': count(2),
+    'tokenizer.ggml.eos_token_id': count(1),
   };
   return encodeGguf(metadata, renamed);
+}
+
+/** Writes a model directory of this package as one file of llama.cpp's format, beside it. */
+export async function ggufBeside(directory: string): Promise<string> {
+  const stored = await openModelDirectory(nodeFiles, directory);
+  const tensors: NamedTensor[] = [];
+  for (const tensor of stored.tensors.values()) tensors.push({ ...tensor, data: await readTensor(tensor) });
+  const path = join(directory, 'model.gguf');
+  await writeFile(path, ggufOf(stored.model.config, tensors));
+  return path;
 }
 
 const parts: Readonly<Record<string, string>> = {

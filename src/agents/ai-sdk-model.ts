@@ -1,4 +1,5 @@
 /** An agent as a model of AI SDK's interface. */
+import { DialectError } from '../core/errors.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
 import type {
   ContentPart,
@@ -21,7 +22,7 @@ export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) 
 export function agentModel(name: string, complete: Complete): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
     const { request, warnings } = readCall(name, call);
-    return resultOf(await complete(request, call.abortSignal), warnings);
+    return resultOf(await complete(request, call.abortSignal).catch(rejectAsModel), warnings);
   };
   return {
     specificationVersion: 'v3',
@@ -31,6 +32,20 @@ export function agentModel(name: string, complete: Complete): LanguageModel {
     doGenerate: generate,
     doStream: async (call) => ({ stream: streamOf(await generate(call)) }),
   };
+}
+
+/**
+ * Gives a refusal what AI SDK's `APICallError` has, so that `APICallError.isInstance` knows it (by two symbols, since
+ * several copies of the package may be there), and what handles a provider's refusal handles this one.
+ */
+function rejectAsModel(error: unknown): never {
+  if (!(error instanceof DialectError)) throw error;
+  const { message, code, status } = error;
+  throw Object.assign(error, {
+    ...{ [Symbol.for('vercel.ai.error')]: true, [Symbol.for('vercel.ai.error.AI_APICallError')]: true },
+    ...{ url: 'drmas', requestBodyValues: {}, statusCode: status, isRetryable: false },
+    data: { error: { message, type: 'invalid_request_error', code } },
+  });
 }
 
 function resultOf(answer: ModelAnswer, warnings: ModelWarning[]): ModelResult {

@@ -13,14 +13,17 @@ export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: Mod
   ...(responseSchema === undefined ? {} : { responseSchema }),
 });
 
-/** Asks an agent what a request asks. Rejects as the agent does, and with the signal's reason once that fires. */
+/**
+ * Asks an agent what a request asks. Rejects as the agent does, with a DialectError for messages that do not fit its
+ * context, and with the signal's reason once that fires.
+ */
 export async function foreignCall(
   episode: EpisodeInPlay,
   ask: Ask,
   request: ModelRequest,
   signal: AbortSignal | undefined,
 ): Promise<ModelAnswer> {
-  const options: ForeignAskOptions = { ...askOptions(request), signal, ignored: request.ignored };
+  const options: ForeignAskOptions = { ...askOptions(request), signal, ignored: request.ignored, foreign: true };
   const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, options);
   const turn = episode.turns.find((each) => each.id === id);
   return {

@@ -4,7 +4,7 @@ import { UnattributedCallError } from '../core/errors.js';
 import { modelApp } from '../dialects/model-app.js';
 import type { OpenAIConnection } from '../teams/ways-in.js';
 import { callsOfCaller, type EpisodeCalls } from './attribution.js';
-import { promptTokens } from './gateway/prompt-room.js';
+import { promptTokens } from './gateway/prompt-tokens.js';
 
 /** Whom a connection reaches. */
 interface Target {

@@ -133,6 +133,11 @@ export interface Episode<Data = unknown> {
   readonly score: Score;
   /** What the team kept with `log`, in order; absent where it kept nothing. */
   readonly log?: readonly LogEntry[];
+  /**
+   * The calls of foreign code that were rejected because the prompt did not fit the model's context or could not be
+   * read, by agent; absent where none were. They are no turns.
+   */
+  readonly refused?: Readonly<Record<string, number>>;
   readonly failure?: Failure;
 }
 

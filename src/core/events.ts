@@ -182,8 +182,14 @@ export interface Step {
   /** What the step cost, where a policy has a price. */
   readonly cost?: number;
   readonly reward: { readonly mean: number; readonly std: number };
-  /** Episodes that were played, those left out of the update among them, and how many of them failed. */
-  readonly episodes?: { readonly played: number; readonly failed: number };
+  /** Episodes that were played, those left out of the update among them. */
+  readonly episodes?: {
+    readonly played: number;
+    /** How many of them failed. */
+    readonly failed: number;
+    /** The calls that were rejected in them, as prompts that do not fit are, by agent; absent where none were. */
+    readonly refused?: Readonly<Record<string, number>>;
+  };
   /** The mean success of the episodes, 0 to 1. */
   readonly success?: number;
   /** The means of the named parts of the team's reward, where it has any. */

@@ -9,6 +9,8 @@ import type { ForeignAskOptions } from './rollout-context.js';
 /** The calls of an episode so far, and whether they name the steps that they belong to. */
 export interface CallCounter {
   turns: number;
+  /** Calls that were rejected and are no turns. */
+  refused: number;
   namesSteps?: boolean;
 }
 
@@ -32,7 +34,10 @@ export function requireJudge({ name, settings }: Speaker): void {
  * The options of a call without those that are not given; a list without tools offers none. The lists are copies.
  * @throws EpisodeFailure naming the agent and the option that is wrong
  */
-export function checkedOptions({ name, agent, policy }: Speaker, options: ForeignAskOptions): ForeignAskOptions {
+export function checkedOptions(
+  { name, agent, policy }: Speaker,
+  options: ForeignAskOptions,
+): Omit<ForeignAskOptions, 'foreign' | 'signal'> {
   const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {
     throw new EpisodeFailure('error', `${name}: ${message}`);

@@ -39,13 +39,23 @@ export class EpisodeFailure extends Error {
 
   /** The failure that anything thrown by a team is. @param who what threw it, where the message needs a name */
   static of(reason: FailureReason, thrown: unknown, who = ''): EpisodeFailure {
-    return new EpisodeFailure(reason, `${who === '' ? '' : `${who}: `}${messageOf(thrown)}`, placeOf(thrown));
+    const kind = reason === 'error' && isOverlong(thrown) ? 'overlong' : reason;
+    return new EpisodeFailure(kind, `${who === '' ? '' : `${who}: `}${messageOf(thrown)}`, placeOf(thrown));
   }
 
   /** The failure as an episode records it. */
   get record(): Failure {
     const { reason, message, place } = this;
     return { reason, message, ...(place === undefined ? {} : { stack: place }) };
+  }
+}
+
+/** Whether a call was refused for want of room, and nobody caught it: clients of OpenAI keep the code, too. */
+function isOverlong(thrown: unknown): boolean {
+  try {
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'context_length_exceeded';
+  } catch {
+    return false;
   }
 }
 

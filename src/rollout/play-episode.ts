@@ -72,7 +72,7 @@ export async function playEpisode<Data>(
     const score = lessCallCosts(earned, played, context.agents);
     const judging = turns.slice(played.length);
     const all = [...rewardedTurns(reward, played), ...judging];
-    return { task, sample, turns: all, outcome, score, ...kept(running.log) };
+    return { task, sample, turns: all, outcome, score, ...running.kept };
   } catch (error) {
     end = messageOf(error);
     running.end(end);
@@ -83,15 +83,13 @@ export async function playEpisode<Data>(
       );
     run?.throwIfAborted();
     if (!(error instanceof EpisodeFailure)) throw error;
-    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...kept(running.log) };
+    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...running.kept };
   } finally {
     clearTimeout(timeout);
     removeListener?.();
     running.end(end);
   }
 }
-
-const kept = ({ entries }: EpisodeLog): Pick<Episode, 'log'> => (entries === undefined ? {} : { log: entries });
 
 /** Whether a promise that never rejects settles in time. */
 async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {

@@ -9,7 +9,7 @@ import { withoutThinking } from '../model/tool-formats/thinking.js';
 import type { TextWithCalls } from '../model/tool-formats/tool-format.js';
 import type { Agent } from '../teams/agent.js';
 import { EpisodeFailure } from './episode-failure.js';
-import { withoutStop } from './exact-ids.js';
+import { withoutStop } from './prompts/exact-ids.js';
 import type { AgentSettings, EndpointSettings } from './rollout-context.js';
 
 /** What a call asked for, by which its answer is read. */

@@ -11,8 +11,8 @@ import { agent } from '../teams/agent.js';
 import { type Ask, defineTeam, type Reply, type Team } from '../teams/team.js';
 import { scriptedContext } from '../testing/play-scripted.js';
 import { scriptedSampler } from '../testing/scripted-sampler.js';
-import { withoutStop } from './exact-ids.js';
 import { playEpisode } from './play-episode.js';
+import { withoutStop } from './prompts/exact-ids.js';
 
 const look: Tool = { name: 'look', parameters: { type: 'object', properties: { at: { type: 'object' } } } };
 

@@ -38,17 +38,18 @@ export interface EpisodeInPlay extends Scope {
 }
 
 /**
- * The tokens of the prompt that an agent would read, and of the context that prompt and response have to fit. Undefined
- * for an endpoint, whose tokenizer is not known. Throws what the tokenizer throws.
+ * The tokens of the prompt that an agent would read, at least as many where it is too long to be tokenised. Undefined
+ * for an endpoint, whose tokenizer is not known. Throws a DialectError for a text that the tokenizer has not.
  */
-export type MeasurePrompt = (
-  agent: string,
-  input: readonly Message[],
-  options: AskOptions,
-) => { readonly tokens: number; readonly context: number } | undefined;
+export type MeasurePrompt = (agent: string, input: readonly Message[], options: AskOptions) => number | undefined;
 
 /** How a program that was written for another framework asks an agent. */
 export interface ForeignAskOptions extends AskOptions {
+  /**
+   * A prompt that does not fit the model's context, or has a text that its tokenizer has not, rejects this call with a
+   * DialectError; else it fails the episode. The answer is cut to what the context has left.
+   */
+  readonly foreign?: true;
   /** What it asked for and the recipe decides, by the names that its framework has for them. */
   readonly ignored?: readonly string[];
 }

@@ -1,4 +1,4 @@
-import type { Turn } from '../core/episode.js';
+import type { Episode, Turn } from '../core/episode.js';
 import { EpisodeOverError, messageOf } from '../core/errors.js';
 import type { Scope } from '../platform/async-scopes.js';
 import { EpisodeFailure } from './episode-failure.js';
@@ -15,6 +15,8 @@ export class RunningEpisode implements Scope {
   /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[] = [];
   readonly log: EpisodeLog;
+  /** The calls that were refused, by agent. */
+  readonly #refused = new Map<string, number>();
   /** Rejects when the episode fails. */
   readonly failed: Promise<never>;
   readonly #controller = new AbortController();
@@ -40,6 +42,20 @@ export class RunningEpisode implements Scope {
   /** Fires when the episode is over. */
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Counts a call of an agent that was refused while the episode goes on. */
+  refuse(agent: string): void {
+    this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
+  }
+
+  /** What the episode keeps besides turns and scores. */
+  get kept(): Pick<Episode, 'log' | 'refused'> {
+    const { entries } = this.log;
+    return {
+      ...(entries === undefined ? {} : { log: entries }),
+      ...(this.#refused.size === 0 ? {} : { refused: Object.fromEntries(this.#refused) }),
+    };
   }
 
   /** Ends the episode with an EpisodeFailure; any other error ends the run. */

@@ -23,6 +23,7 @@ export interface StoredEpisode {
   readonly outcome?: unknown;
   readonly failure?: Failure;
   readonly log?: readonly LogEntry[];
+  readonly refused?: Readonly<Record<string, number>>;
   readonly turns: readonly StoredTurn[];
 }
 
@@ -31,12 +32,12 @@ export type Advantages = readonly (number | readonly number[] | undefined)[];
 
 /** The stored form of an episode. */
 export function storedEpisode(episode: Episode, advantages?: Advantages): StoredEpisode {
-  const { task, sample, score, outcome, failure, log } = episode;
+  const { task, sample, score, outcome, failure, log, refused } = episode;
   const turns = episode.turns.map((turn, index): StoredTurn => {
     const advantage = advantages?.[index];
     return { ...turn, reward: turnReward(episode, turn), ...(advantage === undefined ? {} : { advantage }) };
   });
-  const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}) };
+  const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}), ...(refused ? { refused } : {}) };
   return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };
 }
 

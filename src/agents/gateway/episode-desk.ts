@@ -6,7 +6,7 @@ import type { ModelCall } from '../../dialects/model-app.js';
 import { onAbort, unlessAborted } from '../../platform/on-abort.js';
 import type { EpisodeInPlay } from '../../rollout/rollout-context.js';
 import type { EpisodeCalls } from '../attribution.js';
-import { promptTokens, roomFor } from './prompt-room.js';
+import { promptTokens } from './prompt-tokens.js';
 
 /** An answer that is being made or was made, and the clients that wait for it. */
 interface Flight {
@@ -31,7 +31,7 @@ type Arrival = Pick<ModelCall<unknown>, 'signal' | 'retry' | 'text'>;
 export class EpisodeDesk {
   readonly #options: DeskOptions;
   readonly #flights = new Map<string, Flight>();
-  /** The calls that were begun, those that were given up included, and those that became turns. */
+  /** The calls that were begun, those that were given up or refused included, and those that became turns. */
   #begun = 0;
   #finished = 0;
   #farewell = false;
@@ -93,10 +93,8 @@ export class EpisodeDesk {
     const { calls, episode, maxCalls } = this.#options;
     episode.signal.throwIfAborted();
     if (this.#begun + episode.turns.length - this.#finished >= maxCalls) return this.#end(request);
-    const maxTokens = roomFor(calls, agent, request);
     this.#begun++;
-    const clamped = maxTokens === undefined ? request : { ...request, maxTokens };
-    const answer = await calls.complete(agent, clamped, signal);
+    const answer = await calls.complete(agent, request, signal);
     this.#finished++;
     return answer;
   }

@@ -90,7 +90,14 @@ export function stepEvent(
 
 function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episodes']> {
   const episodes = groups.flatMap((group) => group.episodes);
-  return { played: episodes.length, failed: episodes.filter(({ failure }) => failure !== undefined).length };
+  const refused = new Map<string, number>();
+  for (const [agent, calls] of episodes.flatMap((episode) => Object.entries(episode.refused ?? {})))
+    refused.set(agent, (refused.get(agent) ?? 0) + calls);
+  return {
+    played: episodes.length,
+    failed: episodes.filter(({ failure }) => failure !== undefined).length,
+    ...(refused.size === 0 ? {} : { refused: Object.fromEntries([...refused].sort()) }),
+  };
 }
 
 function costOfAll(spending: readonly Spending[]): Pick<Step, 'cost'> {

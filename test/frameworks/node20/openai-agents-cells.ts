@@ -1,5 +1,5 @@
 /** The cells of OpenAI Agents, with any models of the two agents. */
-import { Agent, type Runner, tool } from '@openai/agents';
+import type { Agent, Runner, tool } from '@openai/agents';
 import { z } from 'zod';
 import type { CellContext, CellPlay } from '../conformance.js';
 
@@ -11,7 +11,12 @@ export interface Models {
   readonly helper: Model;
 }
 
-export function openAIAgentsCells(modelsOf: (context: CellContext) => Models) {
+interface Functions {
+  readonly Agent: typeof Agent;
+  readonly tool: typeof tool;
+}
+
+export function openAIAgentsCells({ Agent, tool }: Functions, modelsOf: (context: CellContext) => Models) {
   const ask =
     (more: (context: CellContext, models: Models) => Partial<ConstructorParameters<typeof Agent>[0]>): CellPlay =>
     async (context) => {

@@ -10,7 +10,7 @@ const { chat } = bytesTokenizer();
 /** Answers every call with calls of all tools that it offers. */
 const calls: EpisodeCalls = {
   agents: ['solver', 'verifier'],
-  measure: (_, { messages, tools }) => ({ tokens: chat(messages, undefined, tools).length, context: 100_000 }),
+  measure: (_, { messages, tools }) => chat(messages, undefined, tools).length,
   complete: async (_, { model, messages, tools = [], wantsTokenIds }): Promise<ModelAnswer> => ({
     ...{ id: 'c0ffee', model, content: messages.at(-1)?.content ?? '', reasoning: 'Hm.' },
     toolCalls: tools.map(({ name, parameters }, n) => {

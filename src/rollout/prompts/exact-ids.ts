@@ -1,6 +1,6 @@
-import type { FinishReason, History, Turn } from '../core/episode.js';
-import type { Message, Tool } from '../core/message.js';
-import type { Tokenizer } from '../core/tokenizer.js';
+import type { FinishReason, History, Turn } from '../../core/episode.js';
+import type { Message, Tool } from '../../core/message.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
 import { canonicalCalls, type Traced, traceMessages } from './provenance.js';
 
 /** The response's ids without the stop token at their end. */

@@ -1,7 +1,7 @@
 /** Which turns of an episode the messages of a prompt repeat, whatever a framework did to them in between. */
-import type { Turn } from '../core/episode.js';
-import type { Message, ToolCall } from '../core/message.js';
-import { isObject } from '../core/validation/objects.js';
+import type { Turn } from '../../core/episode.js';
+import type { Message, ToolCall } from '../../core/message.js';
+import { isObject } from '../../core/validation/objects.js';
 
 /** A message of a prompt, with the turn whose reply it repeats and what told so. */
 export interface Traced {

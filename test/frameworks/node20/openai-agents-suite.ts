@@ -1,0 +1,117 @@
+/**
+ * What OpenAI Agents does, whichever version of it: it plays and trains a team over its own client and through
+ * `aisdk()`, the cells, and its client with what is no ordinary answer. Of the packages there are only types here.
+ */
+import type * as Sdk from '@openai/agents';
+import type { aisdk as throughAiSdkOf } from '@openai/agents-extensions/ai-sdk';
+import type Client from 'openai';
+import type { ClientOptions } from 'openai';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { boundFetch, trainable } from '../../../src/agents/index.js';
+import { temporaryRoot } from '../../support/tiny-run.js';
+import { clientContract } from '../client-contract.js';
+import { conformance } from '../conformance.js';
+import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
+import { openAIAgentsCells } from './openai-agents-cells.js';
+
+export type Packages = Pick<typeof Sdk, 'Agent' | 'OpenAIProvider' | 'Runner' | 'tool'> & {
+  readonly aisdk: typeof throughAiSdkOf;
+  readonly OpenAI: typeof Client;
+};
+
+type Model = NonNullable<ConstructorParameters<typeof Sdk.Agent>[0]['model']>;
+type ProviderOptions = NonNullable<ConstructorParameters<typeof Sdk.OpenAIProvider>[0]>;
+
+/** The suite for a version of the packages. */
+export function openAIAgentsSuite(version: string, packages: Packages): void {
+  const { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI } = packages;
+  const root = temporaryRoot();
+
+  const t = tool({
+    name: 't',
+    description: '',
+    parameters: z.object({ n: z.number() }),
+    execute: async (input) => lookUp(input),
+  });
+
+  /** A play with these models of the agents. */
+  const played = async (
+    runner: Sdk.Runner,
+    [boss, helper]: readonly [Model, Model],
+    question: string,
+    signal: AbortSignal,
+  ) => {
+    const leading = new Agent({ name: 'boss', instructions: BOSS, model: boss, tools: [t] });
+    const commenting = new Agent({ name: 'helper', instructions: HELPER, model: helper });
+    const options = { signal, maxTurns: 20 };
+    const { finalOutput: answer = '', newItems } = await runner.run(leading, question, options);
+    const { finalOutput: comment = '' } = await runner.run(commenting, answer, options);
+    return { answer, comment, calls: newItems.filter(({ type }) => type === 'tool_call_item').length };
+  };
+
+  const runnerOf = (options: ClientOptions) => {
+    const client: unknown = new OpenAI(options); // of its CommonJS types
+    const openAIClient = client as NonNullable<ProviderOptions['openAIClient']>;
+    const modelProvider = new OpenAIProvider({ openAIClient, useResponses: false });
+    return new Runner({ modelProvider, tracingDisabled: true });
+  };
+
+  /** The model's name is the agent's. */
+  const named: DeskPlay = ({ task, openai, signal }) =>
+    played(runnerOf({ ...openai, maxRetries: 0 }), ['boss', 'helper'], task.question, signal);
+
+  /** A client that was made before any episode. */
+  const early = runnerOf({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch });
+  const bound: DeskPlay = ({ task, signal }) => played(early, ['boss', 'helper'], task.question, signal);
+
+  const models = [aisdk(trainable('boss')), aisdk(trainable('helper'))] as const;
+  const runner = new Runner({ tracingDisabled: true });
+  const throughAiSdk: DeskPlay = ({ task, signal }) => played(runner, models, task.question, signal);
+
+  describe(`a team of ${version}`, () => {
+    it('is the run that plain calls of agents give, bit for bit', async () => {
+      const plain = await trainDesk(root, plainPlay);
+      expect(await trainDesk(root, named, { threads: 2 })).toEqual(plain);
+      expect(await trainDesk(root, bound)).toEqual(plain);
+      expect(await trainDesk(root, throughAiSdk)).toEqual(plain);
+    });
+
+    it('learns', async () => {
+      const { rewards, failures } = await trainDesk(root, named, { overrides: LEARNING });
+      expect(failures).toEqual([]);
+      expect(rises(rewards)).toBe(true);
+    });
+  });
+
+  conformance(
+    version,
+    openAIAgentsCells(packages, ({ openai }) => ({
+      runner: runnerOf({ ...openai, maxRetries: 0 }),
+      boss: 'boss',
+      helper: 'helper',
+    })),
+  );
+
+  conformance(
+    `${version}, \`aisdk()\``,
+    openAIAgentsCells(packages, ({ agents }) => ({
+      runner,
+      boss: aisdk(agents.boss.model),
+      helper: aisdk(agents.helper.model),
+    })),
+    ['parallel tools'], // it leaves out a text beside calls
+  );
+
+  clientContract(version, async ({ model, ...connection }, { stream, signal }) => {
+    const agent = new Agent({ name: 'solver', instructions: '', model });
+    const options = signal === undefined ? {} : { signal };
+    if (!stream) return (await runnerOf(connection).run(agent, 'Hi', options)).finalOutput ?? '';
+    const result = await runnerOf(connection).run(agent, 'Hi', { ...options, stream });
+    let text = '';
+    for await (const piece of result.toTextStream()) text += piece;
+    await result.completed;
+    if (signal?.aborted) throw signal.reason; // its streams end silently
+    return text;
+  });
+}
