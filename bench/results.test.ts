@@ -86,6 +86,7 @@ describe('a large shape', () => {
     precisions: PRECISIONS,
     peers: true,
     drmas: undefined,
+    llamaServer: undefined,
   };
   const context = { options, results, say: () => {} };
 

@@ -26,7 +26,7 @@ const LLAMA = "llama.cpp's server";
 /** The greedy tokens that both servers must share, as a check of the model. */
 const CHECKED_TOKENS = 24;
 
-/** Measures on the largest number of threads. Our server and all clients are one process, whose clients take time too. */
+/** Measures on the largest number of threads. Our server and all clients are one process and share its time. */
 export async function benchServe(context: Context): Promise<void> {
   for (const shape of context.options.shapes)
     await withDirectory((directory) => benchShape(forShape(context, PART, shape), shape, directory));

@@ -10,13 +10,13 @@ export interface EpisodeCalls {
   /** The names of the team's agents. */
   readonly agents: readonly string[];
   /**
-   * Calls an agent. Rejects with a DialectError for a name that no agent has and for messages that the agent's context
-   * has no room for, with an EpisodeOverError once the episode is over, and with the signal's reason.
+   * Calls an agent. Rejects with a DialectError for a name that no agent has and messages that do not fit its context,
+   * with an EpisodeOverError once the episode is over, and with the signal's reason.
    */
   complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer>;
   /**
-   * The tokens of a request's prompt; undefined where they are not known. Throws a DialectError for a name that no agent
-   * has and a text that its tokenizer has not, and an EpisodeOverError once the episode is over.
+   * The tokens of a request's prompt; undefined where they are not known. Throws a DialectError for a name that no
+   * agent has and a text that its tokenizer has not, and an EpisodeOverError once the episode is over.
    */
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
 }

@@ -163,8 +163,8 @@ export async function trainDesk(
 }
 
 /**
- * What a run of one step sampled in the episodes of the plain one whose boss ended its turn with a word. Some frameworks
- * leave empty messages out, so that their helper reads something else behind one.
+ * What a run of one step sampled in the episodes of the plain one whose boss ended its turn with a word. Some
+ * frameworks leave empty messages out, so that their helper reads something else behind one.
  */
 export function sampledBehindWords(run: DeskRun, plain: DeskRun): unknown[] {
   return plain.turns.flatMap(({ turns }, i) =>
