@@ -29,11 +29,6 @@ export interface Connection {
 export type Call = (connection: Connection, options: { stream: boolean; signal?: AbortSignal }) => Promise<string>;
 
 let gateway: OpenGateway | undefined;
-afterEach(async () => {
-  vi.useRealTimers();
-  await gateway?.close();
-  gateway = undefined;
-});
 
 /** Plays an episode in which `act` calls the solver, over HTTP where a gateway is open. */
 function played(act: (context: Context) => Promise<unknown>, script: Script = () => 'fine') {
@@ -73,6 +68,13 @@ const refusals: readonly [string, (context: Context, over: readonly [Connection,
 /** The suite for a client. */
 export function clientContract(client: string, call: Call): void {
   describe(`${client} and what is no ordinary answer`, () => {
+    // Here and not beside the imports: files share this module, which runs once for all of them.
+    afterEach(async () => {
+      vi.useRealTimers();
+      await gateway?.close();
+      gateway = undefined;
+    });
+
     it.each(refusals)('sends a call once that is refused for %s', async (_, connect) => {
       gateway = await openGateway(gatewaySchema.parse({}), { maxTurns: 16, warn: () => {} });
       const { outcome: over } = await played(async (context) => [inProcess(context), overHttp(context)]);

@@ -4,4 +4,5 @@ import { aisdk } from '@openai/agents-extensions/ai-sdk';
 import OpenAI from 'openai';
 import { openAIAgentsSuite } from './openai-agents-suite.js';
 
-openAIAgentsSuite('OpenAI Agents 0.12', { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI });
+const packages = { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI };
+openAIAgentsSuite('OpenAI Agents 0.12', packages, ['parallel tools']); // it leaves out a text beside calls
