@@ -74,4 +74,24 @@ describe('a program that asks for a sampling of its own', () => {
   });
 });
 
+describe('a program whose history outgrows the context', () => {
+  it('may begin anew, and the events count what was refused', async () => {
+    const team = defineTeam({
+      task: z.object({ question: z.string() }),
+      agents: { solver: agent({ sampling: { maxTokens: 3 } }) },
+      play: async ({ task: { question }, agents: { solver } }) => {
+        const ask = async (prompt: string) => (await generateText({ model: solver.model, prompt })).text;
+        return ask(question.repeat(1000)).catch(() => ask(question));
+      },
+      reward: ({ outcome }) => outcome.length,
+    });
+    const at = (index: number) => ({ id: String(index), data: { question: `${index}+1` } });
+    const tasks = { name: 'sums', load: async () => ({ name: 'sums', size: 4, at }) };
+    const training = { steps: 1, tasksPerStep: 2, groupSize: 2 };
+    const [step] = await stepsOf(await trainTiny(root, tinyRecipe({ team, tasks, training })));
+    expect(step?.episodes).toEqual({ played: 4, failed: 0, refused: { solver: 4 } });
+    expect(step?.agents.solver?.turns).toBe(4);
+  });
+});
+
 conformance('AI SDK 6', aiSdkCells({ generateText, streamText, tool, ToolLoopAgent, Output, stopAfter: stepCountIs }));
