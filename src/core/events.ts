@@ -2,14 +2,13 @@ import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
 import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { TokenCount } from './play/token-count.js';
+export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
 
 /**
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
  * the only record of a run: terminal, report and dashboard are derived from it.
  */
 export const EVENT_VERSION = 1;
-
-export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
 export type { AgentHealth, GroupKinds } from './play/health-signs.js';
 
 /** What the log adds to an event. */

@@ -14,7 +14,7 @@ const MOSTLY_OWN = 0.5;
 const NEARLY_ALL_OWN = 0.75;
 /** Turns in a group below which an agent has hardly anything to be compared with. */
 const FEWEST_TURNS = 3;
-/** The share of an agent's groups with one turn of it above which an estimator that skips them teaches it too little. */
+/** The share of an agent's groups with one turn of it above which an estimator that skips them teaches too little. */
 const OFTEN_ALONE = 0.25;
 
 /** What is known about an agent. */
