@@ -2,6 +2,7 @@ import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
 import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { TokenCount } from './play/token-count.js';
+
 export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
 
 /**
