@@ -4,7 +4,6 @@ import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { TokenCount } from './play/token-count.js';
 
 export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
-
 /**
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
  * the only record of a run: terminal, report and dashboard are derived from it.
