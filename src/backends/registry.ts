@@ -31,6 +31,11 @@ export function backendOf({ type }: BackendSpec): Row {
   return backendNamed(type) as Row; // the schema has no other types
 }
 
+/** A text that is equal for descriptions of one backend. It holds the key of a server: it is never shown or kept. */
+export function backendIdentity(spec: BackendSpec): string {
+  return JSON.stringify([spec, 'apiKey' in spec ? spec.apiKey?.reveal() : undefined]);
+}
+
 /** The environment variables that hold the keys of backends. */
 export const backendKeyVariables: readonly string[] = rows.flatMap(({ keyVariable }: BackendDeclaration) =>
   keyVariable === undefined ? [] : [keyVariable],

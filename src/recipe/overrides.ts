@@ -29,7 +29,7 @@ export function parseOverride(text: string): Override {
   const value = parseValue(text.slice(at + 1));
   if (path.includes('apiKey') || holdsKey(value))
     throw new RecipeError(
-      `overrides are kept in recipe.json; set ${first === 'backend' ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
+      `overrides are kept in recipe.json; set ${path.includes('backend') ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
       path.join('.'),
     );
   return { path: [first, ...rest], value };

@@ -65,6 +65,12 @@ const policySchema = z.strictObject({
   loss: lossSchema
     .optional()
     .describe("A loss for this policy alone, which replaces the recipe's as a whole. Its keys are those of `loss`."),
+  backend: backendSchema
+    .optional()
+    .describe(
+      "What holds this policy and computes it, in place of the recipe's `backend` as a whole. Its keys are those of " +
+        '`backend`. Policies whose settings are equal share one.',
+    ),
 });
 
 const warmStartSchema = z.strictObject({

@@ -1,3 +1,4 @@
+import type { BackendSpec } from '../backends/registry.js';
 import type { Sampling } from '../contract/sampling.js';
 import type { OwnWeights } from '../contract/weights-spec.js';
 import type { EventSink } from '../core/play/event-sink.js';
@@ -22,6 +23,11 @@ export interface RecipeCode {
   /** A shipped recipe's name, or an absolute path. */
   readonly source: string;
   readonly codeHash: string;
+}
+
+/** What holds a model of a recipe: a policy's own backend, or the recipe's, which holds frozen models too. */
+export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
+  return policies[name]?.backend ?? backend;
 }
 
 /** How an agent's responses are sampled in evaluations. */

@@ -348,6 +348,64 @@ export interface PolicyInput {
   readonly entropyCoefficient?: number | undefined;
   /** A loss for this policy alone, which replaces the recipe's as a whole. Its keys are those of `loss`. */
   readonly loss?: LossInput | undefined;
+  /**
+   * What holds this policy and computes it, in place of the recipe's `backend` as a whole. Its keys are those
+   * of `backend`. Policies whose settings are equal share one.
+   */
+  readonly backend?:
+    | {
+        readonly type: 'embedded';
+        /**
+         * Whether training keeps only each layer's input and computes the rest again for the backward pass: less
+         * memory, more time, the same gradients.
+         * @default `false`
+         */
+        readonly recompute?: boolean | undefined;
+      }
+    | {
+        readonly type: 'tinker';
+        /** The URL of the server, such as `http://127.0.0.1:8000`. */
+        readonly url: string;
+        /**
+         * The key for the server; where it is not given, TINKER_API_KEY of the environment. It is never written to
+         * recipe.json, events or messages, and `--set` refuses it.
+         */
+        readonly apiKey?: string | undefined;
+        /**
+         * What the server does: `auto` measures it at the start; a name takes that known server at its word.
+         * @default `auto`
+         */
+        readonly profile?:
+          | 'auto'
+          | 'hosted'
+          | 'skyrl-jax'
+          | 'skyrl-train'
+          | 'open-rl'
+          | 'twinkle'
+          | 'drmas'
+          | undefined;
+        /**
+         * The server's names of models by their path in the recipe, where the two differ.
+         * @default `{}`
+         */
+        readonly models?: Readonly<Record<string, string>> | undefined;
+        /**
+         * The most sampling requests in flight.
+         * @default `64`
+         */
+        readonly concurrency?: number | undefined;
+        /**
+         * Updates between savings of weights and optimiser on the server, from which a lost model is made again.
+         * @default `10`
+         */
+        readonly saveEvery?: number | undefined;
+        /**
+         * Seconds after which a result that has not come has failed.
+         * @default `1800`
+         */
+        readonly deadlineSeconds?: number | undefined;
+      }
+    | undefined;
 }
 
 export interface AgentInput {

@@ -1,5 +1,6 @@
 import { cpus } from 'node:os';
 import { join } from 'node:path';
+import type { Backend } from '../contract/backend.js';
 import { DrmasError, TrainingError } from '../core/errors.js';
 import type { Host } from '../core/host.js';
 import { packageVersion } from '../platform/package-version.js';
@@ -7,11 +8,12 @@ import type { Recipe } from '../recipe/recipe.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { REFERENCES } from '../store/run-files.js';
 import { firstProgress } from '../training/checkpoint.js';
-import type { OpenRun, Progress, Tasks, TrainingRun } from '../training/run-state.js';
+import { backendsOf, type OpenRun, type Progress, type Tasks, type TrainingRun } from '../training/run-state.js';
 import { openCritics } from '../training/update/critics.js';
 import { openReferences } from '../training/update/references.js';
 import { warmStart } from '../training/warm-start/warm-start.js';
-import { type OpenBackend, openRun, publishAll } from './open-run.js';
+import type { OpenBackend } from './open-backends.js';
+import { openRun, publishAll } from './open-run.js';
 
 export interface RunRequest {
   readonly recipe: Recipe;
@@ -44,8 +46,9 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
 }
 
 /** The first events of a run: what computes, and what a person should know about tasks, models and backend. */
-function logStart({ recipe, assignment, hardware, models, warnings }: OpenRun, log: RunDirectory): void {
-  const { kernels, isa, server } = hardware;
+function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
+  const [first, ...others] = backendsOf({ backends });
+  const { kernels, isa, server } = facts(first as Backend);
   log.emit({
     type: 'run.started',
     recipe: recipe.name,
@@ -53,6 +56,9 @@ function logStart({ recipe, assignment, hardware, models, warnings }: OpenRun, l
     versions: { drmas: packageVersion(), node: process.version },
     hardware: { cores: cpus().length, kernels, isa },
     ...(server === undefined ? {} : { server }),
+    ...(others.length === 0
+      ? {}
+      : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;
@@ -67,6 +73,11 @@ function logStart({ recipe, assignment, hardware, models, warnings }: OpenRun, l
       code: 'endpoint.nondeterministic',
       message: `${agents.join(', ')}: ${endpoint.model} at ${endpoint.url} need not give the same answer twice; this run will not repeat bit for bit`,
     });
+}
+
+/** What computes on a backend, as the log keeps it. */
+function facts({ hardware: { kernels, isa, server } }: Backend) {
+  return { kernels, isa, ...(server === undefined ? {} : { server }) };
 }
 
 /** Once work has begun nothing is "the request was wrong" any more: the run has failed. */

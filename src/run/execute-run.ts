@@ -9,7 +9,8 @@ import type { Tasks } from '../training/run-state.js';
 import { goesOnAfter } from '../training/step/rollouts-ahead.js';
 import { trainTeam } from '../training/train.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
-import { type OpenBackend, prepareTasks } from './open-run.js';
+import type { OpenBackend } from './open-backends.js';
+import { prepareTasks } from './open-run.js';
 import { KernelError, resumeRun } from './resume-run.js';
 
 export interface ExecutionOptions {
@@ -19,7 +20,7 @@ export interface ExecutionOptions {
   readonly tasks?: Tasks | undefined;
   /** Go on although other kernels compute than those that began the run. */
   readonly acceptChanges?: boolean | undefined;
-  /** Starts the backend; by default the one that the recipe names. */
+  /** Starts a backend that the recipe names. */
   readonly openBackend?: OpenBackend | undefined;
 }
 

@@ -7,11 +7,13 @@ import { ArgumentError, BackendError, EpisodeError } from '../core/errors.js';
 import type { TaskSet } from '../core/task.js';
 import { issuesText } from '../core/validation/issues.js';
 import { nodeHost } from '../platform/node-host.js';
+import { assignmentOf } from '../recipe/assignment.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { contentHash } from '../store/files/content-hash.js';
 import type { Team } from '../teams/team.js';
 import { commitsOf, loadCheckpoint } from '../training/checkpoint.js';
 import type { OpenRun } from '../training/run-state.js';
+import { modelsByBackend } from './open-backends.js';
 import { openRun, publishAll } from './open-run.js';
 import { requestEvaluation } from './request.js';
 
@@ -101,7 +103,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
   /** Ends the episodes that are played, and the engine. */
   async close(): Promise<void> {
     this.#closed.abort(new BackendError('the team was closed'));
-    await this.#run.backend.dispose();
+    await this.#run.dispose();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -142,7 +144,8 @@ export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
   const from = step === undefined ? undefined : String(step);
   const { recipe, checkpoint } = await requestEvaluation(run, { recipe: given, acceptChanges, from });
   const commits = await commitsOf(host.files, checkpoint);
-  const here = backendOf(recipe.backend).capabilities.weights === 'here';
+  const models = assignmentOf(recipe).models.map(({ name }) => name);
+  const here = modelsByBackend(recipe, models).every(({ spec }) => backendOf(spec).capabilities.weights === 'here');
   const options = { commits, purpose: 'evaluation', ...(here ? { checkpoint } : {}) } as const;
   const opened = await openRun(recipe, { train: none, test: none }, host, options);
   try {
@@ -151,7 +154,7 @@ export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
     await publishAll(opened);
     return new LoadedTeam(opened, checkpoint.step);
   } catch (error) {
-    await opened.backend.dispose();
+    await opened.dispose();
     throw error;
   }
 }

@@ -1,28 +1,27 @@
 import { join } from 'node:path';
 import { type OpenGateway, openGateway } from '../agents/gateway/open-gateway.js';
 import { waysIn } from '../agents/ways.js';
-import type { OpenOptions as BackendOptions } from '../backends/backend-declaration.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
-import { backendOf } from '../backends/registry.js';
-import type { Backend } from '../contract/backend.js';
-import type { Capabilities } from '../contract/capabilities.js';
+import { type BackendSpec, backendOf } from '../backends/registry.js';
 import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
-import { evaluationSampling, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
+import { backendOfModel, evaluationSampling, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
 import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { contentHash } from '../store/files/content-hash.js';
-import type { OpenRun, RunWarning, Tasks } from '../training/run-state.js';
+import { backendNamed, backendsOf, type OpenRun, type RunWarning, type Tasks } from '../training/run-state.js';
+import { checkBackends, type Purpose } from './checks/backend-checks.js';
+import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
 import { firstWeights } from './first-weights.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
+import { type OpenBackend, openBackends } from './open-backends.js';
 import { queueExecutor } from './queue/queue-executor.js';
-import { checkBackend, checkRecipe, checkToolFormats, type Purpose } from './recipe-checks.js';
 
 /**
  * Reads the tasks and checks what the recipe's schema alone cannot see, so that a mistake is reported before any work.
@@ -35,7 +34,8 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
     recipe.tasks.test.load('test', schema),
   ]);
   const tasks = { train, test };
-  checkRecipe(recipe, assignmentOf(recipe), backendOf(recipe.backend).capabilities, tasks, purpose);
+  const can = (model: string) => backendOf(backendOfModel(recipe, model)).capabilities;
+  checkRecipe(recipe, assignmentOf(recipe), can, tasks, purpose);
   return tasks;
 }
 
@@ -51,40 +51,35 @@ export interface OpenOptions {
   readonly purpose?: Purpose;
   /** Opens the trained models as they are in this checkpoint, of which the backend has the weights, to play alone. */
   readonly checkpoint?: Checkpoint | undefined;
-  /** Starts the backend; by default the one that the recipe names. */
+  /** Starts a backend that the recipe names. */
   readonly openBackend?: OpenBackend | undefined;
 }
 
-/** Starts what holds the models. The caller disposes of it. */
-export type OpenBackend = (recipe: Recipe, options: BackendOptions) => Promise<Backend>;
-
-const openNamed: OpenBackend = ({ backend }, options) => backendOf(backend).open(backend, options);
-
-/** Starts the backend and opens the recipe's models with their first weights. The caller disposes of the run. */
+/** Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run. */
 export async function openRun(
   requested: Recipe,
   tasks: Tasks,
   host: Host,
-  { commits: wanted, purpose, checkpoint, openBackend = openNamed }: OpenOptions = {},
+  { commits: wanted, purpose, checkpoint, openBackend }: OpenOptions = {},
 ): Promise<OpenRun> {
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
   const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(recipe, checkpoint, assignment, first) };
-  const backend = await openBackend(recipe, { host, models: Object.values(weights) });
+  const backends = await openBackends(recipe, weights, host, openBackend);
   let gateway: OpenGateway | undefined;
   let executor: RolloutExecutor | undefined;
   const dispose = async () => {
     await executor?.close?.();
     await gateway?.close();
-    await backend.dispose();
+    await Promise.all(backendsOf({ backends }).map((backend) => backend.dispose()));
   };
   try {
-    checkBackend(recipe, assignment, backend.capabilities, purpose);
-    const { hardware } = backend;
-    if (hardware.notice !== undefined) host.notify(hardware.notice);
+    checkBackends(recipe, assignment, (model) => backendNamed({ backends }, model).capabilities, purpose);
+    for (const { hardware } of backendsOf({ backends }))
+      if (hardware.notice !== undefined) host.notify(hardware.notice);
     const { models, policies } = await openModels(
-      backend,
+      backends,
       checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
       weights,
     );
@@ -117,9 +112,9 @@ export async function openRun(
     const warnings = [
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
       ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
-      ...ignoredSettings(recipe, backend.capabilities),
+      ...ignoredSettings(recipe, backends),
     ];
-    const opened = { backend, hardware, weights, models, policies, executor };
+    const opened = { backends, weights, models, policies, executor };
     return { recipe, assignment, tasks, ...opened, commits, warnings, host, dispose };
   } catch (error) {
     await dispose();
@@ -142,7 +137,7 @@ async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): 
  * begins.
  */
 async function openModels(
-  backend: Backend,
+  backends: OpenRun['backends'],
   { models, warmStarted }: Assignment,
   weights: OpenRun['weights'],
 ): Promise<Pick<OpenRun, 'models' | 'policies'>> {
@@ -151,6 +146,7 @@ async function openModels(
     models.map(async (speaker): Promise<[string, ModelHandle]> => {
       const { name } = speaker;
       const spec = weights[name] as WeightsSpec;
+      const backend = backendNamed({ backends }, name);
       if (!warmStarted.includes(speaker)) return [name, await backend.open(spec, 'frozen', name)];
       const policy = await backend.open(spec, 'policy', name);
       policies[name] = policy;
@@ -199,25 +195,38 @@ export function agentSettings(recipe: Recipe, { speakerOf }: Assignment): Rollou
 }
 
 /**
- * The recipe with directories in place of hubs' names; what is missing is downloaded, as far as the backend reads it
- * here.
+ * The recipe with directories in place of hubs' names; what is missing is downloaded, as far as a model's backend reads
+ * it here.
  */
 async function withModels(
   recipe: Recipe,
   { signal, notify }: Host,
   wanted: Commits | undefined,
 ): Promise<{ readonly recipe: Recipe; readonly commits: Commits }> {
-  const { policies, assign, backend } = recipe;
-  const files = backendOf(backend).capabilities.weights === 'here' ? 'all' : 'tokenizer';
-  const options = { files, signal, onProgress: notify, commits: wanted } as const;
-  const { settings, commits } = await withLocalModels({ policies, assign }, options);
-  return { recipe: { ...recipe, ...settings }, commits };
+  const whole = (spec: BackendSpec) => backendOf(spec).capabilities.weights === 'here';
+  const isWhole = ([name]: [string, unknown]) => whole(backendOfModel(recipe, name));
+  const settings = Object.entries(recipe.policies);
+  const [here, there] = [settings.filter(isWhole), settings.filter((policy) => !isWhole(policy))];
+  // What is read here comes first: where a server names the same model, its files are there already.
+  const parts = { all: Object.fromEntries(here), tokenizer: Object.fromEntries(there) };
+  const options = { signal, onProgress: notify };
+  const frozen = whole(recipe.backend) ? 'all' : 'tokenizer';
+  let commits = wanted;
+  const place = async <Part>(part: Part, files: 'all' | 'tokenizer') => {
+    const placed = await withLocalModels(part, { ...options, files, commits });
+    commits = { ...commits, ...placed.commits };
+    return placed.settings;
+  };
+  const all = await place(parts.all, 'all');
+  const assign = await place(recipe.assign, frozen);
+  const policies = { ...recipe.policies, ...all, ...(await place(parts.tokenizer, 'tokenizer')) };
+  return { recipe: { ...recipe, policies, assign }, commits: commits ?? {} };
 }
 
-/** Warnings about settings that the backend ignores, which is no reason to refuse the recipe. */
-function ignoredSettings({ policies }: Recipe, can: Capabilities): RunWarning[] {
+/** Warnings about settings that a backend ignores, which is no reason to refuse the recipe. */
+function ignoredSettings({ policies }: Recipe, backends: OpenRun['backends']): RunWarning[] {
   return Object.entries(policies)
-    .filter(([, { clipNorm }]) => clipNorm > 0 && !can.clipsGradients)
+    .filter(([name, { clipNorm }]) => clipNorm > 0 && !backendNamed({ backends }, name).capabilities.clipsGradients)
     .map(([policy, { clipNorm }]) => ({
       code: 'backend.ignores',
       message: `policies.${policy}.clipNorm is ${clipNorm}, and the server is not known to clip gradients`,

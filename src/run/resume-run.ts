@@ -6,6 +6,7 @@ import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { REFERENCES } from '../store/run-files.js';
 import { commitsOf, loadCheckpoint } from '../training/checkpoint.js';
+import type { OpenRun } from '../training/run-state.js';
 import { openCritics } from '../training/update/critics.js';
 import { openReferences } from '../training/update/references.js';
 import type { RunRequest, StartedRun } from './begin-run.js';
@@ -26,7 +27,7 @@ export async function resumeRun(
   const commits = await commitsOf(host.files, checkpoint);
   const run = await openRun(recipe, tasks, host, { commits, openBackend });
   try {
-    const others = await otherKernels(log, run.hardware);
+    const others = await otherKernels(log, run);
     if (others !== undefined) {
       if (!acceptChanges)
         throw new KernelError(
@@ -46,9 +47,13 @@ export async function resumeRun(
 }
 
 /** What to say where other kernels compute than those that the log names last. */
-async function otherKernels(log: RunDirectory, { kernels, isa }: Hardware): Promise<string | undefined> {
+async function otherKernels(log: RunDirectory, { backends }: OpenRun): Promise<string | undefined> {
   const began = (await log.events()).find((event): event is RunEvent & RunStarted => event.type === 'run.started');
   if (began === undefined) return undefined;
-  const [before, now] = [`${began.hardware.kernels} (${began.hardware.isa})`, `${kernels} (${isa})`];
-  return before === now ? undefined : `${log.path} was begun with ${before} kernels, here are ${now}`;
+  const text = ({ kernels, isa }: Pick<Hardware, 'kernels' | 'isa'>) => `${kernels} (${isa})`;
+  for (const [model, { hardware }] of Object.entries(backends)) {
+    const [before, now] = [text(began.backends?.[model] ?? began.hardware), text(hardware)];
+    if (before !== now) return `${log.path} was begun with ${before} kernels, here are ${now}`;
+  }
+  return undefined;
 }

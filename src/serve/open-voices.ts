@@ -103,10 +103,6 @@ async function placesOfRun(
 ): Promise<{ places: Place[]; origin: string }> {
   const run = await RunDirectory.open(from);
   const { backend, assign, policies } = run.record.resolved;
-  if (isObject(backend) && backend.type !== 'embedded')
-    throw new RunError(
-      `a server keeps the weights of ${from}: drmas export --format peft brings an agent's adapter here, which a server of such models plays`,
-    );
   const trained = Object.entries(isObject(assign) ? assign : {}).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string',
   );
@@ -116,6 +112,14 @@ async function placesOfRun(
   const checkpoint = await checkpointOf(run, request.checkpoint, 'answer from');
   const { directory } = checkpoint;
   const wanted = trained.filter(([name]) => agent === undefined || name === agent);
+  for (const [name, policy] of wanted) {
+    const settings = isObject(policies) ? policies[policy] : undefined;
+    const holder = (isObject(settings) ? settings.backend : undefined) ?? backend;
+    if (isObject(holder) && holder.type !== 'embedded')
+      throw new RunError(
+        `a server keeps the weights of ${name} in ${from}: drmas export --format peft brings an agent's adapter here, which a server of such models plays; --agent names one whose weights are here`,
+      );
+  }
   const folders = wanted.map(([, policy]) => `${policy}/`);
   await requireWhole(
     files,

@@ -83,7 +83,11 @@ function tinyVersion({ input }: RecipeDefinition, steps: number): RecipeDefiniti
     ...kept,
     model: tinyModel(input.model),
     ...(assign === undefined ? {} : { assign: tinyAssignment(assign) }),
-    policies: mapped(policies, (policy) => (policy?.model ? { ...policy, model: tinyModel(policy.model) } : policy)),
+    policies: mapped(policies, (policy) => ({
+      ...policy,
+      backend: undefined,
+      ...(policy?.model ? { model: tinyModel(policy.model) } : {}),
+    })),
     agents: Object.fromEntries(limited),
     ...(warmStart === undefined ? {} : { warmStart: { ...warmStart, steps: 4, batch: 4 } }),
     training: { ...input.training, steps, tasksPerStep: 2, groupSize: 4 },

@@ -2,7 +2,6 @@
 import type { EstimatorState } from '../advantage/define-estimator.js';
 import type { Commits } from '../backends/hub/local-models.js';
 import type { Backend } from '../contract/backend.js';
-import type { Hardware } from '../contract/capabilities.js';
 import type { CriticHandle, ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { BackendError } from '../core/errors.js';
@@ -31,8 +30,8 @@ export interface OpenRun {
   readonly recipe: Recipe;
   readonly assignment: Assignment;
   readonly tasks: Tasks;
-  readonly backend: Backend;
-  readonly hardware: Hardware;
+  /** What holds each model, by the model's name in the assignment; models on equal backends have the same one. */
+  readonly backends: Readonly<Record<string, Backend>>;
   /** Where the first weights of each model come from, by its name in the assignment. */
   readonly weights: Readonly<Record<string, WeightsSpec>>;
   /** Every model that plays, by its name in the assignment. */
@@ -62,6 +61,18 @@ export function policyNamed({ policies }: Pick<OpenRun, 'policies'>, name: strin
   const policy = policies[name];
   if (policy === undefined) throw new BackendError(`the run has no policy '${name}'`);
   return policy;
+}
+
+/** @throws BackendError when the run has no model of this name */
+export function backendNamed({ backends }: Pick<OpenRun, 'backends'>, model: string): Backend {
+  const backend = backends[model];
+  if (backend === undefined) throw new BackendError(`the run has no model '${model}'`);
+  return backend;
+}
+
+/** The backends of a run, each once: that of its first policy, then those of the others. */
+export function backendsOf({ backends }: Pick<OpenRun, 'backends'>): Backend[] {
+  return [...new Set(Object.values(backends))];
 }
 
 /** The progress of a run. Random numbers are functions of the step, so there is no generator among it. */

@@ -1,3 +1,4 @@
+import { Secret } from '../../core/secret.js';
 import { findModel, type ModelDirectoryOptions } from './model-directory.js';
 
 /** Commits of models on hubs, by the names that a recipe gives them. */
@@ -17,7 +18,8 @@ export async function withLocalModels<Settings>(
 ): Promise<{ readonly settings: Settings; readonly commits: Commits }> {
   const models = new Map<string, Awaited<ReturnType<typeof findModel>>>();
   const place = async (value: unknown): Promise<unknown> => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value; // lists hold no models
+    if (typeof value !== 'object' || value === null) return value;
+    if (Array.isArray(value) || value instanceof Secret) return value; // neither holds models
     if ('type' in value && value.type === 'checkpoint' && 'path' in value && typeof value.path === 'string') {
       const { path } = value;
       const model = models.get(path) ?? (await findModel(path, { ...options, commit: commits[path] }));

@@ -59,6 +59,10 @@ export class RemotePolicy implements PolicyHandle {
     return this.parts.model.name;
   }
 
+  isOn(connection: Connection): boolean {
+    return this.#connection === connection;
+  }
+
   get tokenizer(): Tokenizer {
     return this.parts.base.tokenizer;
   }
@@ -126,9 +130,9 @@ export class RemotePolicy implements PolicyHandle {
     if (model.updates > 0) await model.replace(await model.save(), { optimizer: false });
   }
 
-  /** @throws BackendError when the models differ, or the other policy is none on a server */
+  /** @throws BackendError when the models differ, or the other policy is none on this server */
   async copyFrom(policy: PolicyHandle): Promise<void> {
-    const { spec, model } = remoteParts(policy);
+    const { spec, model } = remoteParts(this.#connection, policy);
     if (JSON.stringify({ ...spec, seed: 0 }) !== JSON.stringify({ ...this.parts.spec, seed: 0 }))
       throw new BackendError(`the weights of policy '${policy.name}' do not fit '${this.name}': their models differ`);
     await this.parts.model.replace(await model.save(), { optimizer: false });
@@ -167,8 +171,8 @@ export class RemotePolicy implements PolicyHandle {
   }
 }
 
-/** What is behind a handle. @throws BackendError when the handle is none on a server */
-export function remoteParts(policy: PolicyHandle): RemoteParts {
-  if (policy instanceof RemotePolicy) return policy.parts;
+/** What is behind a handle. @throws BackendError when the handle is none on this server */
+export function remoteParts(connection: Connection, policy: PolicyHandle): RemoteParts {
+  if (policy instanceof RemotePolicy && policy.isOn(connection)) return policy.parts;
   throw new BackendError(`policy '${policy.name}' is one of another backend`);
 }

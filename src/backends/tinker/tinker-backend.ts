@@ -133,7 +133,7 @@ export class TinkerBackend implements Backend {
     { policy, directory }: Extract<WeightsSpec, { readonly type: 'like' }>,
     name: string,
   ): Promise<RemotePolicy> {
-    const { spec, base, parameters } = remoteParts(policy);
+    const { spec, base, parameters } = remoteParts(this.#connection, policy);
     const model = await this.#create(spec, name);
     const handle = new RemotePolicy(this.#connection, { spec, base, model, parameters, warnings: [] });
     if (directory === undefined) await handle.copyFrom(policy);

@@ -42,7 +42,7 @@ export const exportPolicy = defineCommand({
     const profile = await profileOf(run, agent, (why) => context.stderr.write(`${why}\n`));
     const from = join(checkpoint.directory, policy);
     await requireWhole(nodeFiles, checkpoint.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
-    const prepared = await backendOfRun(record.resolved).prepareExport({
+    const prepared = await backendOfRun(record.resolved, policy).prepareExport({
       policy,
       from,
       format,
@@ -79,9 +79,9 @@ async function profileOf(
   }
 }
 
-/** The backend that trained a run, by what the run recorded. @throws RunError */
-function backendOfRun({ backend }: Readonly<Record<string, unknown>>) {
-  const type = entryOf(backend, 'type');
+/** The backend that trained a policy of a run, by what the run recorded. @throws RunError */
+function backendOfRun({ backend, policies }: Readonly<Record<string, unknown>>, policy: string) {
+  const type = entryOf(entryOf(entryOf(policies, policy), 'backend') ?? backend, 'type');
   const row = typeof type === 'string' ? backendNamed(type) : undefined;
   if (row === undefined) throw new RunError(`the run was trained on a backend that there is not: ${shown(type)}`);
   return row;

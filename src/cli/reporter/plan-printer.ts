@@ -7,10 +7,10 @@ import { labelled } from './start-printer.js';
 import { byteText, grouped, short, table, wrap } from './text-layout.js';
 
 export function planLines(plan: RunPlan, width: number): string[] {
-  const { recipe, backend, steps, tokens, agents, memory, memoryElsewhere, notes } = plan;
+  const { recipe, steps, tokens, agents, memory, memoryElsewhere, notes } = plan;
   const { episodes } = tokens;
   const head = [
-    ['recipe', `${recipe}, on the backend '${backend}'; nothing is started`],
+    ['recipe', `${recipe}, on ${backendText(plan)}; nothing is started`],
     [
       'episodes',
       `${grouped(episodes.training)} in ${grouped(steps)} steps, ${grouped(episodes.evaluation)} in evaluations`,
@@ -43,10 +43,16 @@ export function planLines(plan: RunPlan, width: number): string[] {
     ...table(policyRows(plan)),
     ...wrap('a step; written: where every answer has all of its maxTokens', width),
     '',
-    ...(memoryElsewhere === undefined ? table(memoryRows(plan)) : wrap(memoryElsewhere, width)),
+    ...table(memoryRows(plan)),
+    ...(memoryElsewhere === undefined ? [] : wrap(memoryElsewhere, width)),
     '',
     ...notes.flatMap((note) => wrap(note, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))),
   ];
+}
+
+function backendText({ backend, backends }: RunPlan): string {
+  if (backends === undefined) return `the backend '${backend}'`;
+  return backends.map(({ type, policies }) => `the backend '${type}' for ${policies.join(', ')}`).join(' and ');
 }
 
 /** A run's tokens in a sentence. */

@@ -6,7 +6,6 @@ import { duration, grouped, table, wrap } from './text-layout.js';
 
 /** The first lines of a run: its recipe, its hardware and its directory. */
 export function startLines(recipe: Recipe, started: RunStarted, runPath: string, width: number): string[] {
-  const { hardware } = started;
   const { training, warmStart, evaluation } = recipe;
   const policies = Object.entries(recipe.policies).map(([policy, { model }]) => {
     const agents = Object.keys(recipe.assign).filter((agent) => recipe.assign[agent] === policy);
@@ -33,10 +32,18 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
     ...frozen.map((line, index) => [index === 0 ? 'frozen' : '', line]),
     ['method', `${recipe.advantage.type} advantages, ${losses.join(' and ')} loss`],
     ...plan.filter((line) => line !== undefined).map((line, index) => [index === 0 ? 'plan' : '', line]),
-    ['hardware', `${hardware.cores} cores, ${hardware.kernels} kernels (${hardware.isa})`],
+    ...hardwareRows(started),
     ['run', runPath],
   ];
   return labelled(rows, width);
+}
+
+/** What computes; by model where there are several. */
+function hardwareRows({ hardware, backends }: RunStarted): string[][] {
+  const text = ({ kernels, isa }: Pick<RunStarted['hardware'], 'kernels' | 'isa'>) => `${kernels} kernels (${isa})`;
+  if (backends === undefined) return [['hardware', `${hardware.cores} cores, ${text(hardware)}`]];
+  const models = Object.entries(backends).map(([name, backend]) => ['', `${name}: ${text(backend)}`]);
+  return [['hardware', `${hardware.cores} cores`], ...models];
 }
 
 /** Lines of a label and a text each; a row without a label continues the one above. */

@@ -1,22 +1,18 @@
 /** Our own client against our own server, over HTTP: the contract of backends, and a run that equals the embedded. */
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
+import { playedBits } from '../../../test/support/played-bits.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn } from '../../../test/support/tinker-fake/open.js';
 import { remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/run.js';
-import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { TinkerBackend } from '../../backends/tinker/tinker-backend.js';
 import type { TinkerSpec } from '../../backends/tinker/tinker-spec.js';
-import type { EventBody } from '../../core/events.js';
 import { checkpoint, lora } from '../../model/model-spec.js';
-import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeInput } from '../../recipe/define.js';
-import { readEpisodes } from '../../store/episode-files.js';
-import type { RunDirectory } from '../../store/run-directory.js';
 
 const root = temporaryRoot();
 const directory = join(root, 'base-model');
@@ -55,7 +51,7 @@ describe('a run through our own server', () => {
     const changes = { model, warmStart: undefined } as unknown as Partial<RecipeInput>;
     const there = await trainTiny(root, remoteRecipe(symbols, { url }, changes, overrides));
     const here = await trainTiny(root, tinyRecipe(changes, overrides));
-    const [served, embedded] = [await comparable(there), await comparable(here)];
+    const [served, embedded] = [await playedBits(there), await playedBits(here)];
     expect(embedded.events.length).toBeGreaterThan(4);
     expect(served).toEqual(embedded);
     // The weights moved, and so did what they are equal in.
@@ -65,18 +61,3 @@ describe('a run through our own server', () => {
     expect(new Set(norms).size).toBe(norms.length);
   });
 });
-
-/** What a run did, without times, and without what only a backend that sees whole distributions knows: entropies. */
-async function comparable(run: RunDirectory) {
-  const events = (await eventsOf(run)).filter(({ type }) => type === 'step' || type === 'evaluation');
-  const plain = JSON.stringify(events, (key, value) =>
-    /^(seconds|phaseSeconds|entropy)$/.test(key) ? undefined : value,
-  );
-  const folder = join(run.path, 'episodes');
-  const files = (await readdir(folder)).sort();
-  const episodes = await Promise.all(files.map((file) => readEpisodes(nodeFiles, join(folder, file))));
-  const played = episodes
-    .flat()
-    .map(({ turns }) => turns.map(({ prompt, response, logprobs }) => ({ prompt, response, logprobs })));
-  return { events: JSON.parse(plain) as EventBody[], files, played };
-}

@@ -3,7 +3,7 @@ import { openGateway } from '../../agents/gateway/open-gateway.js';
 import { waysIn } from '../../agents/ways.js';
 import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
 import { modelDirectory } from '../../backends/hub/model-directory.js';
-import { backendOf } from '../../backends/registry.js';
+import { type BackendSpec, backendOf } from '../../backends/registry.js';
 import type { AdapterSettings } from '../../contract/architecture.js';
 import type { Generation, PlayableHandle } from '../../contract/sampling.js';
 import type { Episode } from '../../core/episode.js';
@@ -18,11 +18,12 @@ import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
 import { runInScope } from '../../platform/async-scopes.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
-import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
+import { backendOfModel, evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
+import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { wholeWeights } from '../../run/first-weights.js';
+import { modelsByBackend } from '../../run/open-backends.js';
 import { agentSettings, taskWarnings } from '../../run/open-run.js';
-import { checkToolFormats } from '../../run/recipe-checks.js';
 import type { Tasks } from '../../training/run-state.js';
 import { stalenessOf } from '../../training/step/rollouts-ahead.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
@@ -43,7 +44,10 @@ export interface PolicyPlan {
 
 export interface RunPlan {
   readonly recipe: string;
-  readonly backend: Recipe['backend']['type'];
+  /** The backend of the recipe. */
+  readonly backend: BackendSpec['type'];
+  /** Each backend with its policies, where there are several. */
+  readonly backends?: readonly { readonly type: BackendSpec['type']; readonly policies: readonly string[] }[];
   readonly steps: number;
   readonly agents: Readonly<Record<string, AgentUse>>;
   readonly tokens: TokenBudget & { readonly warmStart: number };
@@ -54,7 +58,7 @@ export interface RunPlan {
    * computes.
    */
   readonly memory?: MemoryPlan['total'];
-  /** A sentence about the memory of a server that computes. */
+  /** What is to be said about the memory of servers that compute. */
   readonly memoryElsewhere?: string;
   /** The assumptions behind the figures, warnings about the tasks, and what is missing. */
   readonly notes: readonly string[];
@@ -79,9 +83,12 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
   const assignment = assignmentOf(recipe);
   const models = new Map<string, KnownModel>();
   for (const { name, model } of assignment.models)
-    models.set(name, { ...(await knownModel(wholeModel(model), recipe.backend)), adapter: await adapterOf(model) });
+    models.set(name, {
+      ...(await knownModel(wholeModel(model), backendOfModel(recipe, name))),
+      adapter: await adapterOf(model),
+    });
   checkToolFormats(recipe, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
-  for (const { name } of assignment.endpoints) models.set(name, elsewhere());
+  for (const { name } of assignment.endpoints) models.set(name, notHere());
   const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
   const evaluated = evaluatesAsItTrains(recipe)
     ? episodes
@@ -92,16 +99,25 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     turns.map(({ prompt, response }) => prompt.length + response.length),
   );
   const longest = Math.max(0, ...lengths);
-  const row = backendOf(recipe.backend);
-  const memory = row.plan.memory(recipe.backend, plannedPolicies(recipe, models), longest);
+  const held = modelsByBackend(recipe, Object.keys(recipe.policies));
+  const plans = held.map(({ spec, names }) => {
+    const planned = plannedPolicies(recipe, names, models);
+    return backendOf(spec).plan.memory(spec, planned, longest);
+  });
   const policies = Object.fromEntries(
-    Object.keys(recipe.policies).map((policy) => [policy, policyPlan(policy, models, memory)]),
+    held.flatMap(({ names }, i) => names.map((policy) => [policy, policyPlan(policy, models, plans[i])])),
   );
-  const sized = Object.values(policies).filter((policy) => policy !== undefined);
-  const memoryElsewhere = row.plan.memoryElsewhere(sized);
+  const elsewhere = held.flatMap(({ spec, names }) => {
+    const sized = names.flatMap((name) => policies[name] ?? []);
+    return backendOf(spec).plan.memoryElsewhere(sized) ?? [];
+  });
+  const memory = totalMemory(plans);
   return {
     recipe: recipe.name,
     backend: recipe.backend.type,
+    ...(held.length === 1 && held[0]?.spec === recipe.backend
+      ? {}
+      : { backends: held.map(({ spec, names }) => ({ type: spec.type, policies: names })) }),
     steps: recipe.training.steps,
     agents: use,
     tokens: {
@@ -109,8 +125,8 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
       warmStart: warmStartTokens(recipe, assignment, models),
     },
     policies,
-    ...(memory?.total === undefined ? {} : { memory: memory.total }),
-    ...(memoryElsewhere === undefined ? {} : { memoryElsewhere }),
+    ...(memory === undefined ? {} : { memory }),
+    ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
     notes: [...taskWarnings(tasks), ...notes(recipe, episodes, models)],
   };
 }
@@ -135,14 +151,14 @@ async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Pr
     return { ...model, unknown, isHere: true };
   } catch (error) {
     if (!(error instanceof HubError)) throw error;
-    return elsewhere(
+    return notHere(
       `${known.directory} is not on this machine: its sizes are not known, and its prompts are counted in bytes`,
     );
   }
 }
 
 /** A model that is not here: no more tokens than bytes. */
-function elsewhere(unknown?: string): KnownModel {
+function notHere(unknown?: string): KnownModel {
   return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown, isHere: false };
 }
 
@@ -220,8 +236,22 @@ function policyPlan(
   };
 }
 
-function plannedPolicies(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): PlannedPolicy[] {
-  return Object.entries(recipe.policies).map(([name, { model, precision, optimizer }]) => {
+/** The memory of all engines in this process; undefined where there is none, or the sizes of a policy are not known. */
+function totalMemory(plans: readonly (MemoryPlan | undefined)[]): MemoryPlan['total'] {
+  const totals = plans.flatMap((plan) => (plan === undefined ? [] : [plan.total]));
+  const whole = totals.filter((total) => total !== undefined);
+  if (whole.length === 0 || whole.length < totals.length) return undefined;
+  const sum = (kind: 'bases' | 'cache' | 'total') => whole.reduce((bytes, total) => bytes + total[kind], 0);
+  return { bases: sum('bases'), cache: sum('cache'), total: sum('total') };
+}
+
+function plannedPolicies(
+  recipe: Recipe,
+  names: readonly string[],
+  models: ReadonlyMap<string, KnownModel>,
+): PlannedPolicy[] {
+  return names.map((name) => {
+    const { model, precision, optimizer } = recipe.policies[name] as Recipe['policies'][string];
     const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
     const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
     const adapter =

@@ -6,7 +6,7 @@ import type { Turn } from '../../core/episode.js';
 import type { CriticSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
-import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
+import { backendNamed, type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { ChainsByPolicy } from '../step/chains-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
@@ -31,7 +31,7 @@ export async function openCritics(
   for (const [name] of criticsOf(run.recipe)) {
     const directory = checkpoint && directoryOf(checkpoint.directory, name);
     const weights = { type: 'like', policy: policyNamed(run, name), directory } as const;
-    critics.set(name, await run.backend.open(weights, 'critic', `${name}'s critic`));
+    critics.set(name, await backendNamed(run, name).open(weights, 'critic', `${name}'s critic`));
   }
   return critics;
 }

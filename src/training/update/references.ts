@@ -1,12 +1,13 @@
 /** References: the models that policies are held near, and the log-probs that turns have under them. */
 import { join } from 'node:path';
+import { backendIdentity } from '../../backends/registry.js';
 import type { ModelHandle } from '../../contract/handles.js';
 import type { WeightsSpec } from '../../contract/weights-spec.js';
 import type { Turn } from '../../core/episode.js';
 import { RecipeError } from '../../core/errors.js';
-import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
+import { backendOfModel, inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
 import { requireWhole, writeSealedDirectory } from '../../store/files/digests.js';
-import { type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
+import { backendNamed, type OpenRun, policyNamed, type TrainingRun } from '../run-state.js';
 import type { ChainsByPolicy } from '../step/chains-by-policy.js';
 import { scoreTurns } from './training-samples.js';
 
@@ -27,7 +28,7 @@ interface Reference {
 
 /**
  * The policies that share a reference: those held near one checkpoint, and those held near first weights that are
- * alike, of one precision each.
+ * alike, of one precision and on one backend each.
  */
 export function policiesByReference(recipe: Recipe): [string, ...string[]][] {
   const begins = (policy: string) =>
@@ -36,7 +37,7 @@ export function policiesByReference(recipe: Recipe): [string, ...string[]][] {
   for (const [policy, { kl, precision }] of Object.entries(recipe.policies)) {
     if (kl === undefined || kl.reference.type === 'policy') continue;
     const what = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${begins(policy)}`;
-    const key = `${precision} ${what}`;
+    const key = `${precision} ${backendIdentity(backendOfModel(recipe, policy))} ${what}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [policy]);
     else group.push(policy);
@@ -88,8 +89,8 @@ async function openReference(
   { policies: [first], weights, copied }: Reference,
   store: ReferenceStore | undefined,
 ): Promise<ModelHandle> {
-  const { backend, host } = run;
-  const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${first}'s reference`);
+  const { host } = run;
+  const open = (spec: WeightsSpec) => backendNamed(run, first).open(spec, 'frozen', `${first}'s reference`);
   if (!copied) return open(weights);
   const policy = policyNamed(run, first);
   if (store?.mode === 'read') {

@@ -4,7 +4,7 @@ import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { type Progress, policyNamed, type TrainingRun } from '../run-state.js';
+import { backendNamed, type Progress, policyNamed, type TrainingRun } from '../run-state.js';
 import { stalenessOf } from '../step/rollouts-ahead.js';
 import { stepsAhead } from './critics.js';
 import { klTerm } from './kl-penalty.js';
@@ -50,11 +50,11 @@ async function updateOnMiniBatch(
   batch: readonly TrainingSample[],
   learningRate: number,
 ): Promise<MiniBatchUpdate> {
-  const { recipe, backend } = run;
+  const { recipe } = run;
   const handle = policyNamed(run, policy);
   const { optimizer, clipNorm } = settingsOf(recipe, policy);
   const skipAboveNorm =
-    backend.capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(policy) : undefined;
+    backendNamed(run, policy).capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(policy) : undefined;
   const agents = [...new Set(batch.map(({ agent }) => agent))];
   // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
   const submitted = agents.map((agent) =>

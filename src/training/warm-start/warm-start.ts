@@ -8,7 +8,7 @@ import type { Split } from '../../core/task.js';
 import { readEvents } from '../../store/event-log.js';
 import { contentHash } from '../../store/files/content-hash.js';
 import { DirectoryCache } from '../../store/files/file-cache.js';
-import { type OpenRun, policyNamed } from '../run-state.js';
+import { backendsOf, type OpenRun, policyNamed } from '../run-state.js';
 import { traceBatch, trainWarmStart, type WarmStartSettings } from './supervised.js';
 
 const EVENTS = 'events.jsonl';
@@ -23,12 +23,13 @@ export interface WarmStartLog {
 
 /**
  * Gives the run's policies their warm start: from the cache, with the events it had when it was trained, or by
- * training. A cache that cannot be written costs the time again, not the run.
+ * training. A cache that cannot be written costs the time again, not the run; there is none where a server keeps weights.
  */
 export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmStartSettings): Promise<void> {
-  const { backend, assignment } = run;
+  const { assignment } = run;
   const { files, notify } = run.host;
-  if (backend.capabilities.weights === 'there') return trainWarmStart(run, settings, (event) => void log.emit(event));
+  if (backendsOf(run).some(({ capabilities }) => capabilities.weights === 'there'))
+    return trainWarmStart(run, settings, (event) => void log.emit(event));
   const cache = new DirectoryCache(files, 'warmstarts');
   const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
   const cached = await cache.find(hash, (why) => notify(`A cached warm start is damaged and is made anew: ${why}.`));
@@ -61,13 +62,13 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
  * code that writes them), and the engine, by numbers that it computed (`engineNumbers`).
  */
 export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers: readonly number[]): string {
-  const { assignment, hardware } = run;
+  const { assignment } = run;
   const { train, test } = run.recipe.tasks;
   const keys = [train, test].flatMap((tasks) => (tasks.traceKey === undefined ? [] : [contentHash(tasks.traceKey())]));
   return contentHash({
     version: 2,
     settings,
-    kernels: [hardware.kernels, hardware.isa],
+    kernels: backendsOf(run).flatMap(({ hardware: { kernels, isa } }) => [kernels, isa]),
     numbers,
     ...(keys.length === 0 ? {} : { traceKeys: keys }),
     policies: assignment.warmStarted.map(({ name, model, agents }) => ({

@@ -3,12 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { BackendError } from '../../../src/core/errors.js';
 import { samplingContract } from './sampling.js';
 import { stateContract } from './state.js';
-import { type BackendUnderTest, demonstrations, Subject } from './subject.js';
+import { type BackendUnderTest, demonstrations, logprobsOf, Subject } from './subject.js';
 import { trainingContract } from './training.js';
 
 export function backendContract(name: string, test: BackendUnderTest): void {
+  const subject = new Subject(test);
   describe(`${name} keeps the backend contract`, () => {
-    const subject = new Subject(test);
     const [before, after] = test.freshForEachTest ? [beforeEach, afterEach] : [beforeAll, afterAll];
     before(() => subject.start());
     after(() => subject.stop());
@@ -34,6 +34,22 @@ export function backendContract(name: string, test: BackendUnderTest): void {
       expect(await one.publish()).toBe(1);
       expect(await other.publish()).toBe(0);
     });
+  });
+
+  it(`${name} refuses policies of another backend, and models like them`, async () => {
+    const [backend, other] = [await test.open(), await test.open()];
+    try {
+      const [policy, stranger] = [
+        await backend.open(test.weights(), 'policy', 'here'),
+        await other.open(test.weights(), 'policy', 'elsewhere'),
+      ];
+      await expect(policy.copyFrom(stranger)).rejects.toThrow(BackendError);
+      const like = async () => backend.open({ type: 'like', policy: stranger }, 'frozen', 'reference');
+      await expect(like()).rejects.toThrow(BackendError);
+      subject.expectEqualRows(await logprobsOf(policy), await logprobsOf(stranger));
+    } finally {
+      await Promise.all([backend.dispose(), other.dispose()]);
+    }
   });
 
   it(`${name} rejects what is under way when it is disposed of, and all that comes later`, async () => {

@@ -1,5 +1,5 @@
 /** Requirements that a recipe has to meet. */
-import { RecipeError } from '../core/errors.js';
+import { RecipeError } from '../../core/errors.js';
 
 /** One requirement, of the value at a path of the recipe. The message says what is wrong where the test is false. */
 export interface Check {

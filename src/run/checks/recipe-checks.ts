@@ -1,36 +1,32 @@
 /** The checks that a recipe must pass beside its schema, which cannot see tasks, models and backends. */
-import { declarationOf, needOf } from '../advantage/estimators/index.js';
-import type { Capabilities } from '../contract/capabilities.js';
-import type { PlayableHandle } from '../contract/sampling.js';
-import type { WeightsSpec } from '../contract/weights-spec.js';
-import { RecipeError } from '../core/errors.js';
-import { RandomStream } from '../core/random.js';
-import { fieldText } from '../core/task.js';
-import { type ModelSpec, wholeModel } from '../model/model-spec.js';
-import { toolFormatNames } from '../model/tool-formats/index.js';
-import type { Assignment } from '../recipe/assignment.js';
-import { suggestion } from '../recipe/explain.js';
-import { lossOf, lossPath } from '../recipe/policy-losses.js';
-import { evaluationSampling, type Recipe } from '../recipe/recipe.js';
-import type { Tasks } from '../training/run-state.js';
-import { curriculumChecks } from '../training/step/curriculum.js';
-import { evaluationTasks } from '../training/step/step-tasks.js';
-import { type Check, type Checks, requireAll } from './check.js';
+import { declarationOf } from '../../advantage/estimators/index.js';
+import { backendIdentity } from '../../backends/registry.js';
+import type { PlayableHandle } from '../../contract/sampling.js';
+import { RecipeError } from '../../core/errors.js';
+import { RandomStream } from '../../core/random.js';
+import { fieldText } from '../../core/task.js';
+import { wholeModel } from '../../model/model-spec.js';
+import { toolFormatNames } from '../../model/tool-formats/index.js';
+import type { Assignment } from '../../recipe/assignment.js';
+import { suggestion } from '../../recipe/explain.js';
+import { backendOfModel, evaluationSampling, type Recipe } from '../../recipe/recipe.js';
+import type { Tasks } from '../../training/run-state.js';
+import { curriculumChecks } from '../../training/step/curriculum.js';
+import { evaluationTasks } from '../../training/step/step-tasks.js';
+import { type CapabilitiesOf, checkBackends, type Purpose } from './backend-checks.js';
+import { type Checks, requireAll } from './check.js';
 import { rolloutChecks } from './rollout-checks.js';
-
-/** The purpose of opening a recipe: a run, or playing held-out tasks only. */
-export type Purpose = 'training' | 'evaluation';
 
 /** @throws RecipeError with the path of the first value that is wrong */
 export function checkRecipe(
   recipe: Recipe,
   assignment: Assignment,
-  can: Capabilities,
+  can: CapabilitiesOf,
   tasks: Tasks,
   purpose: Purpose = 'training',
 ): void {
   requireAll(taskChecks(tasks));
-  requireAll(backendChecks(recipe, assignment, can, purpose));
+  checkBackends(recipe, assignment, can, purpose);
   requireAll(contextChecks(recipe, assignment));
   requireAll(groupChecks(recipe));
   requireAll(referenceChecks(recipe));
@@ -38,16 +34,6 @@ export function checkRecipe(
   requireAll(sliceChecks(recipe, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe, can));
-}
-
-/** The part of the checks that asks the backend. @throws RecipeError with the path of the value that it cannot do */
-export function checkBackend(
-  recipe: Recipe,
-  assignment: Assignment,
-  can: Capabilities,
-  purpose: Purpose = 'training',
-): void {
-  requireAll(backendChecks(recipe, assignment, can, purpose));
 }
 
 /**
@@ -78,89 +64,6 @@ export function checkToolFormats(
 function* taskChecks(tasks: Tasks): Checks {
   for (const split of ['train', 'test'] as const)
     yield { path: `tasks.${split}`, test: tasks[split].size >= 1, message: 'there are no tasks' };
-}
-
-function* backendChecks(recipe: Recipe, assignment: Assignment, can: Capabilities, purpose: Purpose): Checks {
-  const check = (path: string, test: boolean, reason: string): Check => ({
-    path,
-    test,
-    message: `the backend '${recipe.backend.type}' ${reason}`,
-  });
-  for (const [policy, { model, precision, optimizer, kl }] of Object.entries(recipe.policies)) {
-    const path = `policies.${policy}`;
-    yield check(
-      `${path}.precision`,
-      can.precisions.includes(precision),
-      `cannot be asked for '${precision}' products; it has ${can.precisions.join(', ')}`,
-    );
-    const { type } = optimizer;
-    yield check(
-      `${path}.optimizer.type`,
-      can.optimizers.includes(type),
-      `has no '${type}'; it has ${can.optimizers.join(', ')}`,
-    );
-    yield* modelChecks('policy', `${path}.model`, model);
-    yield check(
-      `${path}.kl.reference`,
-      kl?.reference.type !== 'checkpoint' || can.roles.frozen.includes('directory'),
-      'holds adapters only, no model of its own to stay near',
-    );
-  }
-  for (const { model, agents } of assignment.frozen) yield* modelChecks('frozen', `assign.${agents[0]}.model`, model);
-  for (const [agent, { sampling }] of purpose === 'training' ? Object.entries(recipe.agents) : [])
-    yield check(
-      `agents.${agent}.sampling.temperature`,
-      typeof recipe.assign[agent] !== 'string' || sampling.temperature === 1 || can.distribution === 'whole',
-      `trains at temperature 1 only, got ${sampling.temperature}`,
-    );
-  for (const [policy, { entropyCoefficient }] of Object.entries(recipe.policies)) {
-    const { type } = lossOf(recipe, policy);
-    yield check(
-      `policies.${policy}.entropyCoefficient`,
-      entropyCoefficient === 0 || can.distribution === 'whole',
-      `has no entropy bonus, got ${entropyCoefficient}; expected 0`,
-    );
-    yield check(
-      `${lossPath(recipe, policy)}.type`,
-      can.losses.includes(type),
-      `has no '${type}'; it has ${can.losses.join(', ')}`,
-    );
-  }
-  yield check(
-    'advantage.type',
-    needOf(recipe.advantage) !== 'values' || can.roles.critic.length > 0,
-    `has no critic, which '${recipe.advantage.type}' needs`,
-  );
-  yield check(
-    'training.measureInflation',
-    recipe.training.measureInflation === 0 || can.gradientNorms === 'before-update',
-    'cannot take a gradient without an update',
-  );
-  yield check(
-    'training.spike.action',
-    recipe.training.spike.action !== 'skip' || can.gradientNorms === 'before-update',
-    "learns a gradient's norm only after the update and cannot skip it",
-  );
-
-  function* modelChecks(role: 'policy' | 'frozen', path: string, model: ModelSpec): Checks {
-    const weights = can.roles[role];
-    const wholes: readonly WeightsSpec['type'][] = model.type === 'lora' ? can.bases : weights;
-    yield check(
-      path,
-      model.type === 'lora' || weights.includes('random') || weights.includes('directory'),
-      `${role === 'policy' ? 'trains' : 'holds'} adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
-    );
-    yield check(
-      path,
-      wholeModel(model).type !== 'tiny-decoder' || wholes.includes('random'),
-      'makes no models from a seed; expected a checkpoint',
-    );
-    yield check(
-      `${path}.from`,
-      !(model.type === 'lora' && 'from' in model) || weights.includes('saved-adapter'),
-      'reads no saved adapters; expected a rank',
-    );
-  }
 }
 
 /** A response must leave room for a prompt in the model's context. */
@@ -224,7 +127,8 @@ function* referenceChecks({ policies }: Recipe): Checks {
 }
 
 /** A warm start needs demonstrations of every policy that learns from its own. */
-function* warmStartChecks({ warmStart, tasks, team }: Recipe, { warmStarted }: Assignment): Checks {
+function* warmStartChecks(recipe: Recipe, { warmStarted }: Assignment): Checks {
+  const { warmStart, tasks, team } = recipe;
   if (warmStart === undefined) return;
   const { name, trace } = tasks.train;
   yield {
@@ -246,6 +150,12 @@ function* warmStartChecks({ warmStart, tasks, team }: Recipe, { warmStarted }: A
       path,
       test: models.size <= 1,
       message: "policies with different models cannot share a base; expected 'policy'",
+    };
+    const names = warmStarted.map(({ name }) => name);
+    yield {
+      path,
+      test: new Set(names.map((name) => backendIdentity(backendOfModel(recipe, name)))).size <= 1,
+      message: `weights are not copied from one backend to another, and ${names.join(', ')} are on several; expected 'policy'`,
     };
     return;
   }

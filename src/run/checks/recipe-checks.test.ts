@@ -1,24 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import { miniTokenizer } from '../../test/support/qwen3-mini.js';
-import { tinyRecipe } from '../../test/support/tiny-run.js';
-import { EMBEDDED_CAPABILITIES } from '../backends/embedded/embedded-backend.js';
-import type { Capabilities } from '../contract/capabilities.js';
-import { RecipeError } from '../core/errors.js';
-import type { Tokenizer } from '../core/tokenizer.js';
-import { checkpoint, lora, type ModelInput } from '../model/model-spec.js';
-import { bytesTokenizer } from '../model/tokenizers/bytes.js';
-import type { ToolFormatName } from '../model/tool-formats/index.js';
-import { nodeHost } from '../platform/node-host.js';
-import { assignmentOf } from '../recipe/assignment.js';
-import { frozen } from '../recipe/frozen.js';
-import type { Recipe } from '../recipe/recipe.js';
-import { planRun } from '../studies/plan/dry-run.js';
-import type { Agent } from '../teams/agent.js';
-import { openRun, prepareTasks } from './open-run.js';
-import { checkBackend, checkToolFormats, type Purpose } from './recipe-checks.js';
+import { miniTokenizer } from '../../../test/support/qwen3-mini.js';
+import { tinyRecipe } from '../../../test/support/tiny-run.js';
+import { EMBEDDED_CAPABILITIES } from '../../backends/embedded/embedded-backend.js';
+import type { Capabilities } from '../../contract/capabilities.js';
+import { RecipeError } from '../../core/errors.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import { checkpoint, lora, type ModelInput } from '../../model/model-spec.js';
+import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
+import type { ToolFormatName } from '../../model/tool-formats/index.js';
+import { nodeHost } from '../../platform/node-host.js';
+import { assignmentOf } from '../../recipe/assignment.js';
+import { frozen } from '../../recipe/frozen.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { planRun } from '../../studies/plan/dry-run.js';
+import type { Agent } from '../../teams/agent.js';
+import { openRun, prepareTasks } from '../open-run.js';
+import { checkBackends, type Purpose } from './backend-checks.js';
+import { checkToolFormats } from './recipe-checks.js';
 
 const check = (recipe: Recipe, can: Capabilities, purpose?: Purpose) =>
-  checkBackend(recipe, assignmentOf(recipe), can, purpose);
+  checkBackends(recipe, assignmentOf(recipe), () => can, purpose);
 
 const { roles } = EMBEDDED_CAPABILITIES;
 const adaptersOnly: Capabilities['roles'] = { ...roles, policy: ['adapter'], frozen: ['adapter'] };

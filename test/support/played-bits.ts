@@ -1,0 +1,22 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EventBody } from '../../src/core/events.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { readEpisodes } from '../../src/store/episode-files.js';
+import type { RunDirectory } from '../../src/store/run-directory.js';
+import { eventsOf } from './tiny-run.js';
+
+/** What a run did, without times, and without what only a backend that sees whole distributions knows: entropies. */
+export async function playedBits(run: RunDirectory) {
+  const events = (await eventsOf(run)).filter(({ type }) => type === 'step' || type === 'evaluation');
+  const plain = JSON.stringify(events, (key, value) =>
+    /^(seconds|phaseSeconds|entropy)$/.test(key) ? undefined : value,
+  );
+  const folder = join(run.path, 'episodes');
+  const files = (await readdir(folder)).sort();
+  const episodes = await Promise.all(files.map((file) => readEpisodes(nodeFiles, join(folder, file))));
+  const played = episodes
+    .flat()
+    .map(({ turns }) => turns.map(({ prompt, response, logprobs }) => ({ prompt, response, logprobs })));
+  return { events: JSON.parse(plain) as EventBody[], files, played };
+}
