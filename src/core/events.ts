@@ -135,6 +135,12 @@ export interface AgentStep extends LossTerms {
   readonly health: AgentHealth;
   readonly maxAbsAdvantage: number;
   readonly gradientNorm: number;
+  /**
+   * The cosine between its gradient and that of the agent with which it shares its policy, from -1 (they pull against
+   * each other) to 1; of more than two agents the mean over all pairs, weighted by the norms. Absent for an agent alone
+   * on its policy, and where a norm is not known.
+   */
+  readonly agreement?: number;
   readonly loss: number;
   readonly entropy: number;
   readonly clipFraction: number;

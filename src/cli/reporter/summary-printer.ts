@@ -82,9 +82,19 @@ function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
     ...table([['agent', 'turns', 'inv %', 'norm', 'max', 'spikes', 'infl.', 'max|A|'], ...rows]),
     ...(shared > 0 ? [`spikes of shared policies: ${shared}`] : []),
     ...(failedEpisodes > 0 ? [`failed episodes: ${failedEpisodes}`] : []),
+    ...agreementLine(steps, names),
     'norm: of the gradient before clipping; infl.: predicted',
     'inflation of its second moment under shared statistics',
   ];
+}
+
+/** How far agents that share a policy want the same; nothing where none do. */
+function agreementLine(steps: History['steps'], names: readonly string[]): string[] {
+  const told = names.flatMap((name) => {
+    const values = steps.flatMap(({ agents }) => agents[name]?.agreement ?? []);
+    return values.length === 0 ? [] : [`${name} ${mean(values).toFixed(2)}`];
+  });
+  return told.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${told.join(', ')}`];
 }
 
 /** The seconds that all phases of a history took together. */

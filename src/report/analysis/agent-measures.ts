@@ -60,6 +60,16 @@ export const agentMeasures: readonly AgentMeasure[] = [
     main: true,
   },
   {
+    key: 'agreement',
+    title: 'agreement of gradients',
+    hint: 'The cosine with the gradients of the agents that share its policy; below 0 they pull against each other.',
+    of: (agent) => agent.agreement,
+    unit: 'number',
+    include: [-1, 1],
+    reference: 0,
+    ...learning,
+  },
+  {
     key: 'predicted-inflation',
     title: 'predicted inflation',
     hint: 'How much larger shared statistics make the second moment of its gradient (Lemma 4.2); 1 is no inflation.',

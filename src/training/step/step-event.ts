@@ -145,6 +145,7 @@ function agentStep(
     health: { groupSpread, ...agentHealth(turns) },
     maxAbsAdvantage: maxAbs,
     gradientNorm: update === undefined ? 0 : (update.gradientNorm ?? Number.NaN),
+    ...(update?.agreement === undefined ? {} : { agreement: update.agreement }),
     loss: update?.loss ?? 0,
     entropy: update?.entropy ?? 0,
     clipFraction: update?.clipFraction ?? 0,

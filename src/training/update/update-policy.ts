@@ -6,6 +6,7 @@ import { mean } from '../../core/statistics.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { backendNamed, type Progress, policyNamed, type TrainingRun } from '../run-state.js';
 import { stalenessOf } from '../step/rollouts-ahead.js';
+import { agreementOf } from './agreement.js';
 import { stepsAhead } from './critics.js';
 import { klTerm } from './kl-penalty.js';
 import { updatesOf } from './mini-batches.js';
@@ -78,8 +79,10 @@ function policyUpdate(updates: readonly MiniBatchUpdate[], learningRate: number)
   const gradients = updates.flatMap((update) => update.gradients);
   const steps = updates.map(({ optimStep }) => optimStep);
   const names = [...new Set(gradients.map(({ agent }) => agent))];
+  const agreement = agreementOf(updates);
   const agents = names.map((name) => {
-    const update = agentUpdate(gradients.filter(({ agent }) => agent === name).map(({ result }) => result));
+    const part = agentUpdate(gradients.filter(({ agent }) => agent === name).map(({ result }) => result));
+    const update = agreement === undefined ? part : { ...part, agreement };
     if (names.length > 1 || update.gradientNorm !== undefined) return [name, update] as const;
     // A backend that tells the whole gradient's norm only has told this agent's, the only one that there is.
     return [name, { ...update, gradientNorm: meanNorm(steps.map(({ norm }) => norm)) }] as const;

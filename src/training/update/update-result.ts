@@ -13,6 +13,8 @@ export const LOSS_TERMS = [
 export interface AgentUpdate extends LossTerms {
   /** Undefined where the backend tells the policy's only, and that is shared. */
   readonly gradientNorm: number | undefined;
+  /** With the other agents of its policy; undefined where it is alone, or a norm is not known. */
+  readonly agreement?: number;
   readonly loss: number;
   readonly entropy: number;
   readonly clipFraction: number;
