@@ -3,8 +3,8 @@
  * of town looks for the way there, one door a turn. Who is called how often, and for how many turns, depends on how the
  * episode goes. The demonstrations of the warm start know what doors are called, not which one leads where.
  *
- * One invocation of a scout, its whole loop, is one chain. `advantage.unit` says what counts once in the statistics, and
- * `loss.aggregate` in the loss, as in M-GRPO (arXiv 2511.13288):
+ * One invocation of a scout, its whole loop, is one chain. `advantage.unit` says what counts once in the statistics,
+ * and `loss.aggregate` in the loss, as in M-GRPO (arXiv 2511.13288):
  *
  *     npx drmas train examples/sub-agents/recipe.ts --set advantage.unit=chain --set loss.aggregate=chain-mean
  */
@@ -41,15 +41,15 @@ export const team = defineTeam({
   },
   async play({ task: { errands }, agents: { lead, north, south } }) {
     const talk: Message[] = [user(errands.join(' '))];
-    const invocations: { readonly place: Place; readonly turns: readonly number[]; readonly found: boolean }[] = [];
+    const invocations: { readonly place: Place; readonly turns: readonly number[]; readonly success: boolean }[] = [];
     const reached = new Set<Place>();
     while (invocations.length < CALLS) {
       const { value: place, text } = await lead(talk);
       if (place === undefined || place === '<done>') break;
       const search = await find(place, places.indexOf(place) < places.length / 2 ? north : south);
       invocations.push({ place, ...search });
-      if (search.found) reached.add(place);
-      talk.push(assistant(text), user(search.found ? 'found' : 'lost'));
+      if (search.success) reached.add(place);
+      talk.push(assistant(text), user(search.success ? 'found' : 'lost'));
     }
     return { done: errands.filter((place) => reached.has(place)).length / errands.length, invocations };
   },
@@ -57,11 +57,12 @@ export const team = defineTeam({
   reward: ({ outcome: { done, invocations } }) => ({
     team: done,
     agents: { north: 0, south: 0 },
-    turns: invocations.flatMap(({ turns, found }) => turns.map((turn) => ({ turn, value: found }))),
+    turns: invocations.flatMap(({ turns, success }) => turns.map((turn) => ({ turn, value: success }))),
   }),
   metrics: ({ outcome: { invocations } }) => ({
     invocations: invocations.length,
-    found: invocations.length === 0 ? undefined : invocations.filter(({ found }) => found).length / invocations.length,
+    found:
+      invocations.length === 0 ? undefined : invocations.filter(({ success }) => success).length / invocations.length,
   }),
 });
 
@@ -77,10 +78,10 @@ async function find(place: Place, scout: Scout) {
     turns.push(turn);
     const isRight = value === way[at];
     if (isRight) at++;
-    if (at === way.length) return { turns, found: true };
+    if (at === way.length) return { turns, success: true };
     talk.push(assistant(text), user(isRight ? 'hall' : 'wall'));
   }
-  return { turns, found: false };
+  return { turns, success: false };
 }
 
 /** All lists of one to three different places; every fifth is held out. */

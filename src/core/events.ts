@@ -1,6 +1,7 @@
 import type { History } from './episode.js';
 import type { EvaluationEvent } from './evaluation/evaluation-event.js';
 import type { AgentHealth, GroupKinds } from './play/health-signs.js';
+import type { RunStarted } from './play/run-started.js';
 import type { TokenCount } from './play/token-count.js';
 
 export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
@@ -10,35 +11,13 @@ export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } fro
  */
 export const EVENT_VERSION = 1;
 export type { AgentHealth, GroupKinds } from './play/health-signs.js';
+export type { RunStarted } from './play/run-started.js';
 
 /** What the log adds to an event. */
 export interface EventStamp {
   /** The wall-clock time in ISO 8601. */
   readonly time: string;
   readonly version: number;
-}
-
-export interface RunStarted {
-  readonly type: 'run.started';
-  readonly recipe: string;
-  readonly seed: number;
-  readonly versions: { readonly drmas: string; readonly node: string };
-  readonly hardware: {
-    readonly cores: number;
-    readonly kernels: string;
-    readonly isa: string;
-  };
-  /** The measured facts about the server that holds the models; absent where this process holds them. */
-  readonly server?: Readonly<Record<string, unknown>>;
-  /** What computes each model, by its name, where the run has several backends; `hardware` is then the first's. */
-  readonly backends?: Readonly<
-    Record<
-      string,
-      { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
-    >
-  >;
-  /** The number of trainable parameters of each policy. */
-  readonly parameters?: Readonly<Record<string, number>>;
 }
 
 /** Progress of the warm start (supervised training on traces) of one policy. */

@@ -139,8 +139,8 @@ describe('a team on two servers', () => {
     ];
     const recipe = tinyRecipe(on({ verifier: second }, { backend: first }), ['training.steps=1', 'evaluation.tasks=1']);
     const run = await trainTiny(root, recipe);
-    const asked = fakes.map(({ log }) => log.filter(({ path }) => path === 'create_model').length);
-    expect(asked).toEqual([1, 1]);
+    const created = fakes.map(({ log }) => log.filter(({ path }) => path === 'create_model').length);
+    expect(created).toEqual([1, 1]);
     expect(fakes.map(({ models }) => models)).toEqual([0, 0]);
     expect(await startOf(run)).toMatchObject({
       backends: { solver: { server: { url: fakes[0]?.url } }, verifier: { server: { url: fakes[1]?.url } } },

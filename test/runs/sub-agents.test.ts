@@ -31,7 +31,7 @@ describe('sub-agents that are called a varying number of times', () => {
     readonly invocations: readonly {
       readonly place: string;
       readonly turns: readonly number[];
-      readonly found: boolean;
+      readonly success: boolean;
     }[];
   }
 
@@ -46,20 +46,20 @@ describe('sub-agents that are called a varying number of times', () => {
       'training.tasksPerStep=16',
       'training.groupSize=4',
     ]);
-    const groups = new Map<string, { turns: number; found: number; advantages: number[] }[]>();
+    const groups = new Map<string, { turns: number; success: number; advantages: number[] }[]>();
     const again = new Set<string>();
     for (const { task, outcome, turns } of episodes) {
       const places = new Set<string>();
-      for (const { place, turns: numbers, found } of outcome.invocations) {
+      for (const { place, turns: numbers, success } of outcome.invocations) {
         const key = `${task.id} ${turns[numbers[0] ?? 0]?.agent}`;
         if (places.has(place)) again.add(key);
         places.add(place);
         const advantages = numbers.map((number) => turns[number]?.advantage ?? Number.NaN);
-        groups.set(key, [...(groups.get(key) ?? []), { turns: numbers.length, found: Number(found), advantages }]);
+        groups.set(key, [...(groups.get(key) ?? []), { turns: numbers.length, success: Number(success), advantages }]);
       }
     }
     for (const key of again) groups.delete(key);
-    return [...groups.values()].filter((group) => new Set(group.map(({ found }) => found)).size > 1);
+    return [...groups.values()].filter((group) => new Set(group.map(({ success }) => success)).size > 1);
   }
 
   it('count each invocation as one member of its group, of one turn or of many', async () => {
@@ -68,24 +68,24 @@ describe('sub-agents that are called a varying number of times', () => {
     expect(new Set(groups.flat().map(({ turns }) => turns)).size).toBeGreaterThan(2);
     expect(new Set(groups.map(({ length }) => length)).size).toBeGreaterThan(1);
     for (const group of groups) {
-      const found = group.map((each) => each.found);
-      const [middle, spread] = [mean(found), standardDeviation(found)];
-      for (const { found, advantages } of group)
-        for (const advantage of advantages) expect(advantage).toBeCloseTo((found - middle) / (spread + 1e-6), 9);
+      const earned = group.map((each) => each.success);
+      const [middle, spread] = [mean(earned), standardDeviation(earned)];
+      for (const { success, advantages } of group)
+        for (const advantage of advantages) expect(advantage).toBeCloseTo((success - middle) / (spread + 1e-6), 9);
     }
   });
 
   it('count long ones more often where turns are what counts', async () => {
     const groups = await invocationsOf('turn');
     const differ = groups.filter((group) => {
-      const byInvocation = mean(group.map(({ found }) => found));
-      const found = group.flatMap(({ turns, found }) => Array<number>(turns).fill(found));
+      const byInvocation = mean(group.map(({ success }) => success));
+      const earned = group.flatMap(({ turns, success }) => Array<number>(turns).fill(success));
       const first = group[0];
       expect(first?.advantages[0]).toBeCloseTo(
-        ((first?.found ?? 0) - mean(found)) / (standardDeviation(found) + 1e-6),
+        ((first?.success ?? 0) - mean(earned)) / (standardDeviation(earned) + 1e-6),
         9,
       );
-      return Math.abs(byInvocation - mean(found)) > 0.01;
+      return Math.abs(byInvocation - mean(earned)) > 0.01;
     });
     expect(differ.length).toBeGreaterThan(0);
   });

@@ -90,11 +90,11 @@ function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
 
 /** How far agents that share a policy want the same; nothing where none do. */
 function agreementLine(steps: History['steps'], names: readonly string[]): string[] {
-  const told = names.flatMap((name) => {
+  const cosines = names.flatMap((name) => {
     const values = steps.flatMap(({ agents }) => agents[name]?.agreement ?? []);
     return values.length === 0 ? [] : [`${name} ${mean(values).toFixed(2)}`];
   });
-  return told.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${told.join(', ')}`];
+  return cosines.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${cosines.join(', ')}`];
 }
 
 /** The seconds that all phases of a history took together. */

@@ -57,15 +57,15 @@ describe('the agreement of agents that share a policy', () => {
       (await stepsOf(await trainTiny(root, tinyRecipe(changes, brief)))).map(({ agents, policies }) => {
         const { solver, verifier } = agents;
         const norms = [solver, verifier].map((agent) => agent?.gradientNorm ?? 0) as [number, number];
-        return { told: [solver?.agreement, verifier?.agreement], norms, whole: policies.shared?.gradientNorm ?? 0 };
+        return { recorded: [solver?.agreement, verifier?.agreement], norms, whole: policies.shared?.gradientNorm ?? 0 };
       });
-    for (const { told, norms, whole } of await agreements({ assign: 'shared' })) {
-      const [cosine] = told as [number, number];
-      expect(told).toEqual([cosine, cosine]);
+    for (const { recorded, norms, whole } of await agreements({ assign: 'shared' })) {
+      const [cosine] = recorded as [number, number];
+      expect(recorded).toEqual([cosine, cosine]);
       expect(Math.abs(cosine)).toBeLessThanOrEqual(1);
       const [a, b] = norms;
       expect(a ** 2 + b ** 2 + 2 * a * b * cosine).toBeCloseTo(whole ** 2, 8); // the law of cosines
     }
-    for (const { told } of await agreements({})) expect(told).toEqual([undefined, undefined]);
+    for (const { recorded } of await agreements({})) expect(recorded).toEqual([undefined, undefined]);
   });
 });

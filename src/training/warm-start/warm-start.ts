@@ -23,7 +23,8 @@ export interface WarmStartLog {
 
 /**
  * Gives the run's policies their warm start: from the cache, with the events it had when it was trained, or by
- * training. A cache that cannot be written costs the time again, not the run; there is none where a server keeps weights.
+ * training. A cache that cannot be written costs the time again, not the run; where a server keeps weights there is
+ * none.
  */
 export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmStartSettings): Promise<void> {
   const { assignment } = run;
