@@ -96,6 +96,8 @@ export interface ExportRequest {
   /** The recipe's settings of the policy, as the run recorded them. */
   readonly settings: unknown;
   readonly environment: NodeJS.ProcessEnv;
+  /** Hears what the directory lacks, and why. */
+  readonly tell: (why: string) => void;
 }
 
 /** An export that was found to be possible. */

@@ -1,19 +1,23 @@
 /** A policy of a checkpoint as a directory of its own, without the optimiser's state. */
 import { cp } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { RunError } from '../../core/errors.js';
+import { RunError, TokenizerError } from '../../core/errors.js';
+import { addHuggingFaceTokenizer } from '../../model/formats/tokenizer-files.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { ExportRequest, PreparedExport } from '../backend-declaration.js';
 import { loadPolicy } from './load-policy.js';
-import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
+import { holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy } from './state-files.js';
 
 /** @throws RunError when there is no model, or a whole one where an adapter is wanted */
-export async function prepareExport({ policy, from, format }: ExportRequest): Promise<PreparedExport> {
+export async function prepareExport({ policy, from, format, tell }: ExportRequest): Promise<PreparedExport> {
   const adapter = await holdsAdapter(nodeFiles, from);
   if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
   if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
   return {
-    write: (directory) => (adapter && format === 'hf' ? merge(from, directory) : copy(from, directory, adapter)),
+    async write(directory) {
+      await (adapter && format === 'hf' ? merge(from, directory) : copy(from, directory, adapter));
+      for (const whole of [directory, join(directory, OWN_BASE)]) await completeTokenizer(whole, tell);
+    },
     baseOf: (directory) => locateBase(nodeFiles, directory),
   };
 }
@@ -36,5 +40,14 @@ async function merge(from: string, directory: string): Promise<void> {
     await policy.save(directory, { merge: true });
   } finally {
     await policy.dispose();
+  }
+}
+
+async function completeTokenizer(directory: string, tell: (why: string) => void): Promise<void> {
+  try {
+    await addHuggingFaceTokenizer(nodeFiles, directory);
+  } catch (error) {
+    if (!(error instanceof TokenizerError)) throw error;
+    tell(`there is no tokenizer.json, since ${error.message}`);
   }
 }

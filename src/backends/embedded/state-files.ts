@@ -30,7 +30,7 @@ const HEAD_OPTIMIZER = 'value_head.optimizer.safetensors';
 /** Checkpoints of versions that knew one optimiser name none. */
 const optimizerType = z.enum(['adamw', 'sgd', 'nigt']).default('adamw');
 /** The directory in an adapter's directory for a base that exists nowhere else. */
-const OWN_BASE = 'base';
+export const OWN_BASE = 'base';
 
 /** A whole model: with its state in memory, to be written, or in files, to be read. */
 export interface StoredPolicy<State = StoredState> {

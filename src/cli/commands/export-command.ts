@@ -39,7 +39,8 @@ export const exportPolicy = defineCommand({
     const { record } = run;
     const policy = policyOf(record.resolved.assign, agent);
     const checkpoint = await checkpointOf(run, step === undefined ? undefined : String(step), 'export');
-    const profile = await profileOf(run, agent, (why) => context.stderr.write(`${why}\n`));
+    const tell = (why: string) => context.stderr.write(`${why}\n`);
+    const profile = await profileOf(run, agent, tell);
     const from = join(checkpoint.directory, policy);
     await requireWhole(nodeFiles, checkpoint.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
     const prepared = await backendOfRun(record.resolved, policy).prepareExport({
@@ -48,6 +49,7 @@ export const exportPolicy = defineCommand({
       format,
       settings: entryOf(record.resolved.policies, policy),
       environment: context.environment,
+      tell,
     });
     await create(to, async (directory) => {
       await prepared.write(directory);

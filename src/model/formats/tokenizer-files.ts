@@ -5,7 +5,8 @@ import type { Files } from '../../core/files.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { templateOf } from '../tokenizers/named-templates.js';
-import { parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
+import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
+import { type HuggingFaceSpec, parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
@@ -70,9 +71,25 @@ export async function writeTokenizer(files: Files, directory: string, tokenizer:
     await files.write(`${directory}/${DRMAS_TOKENIZER}`, formatJson(spec));
     return;
   }
+  await writeHuggingFace(files, directory, spec);
+  await writeTemplate(files, directory, tokenizer);
+}
+
+/**
+ * Gives a model's directory with a tokenizer of drmas the files of Hugging Face too, for other programs. This one goes
+ * on reading its own description, which is exact where a user writes out a special token.
+ * @throws CheckpointError when the description cannot be read; TokenizerError when those files cannot express it
+ */
+export async function addHuggingFaceTokenizer(files: Files, directory: string): Promise<void> {
+  const file = `${directory}/${DRMAS_TOKENIZER}`;
+  if (!(await isThere(files, file))) return;
+  const spec = parseTokenizerSpec(await readJson(files, file));
+  if (spec.type !== 'huggingface') await writeHuggingFace(files, directory, huggingFaceForm(spec));
+}
+
+async function writeHuggingFace(files: Files, directory: string, spec: HuggingFaceSpec): Promise<void> {
   await files.write(`${directory}/tokenizer.json`, formatJson(spec.tokenizer));
   await files.write(`${directory}/tokenizer_config.json`, formatJson(spec.config));
-  await writeTemplate(files, directory, tokenizer);
 }
 
 /** Reads a JSON file. @throws CheckpointError when the file cannot be read or is not JSON */

@@ -3,16 +3,17 @@ import { plainMessages } from '../tool-formats/plain-messages.js';
 import { REPLACEMENT } from './symbols.js';
 import { requireWellFormed } from './well-formed.js';
 
-const BYTES = 256;
+/** The number of bytes, which are the first ids. */
+export const BYTES = 256;
 /**
  * The special tokens, whose ids follow the 256 bytes. No text is encoded as one: only `chat` and the model write them.
  */
-const markers = ['<|pad|>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>'];
-const END = BYTES + markers.indexOf('<|end|>');
+export const MARKERS = ['<|pad|>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>'] as const;
+const END = BYTES + MARKERS.indexOf('<|end|>');
 const header = {
-  system: BYTES + markers.indexOf('<|system|>'),
-  user: BYTES + markers.indexOf('<|user|>'),
-  assistant: BYTES + markers.indexOf('<|assistant|>'),
+  system: BYTES + MARKERS.indexOf('<|system|>'),
+  user: BYTES + MARKERS.indexOf('<|user|>'),
+  assistant: BYTES + MARKERS.indexOf('<|assistant|>'),
 };
 
 /**
@@ -23,7 +24,7 @@ const header = {
 export function bytesTokenizer(): Tokenizer {
   const encode = (text: string): number[] => [...new TextEncoder().encode(requireWellFormed(text))];
   return {
-    vocabSize: BYTES + markers.length,
+    vocabSize: BYTES + MARKERS.length,
     stopTokens: [END],
     toolFormat: 'plain',
     encode,
@@ -53,7 +54,7 @@ function decode(tokens: readonly number[]): string {
       run.push(token);
     } else {
       flush();
-      text += markers[token - BYTES] ?? REPLACEMENT;
+      text += MARKERS[token - BYTES] ?? REPLACEMENT;
     }
   }
   flush();
