@@ -110,10 +110,18 @@ function stringify(value: unknown): string | undefined {
   });
 }
 
-/** Reads a file of `writeEpisodes`; a torn last line is left out. @throws RunError naming file and line */
-export async function readEpisodes(files: Files, path: string): Promise<StoredEpisode[]> {
+/**
+ * Reads a file of `writeEpisodes`, or its first episodes; a torn last line is left out.
+ * @throws RunError naming file and line
+ */
+export async function readEpisodes(
+  files: Files,
+  path: string,
+  most = Number.POSITIVE_INFINITY,
+): Promise<StoredEpisode[]> {
   const episodes: StoredEpisode[] = [];
   for await (const line of linesOf(files, path)) {
+    if (episodes.length === most) break;
     const episode = jsonOf(line);
     if (!isObject(episode))
       throw new RunError(`${path}:${episodes.length + 1}: expected an episode as one JSON object`);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { loadPolicy } from '../../backends/embedded/load-policy.js';
@@ -17,6 +17,21 @@ beforeAll(async () => {
 let targets = 0;
 const target = () => join(root, 'exports', `model-${targets++}`);
 
+/** Runs the printed code of drmas; returns what it prints, and the policy that it loads. */
+async function runSnippet(out: string) {
+  const [, code = ''] = /^with drmas.*\n((?: {2}.*\n)+)/m.exec(out) ?? [];
+  const file = join(root, `pasted-${targets++}.ts`);
+  await writeFile(file, code);
+  const log = vi.spyOn(console, 'log').mockImplementation(() => {});
+  try {
+    await import(file);
+    const [, directory = ''] = /loadPolicy\("(.+)"\)/.exec(code) ?? [];
+    return { lines: log.mock.calls.map(String), policy: await loadPolicy(directory, { threads: 1 }) };
+  } finally {
+    log.mockRestore();
+  }
+}
+
 describe('export', () => {
   it('copies the last policy of an agent without its optimiser, and says how to load it', async () => {
     const to = target();
@@ -28,12 +43,14 @@ describe('export', () => {
       'drmas_tokenizer.json',
       'generation_config.json',
       'model.safetensors',
+      'tokenizer.json',
+      'tokenizer_config.json',
     ]);
     const source = join(run.path, 'checkpoints', 'step-000004', 'verifier', 'model.safetensors');
     expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
     expect(out).toContain(`policy 'verifier' of step 4 lies in ${to}`);
     expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
-    expect(out).not.toContain('AutoTokenizer');
+    expect(out).toContain(`AutoTokenizer.from_pretrained("${to}")`);
     expect(out).toContain(`drmas chat "${to}"`);
 
     const policy = await loadPolicy(to, { threads: 1 });
@@ -65,6 +82,31 @@ describe('export', () => {
     await policy.dispose();
   });
 
+  it("prints code that answers a question of the run with the agent's prompt and sampling where it is pasted", async () => {
+    const to = target();
+    const { out } = await drmas(['export', run.path, '--agent', 'solver', '--to', to]);
+    const { lines, policy } = await runSnippet(out);
+    const question = /policy\.answer\("(.+)", \{ seed: 1 \}\)/.exec(out)?.[1] ?? '';
+    expect(question).toMatch(/^\d+a[-+*]\d+$/);
+    const prompt = policy.tokenizer.chat([system('<solver>'), user(question)]);
+    const { tokens } = await policy.generate({ ...policy.agent?.sampling, prompt, seed: 1 });
+    const [stop] = policy.tokenizer.stopTokens;
+    expect(lines).toEqual([policy.tokenizer.decode(tokens.filter((token) => token !== stop))]);
+    const messages = `[{"role": "system", "content": "<solver>"}, {"role": "user", "content": "${question}"}]`;
+    expect(out).toContain(`  messages = ${messages}\n`);
+    await policy.dispose();
+  });
+
+  it('prints such code for an agent that reads what another one wrote', async () => {
+    const { out } = await drmas(['export', run.path, '--agent', 'verifier', '--to', target()]);
+    expect(out).toMatch(
+      /policy\.answer\(\[\{"role": "user", "content": ".+"\}, \{"role": "assistant", "content": ".*"\}\],/,
+    );
+    const { policy, lines } = await runSnippet(out);
+    expect(lines).toHaveLength(1);
+    await policy.dispose();
+  });
+
   it('goes on without them, and says why, where an earlier version recorded none and the recipe is not there', async () => {
     const old = await trainTiny(root, tinyRecipe({}, ['training.steps=1']));
     const file = join(old.path, 'recipe.json');
@@ -74,7 +116,9 @@ describe('export', () => {
     const { code, err } = await drmas(['export', old.path, '--agent', 'solver', '--to', to]);
     expect(code).toBe(0);
     expect(err).toMatch(/^the system prompt and sampling of solver are not exported: there is no recipe 'tiny'/);
-    expect(await readdir(to)).toEqual(['config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    expect(await readdir(to)).toEqual([
+      ...['config.json', 'drmas_tokenizer.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'],
+    ]);
     const policy = await loadPolicy(to, { threads: 1 });
     expect(policy.agent).toBeUndefined();
     await expect(policy.generate({ prompt: [1], seed: 1 })).rejects.toThrow(/maxTokens: expected .* found undefined/);

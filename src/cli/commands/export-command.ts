@@ -2,16 +2,20 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
 import { backendNamed } from '../../backends/registry.js';
 import { DrmasError, messageOf, RunError } from '../../core/errors.js';
+import { type Message, user } from '../../core/message.js';
 import { isObject } from '../../core/validation/objects.js';
 import { type AgentProfile, writeAgentProfile } from '../../model/agent-profile.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { shown, suggestion } from '../../recipe/explain.js';
 import { agentsOfRun, checkpointOf } from '../../run/request.js';
+import { readEpisodes } from '../../store/episode-files.js';
 import { isNoOptimizer, requireWhole } from '../../store/files/digests.js';
 import { writeDirectory } from '../../store/files/write-directory.js';
 import { RunDirectory } from '../../store/run-directory.js';
+import { EPISODES } from '../../store/run-files.js';
 import { argument, defineCommand } from '../define-command.js';
 import { choice, integer, requiredText } from '../flags.js';
+import { howToUse } from '../reporter/export-printer.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
@@ -57,11 +61,10 @@ export const exportPolicy = defineCommand({
     });
     const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
     const names = await nodeFiles.list(to);
-    const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, ''];
-    const hasTokenizer = names.includes('tokenizer.json');
-    if (format === 'peft') lines.push(...howToAdapt(to, await prepared.baseOf(to), agent));
-    else lines.push(...howToLoad(to, hasTokenizer, profile));
-    lines.push(...withDrmas(to, profile));
+    const example = await exampleOf(run, agent, profile?.system);
+    const base = format === 'peft' ? { base: await prepared.baseOf(to) } : {};
+    const usage = howToUse({ agent, to, format, files: names, ...base, profile, example });
+    const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, '', ...usage];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
@@ -79,6 +82,31 @@ async function profileOf(
     tell(`the system prompt and sampling of ${agent} are not exported: ${messageOf(error)}`);
     return undefined;
   }
+}
+
+/** The episodes in which an example is looked for, and the longest one that is shown, in characters. */
+const [EXAMPLE_EPISODES, LONGEST_EXAMPLE] = [32, 600];
+
+/**
+ * A conversation that the agent had in the last evaluation, without its system prompt: the shortest one that needs no
+ * tools. Where there is none that can be shown, a user's message to fill in.
+ */
+async function exampleOf(run: RunDirectory, agent: string, prompt: string | undefined): Promise<readonly Message[]> {
+  const directory = join(run.path, EPISODES);
+  const last = (await nodeFiles.list(directory)).findLast((name) => name.startsWith('evaluation-'));
+  const episodes =
+    last === undefined ? [] : await readEpisodes(nodeFiles, join(directory, last), EXAMPLE_EPISODES).catch(() => []);
+  const turns = episodes.flatMap((episode) => episode.turns).filter((turn) => turn.agent === agent);
+  const conversations = turns.map(({ messages: [first, ...rest] }) => {
+    const isPrompt = first?.role === 'system' && first.content === prompt;
+    return first === undefined || isPrompt ? rest : [first, ...rest];
+  });
+  const shown = conversations.filter(
+    (messages) => messages.length > 0 && messages.every(({ role, toolCalls }) => role !== 'tool' && !toolCalls),
+  );
+  const lengthOf = (messages: readonly Message[]) => messages.reduce((sum, { content }) => sum + content.length, 0);
+  const [shortest] = shown.toSorted((a, b) => lengthOf(a) - lengthOf(b));
+  return shortest !== undefined && lengthOf(shortest) <= LONGEST_EXAMPLE ? shortest : [user('...')];
 }
 
 /** The backend that trained a policy of a run, by what the run recorded. @throws RunError */
@@ -115,60 +143,4 @@ async function create(to: string, fill: (directory: string) => Promise<void>): P
     if (error instanceof DrmasError) throw error;
     throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
   }
-}
-
-function howToLoad(to: string, hasTokenizer: boolean, profile: AgentProfile | undefined): string[] {
-  const path = JSON.stringify(to);
-  const load = [
-    'with transformers, in Python',
-    `  from transformers import AutoModelForCausalLM${hasTokenizer ? ', AutoTokenizer' : ''}`,
-    `  model = AutoModelForCausalLM.from_pretrained(${path})`,
-  ];
-  if (!hasTokenizer) return [...load, '  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids', ''];
-  const role = (name: string, content: string) => `{"role": "${name}", "content": ${JSON.stringify(content)}}`;
-  const { system } = profile ?? {};
-  const messages = [...(system === undefined ? [] : [role('system', system)]), role('user', '...')];
-  return [
-    ...load,
-    `  tokenizer = AutoTokenizer.from_pretrained(${path})`,
-    `  messages = [${messages.join(', ')}]`,
-    '  prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True, return_tensors="pt")',
-    '  answer = model.generate(**prompt)[0, prompt["input_ids"].shape[1]:]',
-    '  print(tokenizer.decode(answer))',
-    '',
-    `served with the protocol of OpenAI${system === undefined ? '' : '; conversations begin with the same system prompt'}`,
-    `  vllm serve ${path}`,
-    '',
-  ];
-}
-
-function howToAdapt(to: string, base: string, agent: string): string[] {
-  const [path, whole] = [JSON.stringify(to), JSON.stringify(base)];
-  return [
-    'with transformers and peft, in Python',
-    '  from transformers import AutoModelForCausalLM',
-    '  from peft import PeftModel',
-    `  base = AutoModelForCausalLM.from_pretrained(${whole})`,
-    `  model = PeftModel.from_pretrained(base, ${path})`,
-    '',
-    'served with the protocol of OpenAI',
-    `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
-    '',
-  ];
-}
-
-function withDrmas(to: string, profile: AgentProfile | undefined): string[] {
-  const sampling = profile === undefined ? 'maxTokens: 64, temperature: 1, seed: 1' : 'seed: 1';
-  return [
-    'with drmas',
-    "  import { loadPolicy } from 'drmas';",
-    `  const policy = await loadPolicy(${JSON.stringify(to)});`,
-    `  const { text } = await policy.answer('...', { ${sampling} });`,
-    '  console.log(text);',
-    '  await policy.dispose();',
-    '',
-    'in a terminal, and as a server that clients of OpenAI talk to',
-    `  drmas chat ${JSON.stringify(to)}`,
-    `  drmas serve ${JSON.stringify(to)}`,
-  ];
 }
