@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { goldenFiles, goldenPath } from '../goldens.js';
+import { drmas } from '../support/command-line.js';
+import { tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const remote = inject('remote');
 const parity = (name: string) => fileURLToPath(new URL(`../parity/${name}`, import.meta.url));
@@ -34,6 +36,14 @@ describe.skipIf('unavailable' in remote)('saved files', () => {
     const to = join(root, `model-${directories.indexOf(directory)}`);
     await ours('save.ts', directory, to);
     await theirs('transformers.py', to);
+  });
+
+  it('of an agent with a tokenizer of drmas answer in the code that export prints', async () => {
+    const { path } = await trainTiny(root, tinyRecipe({}, ['training.steps=1']));
+    const { out } = await drmas(['export', path, '--agent', 'solver', '--to', join(root, 'exported')]);
+    const [, code = ''] = /^with transformers, in Python\n((?: {2}.*\n)+)/m.exec(out) ?? [];
+    expect(code).toContain('"content": "<solver>"');
+    await run(python, ['-c', code.replace(/^ {2}/gm, '')], { env: { ...process.env, HF_HUB_OFFLINE: '1' } });
   });
 
   it('of an adapter are loaded by peft, written anew by it, and loaded here again', async () => {

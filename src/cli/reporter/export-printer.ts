@@ -19,7 +19,9 @@ export interface ExportedPolicy {
 
 /** Lines that say how to use what was exported. */
 export function howToUse(exported: ExportedPolicy): string[] {
-  const blocks = exported.format === 'peft' ? [withPeft(exported)] : [withTransformers(exported), served(exported)];
+  const isTiny = exported.files.includes('drmas_tokenizer.json'); // too small for the kernels of servers
+  const whole = isTiny ? [withTransformers(exported)] : [withTransformers(exported), served(exported)];
+  const blocks = exported.format === 'peft' ? [withPeft(exported)] : whole;
   return [...blocks, ...withDrmas(exported)].flatMap((block) => [...block, '']).slice(0, -1);
 }
 
