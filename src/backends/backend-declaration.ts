@@ -84,8 +84,10 @@ export interface BackendPlan<Spec> {
   memoryElsewhere(policies: readonly { readonly trained: number; readonly whole: number }[]): string | undefined;
 }
 
-/** `hf`: a whole model in the Hugging Face layout; `peft`: an adapter in PEFT's. */
-export const EXPORT_FORMATS = ['hf', 'peft'] as const;
+/**
+ * `hf`: a whole model in the Hugging Face layout; `peft`: an adapter in PEFT's; `gguf`: a whole model for llama.cpp.
+ */
+export const EXPORT_FORMATS = ['hf', 'peft', 'gguf'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 export interface ExportRequest {

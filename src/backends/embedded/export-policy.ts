@@ -1,25 +1,57 @@
 /** A policy of a checkpoint as a directory of its own, without the optimiser's state. */
-import { cp } from 'node:fs/promises';
+import { cp, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { RunError, TokenizerError } from '../../core/errors.js';
-import { addHuggingFaceTokenizer } from '../../model/formats/tokenizer-files.js';
+import { type GgufModel, ggufHeader, ggufOf } from '../../model/formats/gguf/gguf-model.js';
+import { openModelDirectory } from '../../model/formats/hugging-face-directory.js';
+import { addHuggingFaceTokenizer, readTemplate } from '../../model/formats/tokenizer-files.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import type { ExportRequest, PreparedExport } from '../backend-declaration.js';
 import { loadPolicy } from './load-policy.js';
 import { holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy } from './state-files.js';
 
-/** @throws RunError when there is no model, or a whole one where an adapter is wanted */
-export async function prepareExport({ policy, from, format, tell }: ExportRequest): Promise<PreparedExport> {
+/** The file of a model for llama.cpp. */
+const GGUF = 'model.gguf';
+
+/**
+ * @throws RunError when there is no model, or a whole one where an adapter is wanted; CheckpointError, TokenizerError
+ *   when a GGUF file cannot express the model
+ */
+export async function prepareExport(request: ExportRequest): Promise<PreparedExport> {
+  const { policy, from, format, tell } = request;
   const adapter = await holdsAdapter(nodeFiles, from);
   if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
   if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
+  const baseOf = (directory: string) => locateBase(nodeFiles, directory);
+  if (format === 'gguf') {
+    const whole = adapter ? await baseOf(from) : from;
+    const chatTemplate = adapter ? await readTemplate(nodeFiles, from) : undefined;
+    const { config, tokenizer } = await openPolicy(nodeFiles, whole, { optimizer: false, chatTemplate });
+    const model = { config, tokenizer, name: policy };
+    ggufHeader(model); // refuses before anything is written
+    return { write: (directory) => writeGguf(directory, model, adapter ? from : undefined, whole), baseOf };
+  }
   return {
     async write(directory) {
       await (adapter && format === 'hf' ? merge(from, directory) : copy(from, directory, adapter));
       for (const whole of [directory, join(directory, OWN_BASE)]) await completeTokenizer(whole, tell);
     },
-    baseOf: (directory) => locateBase(nodeFiles, directory),
+    baseOf,
   };
+}
+
+/** Writes a whole model; an adapter is folded into it first, in a directory that goes again. */
+async function writeGguf(
+  directory: string,
+  model: GgufModel,
+  adapter: string | undefined,
+  whole: string,
+): Promise<void> {
+  const merged = join(directory, 'merged');
+  if (adapter !== undefined) await merge(adapter, merged);
+  const { tensors } = await openModelDirectory(nodeFiles, adapter === undefined ? whole : merged);
+  await writeFile(join(directory, GGUF), ggufOf(model, tensors.values()));
+  await rm(merged, { recursive: true, force: true });
 }
 
 /**

@@ -8,6 +8,7 @@ import { loadPolicy } from '../../backends/embedded/load-policy.js';
 import { system, user } from '../../core/message.js';
 import { lora } from '../../model/model-spec.js';
 import type { RunDirectory } from '../../store/run-directory.js';
+import { arithmeticSymbols } from '../../tasks/generated/arithmetic.js';
 
 const root = temporaryRoot();
 let run: RunDirectory;
@@ -164,6 +165,41 @@ describe('export', () => {
     for (const policy of policies) await policy.dispose();
   });
 
+  it('writes a file for llama.cpp, with prompt and sampling for Ollama, and says how to serve it', async () => {
+    const to = target();
+    const words = ['export', run.path, '--agent', 'solver', '--format', 'gguf', '--to', to];
+    const { code, out, err } = await drmas(words);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(await readdir(to)).toEqual(['Modelfile', 'drmas-agent.json', 'model.gguf']);
+    expect((await readFile(join(to, 'model.gguf'))).subarray(0, 4).toString()).toBe('GGUF');
+    const parameters = ['temperature 1', 'top_p 1', 'top_k 0', 'min_p 0', 'repeat_penalty 1', 'num_predict 6'];
+    expect((await readFile(join(to, 'Modelfile'), 'utf8')).split('\n')).toEqual([
+      ...['FROM ./model.gguf', ...parameters.map((line) => `PARAMETER ${line}`), 'SYSTEM """<solver>"""', ''],
+    ]);
+    expect(out).toContain('--jinja --temp 1 --top-p 1 --top-k 0 --min-p 0 --repeat-penalty 1 -n 6');
+    const body = /-d '(.+)'/.exec(out)?.[1] ?? '';
+    expect(JSON.parse(body).messages[0]).toEqual({ role: 'system', content: '<solver>' });
+    expect(await drmas(words)).toMatchObject({ code: 2, err: `error: ${to} exists; nothing is overwritten\n` });
+  });
+
+  it('says what other programs cannot read of a vocabulary, before anything is written where it is all', async () => {
+    const symbols = [...arithmeticSymbols, '0<'];
+    const model = { ...tinyModel, tokenizer: { ...tinyModel.tokenizer, symbols } } as typeof tinyModel;
+    const { path } = await trainTiny(root, tinyRecipe({ model }, ['training.steps=1']));
+    const [file, directory] = [target(), target()];
+    const words = ['export', path, '--agent', 'solver', '--to'];
+    expect(await drmas([...words, file, '--format', 'gguf'])).toEqual({
+      ...{ code: 2, out: '' },
+      err: expect.stringMatching(/^error: a GGUF file cannot express the symbols: "0<" ends as "<.*" begins\n$/),
+    });
+    expect(existsSync(file)).toBe(false);
+    expect(await drmas([...words, directory])).toMatchObject({
+      code: 0,
+      err: 'there is no tokenizer.json, since symbol "0<" overlaps "<end>", which ends a response\n',
+    });
+    expect(existsSync(join(directory, 'tokenizer.json'))).toBe(false);
+  });
+
   it('refuses weights that cannot be read, of a whole model and of an adapter', async () => {
     const adapted = await trainTiny(root, tinyRecipe({ model: lora(tinyModel, { rank: 2 }) }, ['training.steps=1']));
     for (const [{ path }, name, format] of [
@@ -193,7 +229,7 @@ describe('export', () => {
   it.each([
     [['--agent', 'verifyer'], /the run has no agent 'verifyer'; did you mean 'verifier'\? \(known: solver, verifier\)/],
     [['--agent', 'solver', '--step', '3'], /has no checkpoint '3'; it has step-000002, step-000004/],
-    [['--agent', 'solver', '--format', 'gguf'], /Allowed choices are hf, peft/],
+    [['--agent', 'solver', '--format', 'onnx'], /Allowed choices are hf, peft, gguf/],
     [['--agent', 'solver', '--format', 'peft'], /policy 'solver' is a whole model, no adapter: --format hf/],
     [[], /required option '--agent <name>' not specified/],
   ])('refuses %j', async (words, message) => {

@@ -14,14 +14,14 @@ import { writeDirectory } from '../../store/files/write-directory.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { EPISODES } from '../../store/run-files.js';
 import { argument, defineCommand } from '../define-command.js';
+import { howToUse, modelfile } from '../export-usage.js';
 import { choice, integer, requiredText } from '../flags.js';
-import { howToUse } from '../reporter/export-printer.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
-  description: "an agent's policy as a directory of its own, for transformers, peft, servers and loadPolicy",
+  description: "an agent's policy as a directory of its own, for transformers, peft, llama.cpp, servers and loadPolicy",
   details:
-    "an agent's policy as a Hugging Face directory, or its adapter as PEFT's (`--format peft`), without the optimiser, and how to load and serve it. `--step`",
+    "an agent's policy as a Hugging Face directory, its adapter as PEFT's (`--format peft`) or a file for llama.cpp, Ollama and LM Studio (`--format gguf`), without the optimiser, and how to load and serve it. `--step`",
   arguments: [argument('run', 'directory of the run')],
   flags: {
     agent: requiredText('name', 'agent of the team'),
@@ -31,7 +31,7 @@ export const exportPolicy = defineCommand({
       'format',
       EXPORT_FORMATS,
       'hf',
-      'hf: a whole model, an adapter merged into its base; peft: the adapter',
+      'hf: a whole model, an adapter merged into its base; peft: the adapter; gguf: a whole model for llama.cpp',
     ),
   },
   examples: [
@@ -58,6 +58,7 @@ export const exportPolicy = defineCommand({
     await create(to, async (directory) => {
       await prepared.write(directory);
       if (profile !== undefined) await writeAgentProfile(nodeFiles, directory, profile);
+      if (format === 'gguf') await nodeFiles.write(join(directory, 'Modelfile'), modelfile(profile));
     });
     const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
     const names = await nodeFiles.list(to);

@@ -127,7 +127,8 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
   };
 }
 
-function familyOf({ attentionBias, queryKeyNorm }: DecoderConfig): Architecture {
+/** The family that has a decoder's features. */
+export function familyOf({ attentionBias, queryKeyNorm }: DecoderConfig): Architecture {
   if (queryKeyNorm) return 'qwen3';
   return attentionBias === 'qkv' ? 'qwen2' : 'llama';
 }

@@ -54,9 +54,9 @@ describe("the symbols tokenizer in the form of Hugging Face's files", () => {
     [['<end>', '<end>>'], 'symbol "<end>>" overlaps'],
     [['<end>', '\ud83d'], 'half a surrogate pair'],
   ])('refuses %j', (some, message) => {
-    const own = { ...spec, symbols: some, endOfUser: '<end>' };
-    expect(() => huggingFaceForm(own)).toThrow(TokenizerError);
-    expect(() => huggingFaceForm(own)).toThrow(message);
+    const description = { ...spec, symbols: some, endOfUser: '<end>' };
+    expect(() => huggingFaceForm(description)).toThrow(TokenizerError);
+    expect(() => huggingFaceForm(description)).toThrow(message);
   });
 
   it('takes symbols that begin as the last one does, or stand in it', () => {

@@ -1,7 +1,7 @@
 /** How an exported policy is loaded, served and asked, as code that works where it is pasted. */
-import type { ExportFormat } from '../../backends/backend-declaration.js';
-import type { Message } from '../../core/message.js';
-import type { AgentProfile } from '../../model/agent-profile.js';
+import type { ExportFormat } from '../backends/backend-declaration.js';
+import type { Message } from '../core/message.js';
+import type { AgentProfile } from '../model/agent-profile.js';
 
 export interface ExportedPolicy {
   readonly agent: string;
@@ -19,6 +19,7 @@ export interface ExportedPolicy {
 
 /** Lines that say how to use what was exported. */
 export function howToUse(exported: ExportedPolicy): string[] {
+  if (exported.format === 'gguf') return withLlama(exported);
   const isTiny = exported.files.includes('drmas_tokenizer.json'); // too small for the kernels of servers
   const whole = isTiny ? [withTransformers(exported)] : [withTransformers(exported), served(exported)];
   const blocks = exported.format === 'peft' ? [withPeft(exported)] : whole;
@@ -62,6 +63,42 @@ function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
     'served with the protocol of OpenAI',
     `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
   ];
+}
+
+/** In floating point, with the sampling that the agent was evaluated with: the programs' own defaults are others. */
+function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
+  const model = JSON.stringify(`${to}/model.gguf`);
+  const { temperature = 1, topP = 1, topK = 0, maxTokens } = profile?.sampling ?? {};
+  const sampling = `--temp ${temperature} --top-p ${topP} --top-k ${topK} --min-p 0 --repeat-penalty 1`;
+  const flags = maxTokens === undefined ? sampling : `${sampling} -n ${maxTokens}`;
+  const prompt: Message[] = profile?.system === undefined ? [] : [{ role: 'system', content: profile.system }];
+  const body = JSON.stringify({ messages: [...prompt, ...example] }).replaceAll("'", "'\\''");
+  return [
+    'with llama.cpp, and what asks it as in training',
+    `  llama-server -m ${model} --jinja ${flags}`,
+    `  curl -s localhost:8080/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,
+    '',
+    'with Ollama',
+    `  ollama create ${agent} -f ${JSON.stringify(`${to}/Modelfile`)}`,
+    '',
+    'with LM Studio',
+    `  lms import ${model}`,
+  ];
+}
+
+/** What Ollama reads beside the model: the agent's system prompt and its sampling. */
+export function modelfile(profile: AgentProfile | undefined): string {
+  const lines = ['FROM ./model.gguf'];
+  if (profile !== undefined) {
+    const { temperature, topP, topK, maxTokens } = profile.sampling;
+    const parameters = { temperature, top_p: topP, top_k: topK, min_p: 0, repeat_penalty: 1, num_predict: maxTokens };
+    lines.push(...Object.entries(parameters).map(([name, value]) => `PARAMETER ${name} ${value}`));
+    const { system } = profile;
+    const isQuotable = system === undefined || !/"""|"$/.test(system);
+    if (system !== undefined)
+      lines.push(isQuotable ? `SYSTEM """${system}"""` : '# SYSTEM: its quotes have no form here');
+  }
+  return `${lines.join('\n')}\n`;
 }
 
 function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {

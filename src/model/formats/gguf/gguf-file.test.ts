@@ -1,13 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { encodeGguf, ggufName } from './gguf.js';
+import { ggufName } from './gguf-decoder.js';
+import { encodeGguf, type GgufMetadata, type GgufTensor } from './gguf-file.js';
+
+async function encoded(metadata: GgufMetadata, tensors: readonly GgufTensor[]): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  for await (const part of encodeGguf(metadata, tensors)) parts.push(Uint8Array.from(part));
+  return Uint8Array.from(Buffer.concat(parts));
+}
+const tensor = (name: string, shape: number[], ...data: number[]): GgufTensor => ({
+  ...{ name, shape },
+  read: async () => Float32Array.from(data),
+});
 
 describe('GGUF', () => {
-  it('is a header of pairs, then tensors at offsets that are multiples of 32', () => {
-    const tensors = [
-      { name: 'a', shape: [2, 3], data: Float32Array.of(1, 2, 3, 4, 5, 6) },
-      { name: 'b', shape: [1], data: Float32Array.of(7) },
-    ];
-    const bytes = encodeGguf({ key: { type: 'uint32', value: 9 } }, tensors);
+  it('is a header of pairs, then tensors at offsets that are multiples of 32', async () => {
+    const tensors = [tensor('a', [2, 3], 1, 2, 3, 4, 5, 6), tensor('b', [1], 7)];
+    const bytes = await encoded({ key: { type: 'uint32', value: 9 } }, tensors);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     expect(new TextDecoder().decode(bytes.subarray(0, 4))).toBe('GGUF');
     expect([view.getUint32(4, true), view.getBigUint64(8, true), view.getBigUint64(16, true)]).toEqual([3, 2n, 1n]);
@@ -28,6 +36,6 @@ describe('GGUF', () => {
   it("has llama.cpp's names", () => {
     expect(ggufName('model.embed_tokens.weight')).toBe('token_embd.weight');
     expect(ggufName('model.layers.11.self_attn.q_proj.bias')).toBe('blk.11.attn_q.bias');
-    expect(() => ggufName('model.layers.0.self_attn.q_norm.weight')).toThrow('q_norm');
+    expect(() => ggufName('model.layers.0.self_attn.z_norm.weight')).toThrow('z_norm');
   });
 });
