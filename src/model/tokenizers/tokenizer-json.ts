@@ -97,7 +97,7 @@ function commonParts(special: readonly { readonly id: number; readonly content: 
  * Whether cutting `second` out of a text before `first` is looked for can break an occurrence of `first`: one contains
  * the second, or ends as the second begins.
  */
-export function overlaps(first: string, second: string): boolean {
+function overlaps(first: string, second: string): boolean {
   if (first.includes(second)) return true;
   for (let length = 1; length < Math.min(first.length, second.length); length++)
     if (first.endsWith(second.slice(0, length))) return true;
