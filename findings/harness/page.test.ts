@@ -15,11 +15,12 @@ describe('the page', () => {
     expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(/^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs\.$/);
     expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
     expect(fill('{{earned:made-up/dose-4/drmas}}')).toBe(fill('{{gain:made-up/dose-4/drmas}}'));
+    expect(fill('{{fall:made-up/dose-4/drmas}}')).toMatch(/^\+0\.0 .* 10 pairs: no difference shown$/);
     expect(fill('{{calls:made-up/dose-4/drmas/solver/solver}}')).toBe('1.00');
     expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds \(corr/);
     expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
     expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
-    expect(fill('{{versus:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs$/);
+    expect(fill('{{gain:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs$/);
     expect(fill('{{progress}}')).toContain('| 60 of 60 |');
   });
 

@@ -4,6 +4,7 @@ import { mean } from '../../src/core/statistics.js';
 import {
   dosesOf,
   earned,
+  fall,
   HINTS,
   lastReward,
   lastScore,
@@ -21,10 +22,10 @@ import { distinct } from './work-through.js';
  * Fills a text's tokens:
  * - `{{progress}}`: how many runs are there, by question;
  * - `{{part:ID}}`: figure, commands and table of a part;
- * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval;
+ * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, or with `/OTHER` to that variant, with its interval;
  * - `{{reward:PART/REGIME/VARIANT}}`: the same of the reward of the regime's agent in the last evaluation;
  * - `{{earned:PART/REGIME/VARIANT}}`: the same of the team's reward over all training steps;
- * - `{{versus:PART/REGIME/VARIANT/OTHER}}`: the difference to another variant than the part's baseline;
+ * - `{{fall:PART/REGIME/VARIANT}}`: the same of how far the last score lies below the highest;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
  * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for one of another, over all training steps;
  * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): what the probe said of the regime's agent;
@@ -37,9 +38,10 @@ export function fillPage(template: string, questions: readonly Question[], resul
   const partOf = (id: string): Part => known(parts.get(id), `a part ${id}`);
   const gainBy =
     (score: typeof lastScore) =>
-    ([id = '', regime = '', variant = '']: readonly string[]) => {
-      const of = new PartResults(partOf(id), results);
-      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant), score));
+    ([id = '', regime = '', variant = '', other]: readonly string[]) => {
+      const part = partOf(id);
+      const of = new PartResults({ ...part, baseline: other ?? part.baseline }, results);
+      return gainText(of.comparison(regimeOf(part, regime), of.variant(variant), score));
     };
   const meanOver = (
     id = '',
@@ -59,10 +61,7 @@ export function fillPage(template: string, questions: readonly Question[], resul
     gain: gainBy(lastScore),
     reward: gainBy(lastReward),
     earned: gainBy(earned),
-    versus: ([id = '', regime = '', variant = '', other = '']) => {
-      const of = new PartResults({ ...partOf(id), baseline: other }, results);
-      return gainText(of.comparison(regimeOf(of.part, regime), of.variant(variant)));
-    },
+    fall: gainBy(fall),
     score: ([id, regime, variant]) =>
       meanOver(
         id,
