@@ -22,7 +22,8 @@ import { distinct } from './work-through.js';
  * Fills a text's tokens:
  * - `{{progress}}`: how many runs are there, by question;
  * - `{{part:ID}}`: figure, commands and table of a part;
- * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, or with `/OTHER` to that variant, with its interval;
+ * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` behind it
+ *   to that variant, as in the three that follow;
  * - `{{reward:PART/REGIME/VARIANT}}`: the same of the reward of the regime's agent in the last evaluation;
  * - `{{earned:PART/REGIME/VARIANT}}`: the same of the team's reward over all training steps;
  * - `{{fall:PART/REGIME/VARIANT}}`: the same of how far the last score lies below the highest;
