@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The parts of a run's page. */
-export const tabs = ['overview', 'agents', 'episodes', 'tables', 'recipe'] as const;
+export const tabs = ['overview', 'agents', 'episodes', 'talk', 'tables', 'recipe'] as const;
 export type Tab = (typeof tabs)[number];
 
 /** What the address asks to see. */

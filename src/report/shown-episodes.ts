@@ -4,10 +4,8 @@ import { mean } from '../core/statistics.js';
 import { isObject } from '../core/validation/objects.js';
 import type { StoredEpisode } from '../store/episode-files.js';
 import { fieldAt, numberAt, type Place, type Row, rowsAt } from '../store/log-rows.js';
-import type { ShownEpisode, ShownGroup, ShownTurn } from './analysis/shown-episode.js';
+import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn } from './analysis/shown-episode.js';
 
-/** A longer text is cut: the episode file holds all of it. */
-const LONGEST_TEXT = 6000;
 /** Shorter words are read by chance. */
 const SHORTEST_WORDS = 2;
 

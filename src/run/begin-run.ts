@@ -34,11 +34,11 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   const run = await openRun(recipe, tasks, host, { openBackend });
   try {
     logStart(run, log);
-    if (recipe.warmStart !== undefined) await warmStart(run, log, recipe.warmStart);
+    const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const references = await openReferences(run, { directory: join(log.path, REFERENCES), mode: 'write' });
     const critics = await openCritics(run, undefined);
     await publishAll(run);
-    return { run: { ...run, references, critics }, progress: firstProgress(recipe) };
+    return { run: { ...run, references, critics }, progress: firstProgress(recipe, warmed) };
   } catch (error) {
     await run.dispose();
     throw failureOf(error);

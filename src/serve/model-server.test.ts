@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../test/support/tiny-run.js';
 import type { Voice } from '../backends/voice.js';
 import type { Turn } from '../core/episode.js';
-import { RunError } from '../core/errors.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 import { type Listening, listen } from '../platform/listen.js';
 import { nodeHost } from '../platform/node-host.js';
@@ -111,7 +110,7 @@ describe('the agents of a run', () => {
     const refused = (request: object) => expect(openVoices({ from: run.path, ...request }, host)).rejects;
     await refused({ agent: 'solvr' }).toThrow(/has no trained agent 'solvr'; did you mean 'solver'/);
     await refused({ checkpoint: '9' }).toThrow(/has no checkpoint '9'; it has step-000002/);
-    await refused({ untrained: true }).toThrow(RunError);
+    await refused({ mostBytes: 1000 }).toThrow(/the weights take \d.* and no more than 1\.0 kB may be taken/);
     await refused({ from: root }).toThrow(/is neither a run nor a model/);
   });
 });

@@ -1,25 +1,25 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
 import { basename, join } from 'node:path';
 import { EmbeddedBackend } from '../backends/embedded/embedded-backend.js';
-import { holdsAdapter, locateBase } from '../backends/embedded/state-files.js';
+import { holdsAdapter } from '../backends/embedded/state-files.js';
 import { withLocalModels } from '../backends/hub/local-models.js';
 import { modelDirectory } from '../backends/hub/model-directory.js';
 import type { Voice } from '../backends/voice.js';
 import { PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { ModelHandle } from '../contract/handles.js';
-import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';
+import type { OwnWeights } from '../contract/weights-spec.js';
 import { RunError } from '../core/errors.js';
-import type { Files } from '../core/files.js';
+import { byteText } from '../core/format.js';
 import type { Host } from '../core/host.js';
 import { isObject } from '../core/validation/objects.js';
 import { readAgentProfile } from '../model/agent-profile.js';
-import { readTemplate } from '../model/formats/tokenizer-files.js';
 import { suggestion } from '../recipe/explain.js';
 import { agentsOfRun, checkpointOf } from '../run/request.js';
 import { isNoOptimizer, requireWhole } from '../store/files/digests.js';
 import { RunDirectory } from '../store/run-directory.js';
 import { RECIPE } from '../store/run-files.js';
-import { commitsOf } from '../training/checkpoint.js';
+import { commitsOf, warmStartOf } from '../training/checkpoint.js';
+import { type Begun, bytesOf, storedWeights, weightsBefore } from './stored-weights.js';
 
 export interface VoicesRequest {
   /** The directory of a run or of a model, or a model's name on a hub. */
@@ -28,8 +28,12 @@ export interface VoicesRequest {
   readonly checkpoint?: string | undefined;
   /** The only agent that is wanted; by default all that were trained. */
   readonly agent?: string | undefined;
-  /** Open what the agent's weights were before training too. */
+  /** Open what the agent's weights were before reinforcement too, where they are kept. */
   readonly untrained?: boolean | undefined;
+  /** The most bytes of weights that may be opened; without it any number. */
+  readonly mostBytes?: number | undefined;
+  /** Take models of a hub from its cache alone. */
+  readonly offline?: boolean | undefined;
   /** Load the recipe of a run of an earlier version although its code has changed. */
   readonly acceptChanges?: boolean | undefined;
 }
@@ -38,11 +42,19 @@ export interface VoicesRequest {
 export interface OpenVoices {
   /** The agents by name. */
   readonly voices: ReadonlyMap<string, Voice>;
-  /** The same agents with the weights from before training, where they were asked for. */
-  readonly untrained: ReadonlyMap<string, Voice>;
+  /** The same agents with the weights from before reinforcement, where they were asked for. */
+  readonly untrained: ReadonlyMap<string, UntrainedVoice>;
+  /** The bytes of the files that the weights were read from. */
+  readonly bytes: number;
   /** Where the weights come from, for people. */
   readonly origin: string;
   dispose(): Promise<void>;
+}
+
+/** An agent before reinforcement: `warm start`, `base model`, `step 20`; without a voice, why there is none. */
+export interface UntrainedVoice {
+  readonly what: string;
+  readonly voice: Voice | undefined;
 }
 
 /** An agent's place on disk. */
@@ -51,8 +63,8 @@ interface Place {
   readonly voice: Pick<Voice, 'agent'> & { readonly name: string };
   /** The precision that a run trained it in. */
   readonly precision?: Precision | undefined;
-  /** The model's settings in the recipe with directories for names, where a run trained it and they are asked for. */
-  readonly model?: unknown;
+  /** What a run knows of how it began, where that is asked for. */
+  readonly begun?: Begun | undefined;
 }
 
 /**
@@ -64,37 +76,94 @@ export async function openVoices(request: VoicesRequest, host: Host): Promise<Op
   const { files, threads, notify } = host;
   const isRun = await files.exists(join(request.from, RECIPE));
   const { places, origin } = isRun ? await placesOfRun(request, host) : await placesOfModel(request, host);
+  const speakers: Speaker[] = [];
+  for (const place of places) speakers.push(await speakerAt(place, request, host));
+  const specs = new Map(
+    speakers.flatMap(({ trained, before }) =>
+      [trained, before?.weights].flatMap((weights) => (weights ? [[JSON.stringify(weights), weights] as const] : [])),
+    ),
+  );
+  let bytes = 0;
+  for (const weights of specs.values()) bytes += await bytesOf(files, weights);
+  const { mostBytes = Number.POSITIVE_INFINITY } = request;
+  if (bytes > mostBytes)
+    throw new RunError(`the weights take ${byteText(bytes)}, and no more than ${byteText(mostBytes)} may be taken`);
   const backend = await EmbeddedBackend.start({ threads, files, onProgress: notify });
   try {
-    const opened = new Map<string, Promise<ModelHandle>>();
     /** Agents that share a policy share its weights. */
-    const open = (key: string, spec: () => Promise<OwnWeights>) => {
-      const handle = opened.get(key) ?? spec().then((weights) => publish(backend, weights, key));
-      opened.set(key, handle);
-      return handle;
+    const opened = new Map<string, ModelHandle>();
+    for (const [key, weights] of specs) opened.set(key, await publish(backend, weights));
+    const voiceOf = ({ agent }: Speaker, weights: OwnWeights | undefined): Voice | undefined => {
+      const model = opened.get(JSON.stringify(weights));
+      return model && { agent, model };
     };
-    const voices = new Map<string, Voice>();
-    const untrained = new Map<string, Voice>();
-    for (const { directory, model, precision, voice } of places) {
-      const { name, agent } = voice;
-      const trained = async () => ({ ...(await trainedWeights(host, directory)), precision });
-      voices.set(name, { agent, model: await open(directory, trained) });
-      if (request.untrained !== true) continue;
-      const first = { ...(await untrainedWeights(host, directory, model)), precision };
-      untrained.set(name, { agent, model: await open(JSON.stringify(first), async () => first) });
-    }
-    for (const handle of opened.values()) for (const warning of (await handle).warnings) notify(warning);
-    return { voices, untrained, origin, dispose: () => backend.dispose() };
+    const voices = new Map(
+      speakers.flatMap((speaker) => {
+        const voice = voiceOf(speaker, speaker.trained);
+        return voice === undefined ? [] : [[speaker.name, voice] as const];
+      }),
+    );
+    const untrained = new Map(
+      speakers.flatMap((speaker) => {
+        const { name, before } = speaker;
+        if (before === undefined) return [];
+        return [[name, { what: before.what, voice: voiceOf(speaker, before.weights) }] as const];
+      }),
+    );
+    for (const handle of opened.values()) for (const warning of handle.warnings) notify(warning);
+    return { voices, untrained, bytes, origin, dispose: () => backend.dispose() };
   } catch (error) {
     await backend.dispose();
     throw error;
   }
 }
 
-async function publish(backend: EmbeddedBackend, weights: OwnWeights, name: string): Promise<ModelHandle> {
+/** An agent with the weights that are to be opened for it. */
+interface Speaker {
+  readonly name: string;
+  readonly agent: Voice['agent'];
+  readonly trained: OwnWeights;
+  readonly before: { readonly what: string; readonly weights: OwnWeights | undefined } | undefined;
+}
+
+async function speakerAt(place: Place, { untrained }: VoicesRequest, { files }: Host): Promise<Speaker> {
+  const { directory, precision, begun, voice } = place;
+  const trained = { ...(await storedWeights(files, directory)), precision };
+  if (untrained !== true) return { ...voice, trained, before: undefined };
+  const before = await weightsBefore(files, directory, begun).then(
+    ({ what, weights }) => ({ what, weights: { ...weights, precision } }),
+    (error: unknown) => {
+      if (!(error instanceof RunError)) throw error;
+      return { what: error.message, weights: undefined };
+    },
+  );
+  return { ...voice, trained, before };
+}
+
+async function publish(backend: EmbeddedBackend, weights: OwnWeights): Promise<ModelHandle> {
+  const name = 'directory' in weights ? weights.directory : weights.type;
   const handle = await backend.open(weights, 'frozen', name);
   await handle.publish();
   return handle;
+}
+
+/** An agent of a run that trains. */
+export interface TrainedAgent {
+  readonly name: string;
+  readonly policy: string;
+  /** Whether its weights lie in the run; a server keeps them otherwise. */
+  readonly here: boolean;
+}
+
+/** The agents of a run that train. */
+export function trainedAgents({ record }: RunDirectory): TrainedAgent[] {
+  const { backend, assign, policies } = record.resolved;
+  return Object.entries(isObject(assign) ? assign : {}).flatMap(([name, policy]) => {
+    if (typeof policy !== 'string') return [];
+    const settings = isObject(policies) ? policies[policy] : undefined;
+    const holder = (isObject(settings) ? settings.backend : undefined) ?? backend;
+    return [{ name, policy, here: !isObject(holder) || holder.type === 'embedded' }];
+  });
 }
 
 async function placesOfRun(
@@ -102,43 +171,49 @@ async function placesOfRun(
   { files, signal, notify }: Host,
 ): Promise<{ places: Place[]; origin: string }> {
   const run = await RunDirectory.open(from);
-  const { backend, assign, policies } = run.record.resolved;
-  const trained = Object.entries(isObject(assign) ? assign : {}).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string',
-  );
-  const names = trained.map(([name]) => name);
+  const { policies } = run.record.resolved;
+  const trained = trainedAgents(run);
+  const names = trained.map(({ name }) => name);
   if (agent !== undefined && !names.includes(agent))
     throw new RunError(`${from} has no trained agent '${agent}'${suggestion(agent, names)}`);
   const checkpoint = await checkpointOf(run, request.checkpoint, 'answer from');
   const { directory } = checkpoint;
-  const wanted = trained.filter(([name]) => agent === undefined || name === agent);
-  for (const [name, policy] of wanted) {
-    const settings = isObject(policies) ? policies[policy] : undefined;
-    const holder = (isObject(settings) ? settings.backend : undefined) ?? backend;
-    if (isObject(holder) && holder.type !== 'embedded')
+  const wanted = trained.filter(({ name }) => agent === undefined || name === agent);
+  for (const { name, here } of wanted)
+    if (!here)
       throw new RunError(
         `a server keeps the weights of ${name} in ${from}: drmas export --format peft brings an agent's adapter here, which a server of such models plays; --agent names one whose weights are here`,
       );
-  }
-  const folders = wanted.map(([, policy]) => `${policy}/`);
+  const folders = wanted.map(({ policy }) => `${policy}/`);
   await requireWhole(
     files,
     directory,
     (file) => isNoOptimizer(file) && folders.some((folder) => file.startsWith(folder)),
   );
   const agents = await agentsOfRun(run, acceptChanges);
-  const options = { commits: await commitsOf(files, checkpoint), signal, onProgress: notify };
-  const { settings: models } = await withLocalModels(request.untrained === true ? policies : {}, options);
-  const places = wanted.map(([name, policy]) => {
-    const settings = isObject(models) ? models[policy] : undefined;
-    return {
-      directory: join(directory, policy),
-      precision: precisionOf(isObject(policies) ? policies[policy] : undefined),
-      voice: { name, agent: agents[name] },
-      model: isObject(settings) ? settings.model : undefined,
-    };
+  const settingsOf = (policy: string) => (isObject(policies) ? policies[policy] : undefined);
+  const places = wanted.map(({ name, policy }) => ({
+    directory: join(directory, policy),
+    precision: precisionOf(settingsOf(policy)),
+    voice: { name, agent: agents[name] },
+  }));
+  const found = { places, origin: `${from}, ${basename(directory)}` };
+  if (request.untrained !== true) return found;
+  const [oldest] = await run.checkpoints();
+  const shared = {
+    warmStart: await warmStartOf(files, checkpoint),
+    oldest: oldest !== undefined && oldest.step < checkpoint.step ? oldest : undefined,
+  };
+  const environment = request.offline === true ? { ...process.env, HF_HUB_OFFLINE: '1' } : process.env;
+  const options = { commits: await commitsOf(files, checkpoint), signal, onProgress: notify, environment };
+  const begun = wanted.map(async ({ policy }): Promise<Begun> => {
+    const settings = settingsOf(policy);
+    const model = isObject(settings) ? settings.model : undefined;
+    const named = isObject(model) && model.type === 'checkpoint'; // an adapter's files name its base
+    return { policy, ...shared, model: named ? (await withLocalModels(model, options)).settings : model };
   });
-  return { places, origin: `${from}, ${basename(directory)}` };
+  const all = await Promise.all(begun);
+  return { ...found, places: places.map((place, i) => ({ ...place, begun: all[i] })) };
 }
 
 /** The precision in a policy's recorded settings; undefined in those of runs that had none. */
@@ -159,25 +234,4 @@ async function placesOfModel(
   if (wanted !== undefined && name !== wanted) throw new RunError(`${from} is the agent '${name}', not '${wanted}'`);
   if (agent === undefined) notify(`${from} says nothing of an agent: no system prompt, temperature 1`);
   return { places: [{ directory, voice: { name, agent } }], origin: from };
-}
-
-async function trainedWeights({ files }: Host, directory: string): Promise<OwnWeights> {
-  if (!(await holdsAdapter(files, directory))) return { type: 'directory', directory };
-  return { type: 'saved-adapter', base: await baseWeights(files, directory), directory };
-}
-
-/** The base of an adapter, with the chat template that lies beside the adapter. */
-async function baseWeights(files: Files, directory: string): Promise<BaseSpec> {
-  const chatTemplate = await readTemplate(files, directory);
-  return { type: 'directory', directory: await locateBase(files, directory), chatTemplate };
-}
-
-/** @throws RunError where the weights before training were random */
-async function untrainedWeights({ files }: Host, directory: string, model: unknown): Promise<OwnWeights> {
-  if (await holdsAdapter(files, directory)) return baseWeights(files, directory);
-  if (isObject(model) && model.type === 'checkpoint' && typeof model.path === 'string') {
-    const chatTemplate = typeof model.chatTemplate === 'string' ? model.chatTemplate : undefined;
-    return { type: 'directory', directory: model.path, chatTemplate };
-  }
-  throw new RunError(`the weights that ${directory} began with are kept nowhere: they were random, or it is no run`);
 }

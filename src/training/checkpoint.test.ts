@@ -7,7 +7,7 @@ import { CheckpointError } from '../core/errors.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { frozen } from '../recipe/frozen.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import { checkpointDue, commitsOf, firstProgress, loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+import { checkpointDue, commitsOf, firstProgress, loadCheckpoint, saveCheckpoint, warmStartOf } from './checkpoint.js';
 import type { Progress } from './run-state.js';
 
 const root = temporaryRoot();
@@ -30,7 +30,7 @@ async function runOf(chosen = recipe) {
 
 /** Progress in the middle of a run, with something in each of its parts. */
 function progressAt(step: number): Progress {
-  const progress: Progress = { ...firstProgress(recipe), step, evaluated: 2 };
+  const progress: Progress = { ...firstProgress(recipe, 'a-warm-start'), step, evaluated: 2 };
   progress.kl.observe('one', 100, 5);
   return progress;
 }
@@ -66,7 +66,8 @@ describe('a checkpoint', () => {
       ['load', 'one', 'one', true],
       ['load', 'verifier', 'verifier', false],
     ]);
-    expect(loaded).toMatchObject({ step: 3, evaluated: 2 });
+    expect(loaded).toMatchObject({ step: 3, evaluated: 2, warmStart: 'a-warm-start' });
+    expect(await warmStartOf(nodeFiles, checkpoint)).toBe('a-warm-start');
     expect(loaded.watch.state).toEqual(progress.watch.state);
     expect(loaded.kl.of('one')).toBe(progress.kl.of('one'));
     expect(loaded.kl.of('one')).not.toBe(kl.coefficient);

@@ -33,6 +33,8 @@ const stateSchema = z.object({
   predictions: z.record(z.string(), z.number()).default({}),
   /** Commits of models on hubs, by name: a branch may move before the run goes on. */
   commits: z.record(z.string(), z.string()).default({}),
+  /** The hash by which the cache names the warm start; not there without one. */
+  warmStart: z.string().optional(),
 });
 
 /** Whether a checkpoint is to be written: at the end and every so many steps. */
@@ -43,7 +45,7 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
 /** Writes policies, optimisers, critics and the progress, whole or not at all, however long that takes. */
 export async function saveCheckpoint(
   run: TrainingRun,
-  { step, evaluated, watch, kl, estimator, predictions }: Progress,
+  { step, evaluated, watch, kl, estimator, predictions, warmStart }: Progress,
   log: RunDirectory,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
@@ -61,6 +63,7 @@ export async function saveCheckpoint(
     const kept = {
       ...(Object.keys(estimator).length === 0 ? {} : { estimator }),
       ...(Object.keys(predictions).length === 0 ? {} : { predictions }),
+      ...(warmStart === undefined ? {} : { warmStart }),
     };
     const state = { step, evaluated, watch: watch.state, kl: kl.state, commits, ...kept };
     await files.write(join(directory, STATE), JSON.stringify(state));
@@ -88,6 +91,7 @@ export async function loadCheckpoint(
     kl: new KlCoefficients(recipe.policies, state.kl),
     estimator: state.estimator,
     predictions: state.predictions,
+    warmStart: state.warmStart,
   };
 }
 
@@ -99,8 +103,13 @@ export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined
   return checkpoint === undefined ? {} : (await readState(files, join(checkpoint.directory, STATE))).commits;
 }
 
-/** The progress of a run before its first step. */
-export function firstProgress(recipe: Recipe): Progress {
+/** The hash of the warm start that a checkpoint's run began with; undefined without one. @throws CheckpointError */
+export async function warmStartOf(files: Files, { directory }: Checkpoint): Promise<string | undefined> {
+  return (await readState(files, join(directory, STATE))).warmStart;
+}
+
+/** The progress of a run before its first step. `warmStart` names the one that its policies were given. */
+export function firstProgress(recipe: Recipe, warmStart?: string): Progress {
   return {
     step: 0,
     evaluated: -1,
@@ -108,6 +117,7 @@ export function firstProgress(recipe: Recipe): Progress {
     kl: new KlCoefficients(recipe.policies),
     estimator: {},
     predictions: {},
+    warmStart,
   };
 }
 

@@ -85,6 +85,8 @@ export interface Progress {
   estimator: EstimatorState;
   /** The success that a curriculum predicts of each level. */
   predictions: Predictions;
+  /** The hash of the warm start, by which its weights can be found again. */
+  readonly warmStart: string | undefined;
   readonly watch: StabilityWatch;
   readonly kl: KlCoefficients;
 }

@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { messageOf, RunError } from '../core/errors.js';
 import type { RunEvent } from '../core/events.js';
+import { excerpt } from '../core/format.js';
 import { isObject } from '../core/validation/objects.js';
 import type { ListedAblation, ListedRun } from '../report/analysis/feed.js';
 import { RunFactsReader } from '../report/analysis/run-facts.js';
@@ -44,6 +45,13 @@ export class RunCatalog {
   /** The path of a run that the folder holds; nothing else can be named. */
   pathOf(name: string): string | undefined {
     return this.#found.get(name)?.path;
+  }
+
+  /** The path of a run. @throws RunError when the folder holds none of the name */
+  placeOf(name: string): string {
+    const path = this.pathOf(name);
+    if (path === undefined) throw new RunError(`${this.title} holds no run ${excerpt(name)}`);
+    return path;
   }
 
   /** The ablations, with their runs as far as those could be read. */

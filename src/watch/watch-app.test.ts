@@ -11,6 +11,7 @@ import { writeAblation } from '../store/ablation-record.js';
 import { checkAccess } from './access.js';
 import { followRuns } from './event-feed.js';
 import { RunCatalog } from './run-catalog.js';
+import { TalkDesk } from './talk/talk-desk.js';
 import { watchApp } from './watch-app.js';
 
 let root: string;
@@ -42,7 +43,7 @@ afterAll(async () => {
 });
 
 const appOf = (token?: string): Hono =>
-  watchApp({ catalog: new RunCatalog(join(root, 'runs')), page, token, signal: ending.signal });
+  watchApp({ catalog: new RunCatalog(join(root, 'runs')), desk: new TalkDesk(), page, token, signal: ending.signal });
 const at = (path: string) => `http://127.0.0.1:7373${path}`;
 
 /** The messages of a stream up to the first of a type. */

@@ -9,6 +9,9 @@ import { requireAccess } from './access.js';
 import { addEpisodeRoutes } from './episodes/episode-routes.js';
 import { followFolder, followRuns } from './event-feed.js';
 import type { RunCatalog } from './run-catalog.js';
+import { requireSameOrigin } from './same-origin.js';
+import type { TalkDesk } from './talk/talk-desk.js';
+import { addTalkRoutes } from './talk/talk-routes.js';
 
 /** Nothing but the page's own script, style and data; nobody may put it into a frame. */
 const SECURITY = {
@@ -30,6 +33,8 @@ const TYPES: Readonly<Record<string, string>> = {
 /** What the server of the dashboard serves. */
 export interface WatchAppOptions {
   readonly catalog: RunCatalog;
+  /** Answers questions to agents. */
+  readonly desk: TalkDesk;
   /** The directory of the built page. */
   readonly page: string;
   /** What a request must carry; without one, only requests to a name of this machine pass. */
@@ -39,13 +44,13 @@ export interface WatchAppOptions {
 }
 
 /** The dashboard as an application: the page, and what it reads of the runs. Nothing here writes. */
-export function watchApp({ catalog, page, token, signal }: WatchAppOptions): Hono {
+export function watchApp({ catalog, desk, page, token, signal }: WatchAppOptions): Hono {
   const app = new Hono();
   app.use(async (context, next) => {
     await next();
     for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
   });
-  app.use(requireAccess(token));
+  app.use(requireAccess(token), requireSameOrigin);
   app.onError((error, context) =>
     error instanceof z.ZodError
       ? context.json({ error: z.prettifyError(error) }, 400)
@@ -69,6 +74,7 @@ export function watchApp({ catalog, page, token, signal }: WatchAppOptions): Hon
   });
 
   addEpisodeRoutes(app, catalog);
+  addTalkRoutes(app, catalog, desk);
 
   app.get('/*', async (context) => {
     const name = context.req.path === '/' ? '/index.html' : context.req.path;

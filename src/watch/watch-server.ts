@@ -3,6 +3,7 @@ import { listen } from '../platform/listen.js';
 import { pageDirectory } from '../report/page-directory.js';
 import { checkAccess } from './access.js';
 import { RunCatalog } from './run-catalog.js';
+import { TalkDesk } from './talk/talk-desk.js';
 import { watchApp } from './watch-app.js';
 
 /** The port that is tried where none is asked for; a free one is taken where it is in use. */
@@ -17,6 +18,8 @@ export interface WatchOptions {
   readonly port?: number | undefined;
   /** Required where other machines can connect. */
   readonly token?: string | undefined;
+  /** Threads that compute answers of agents. Default 1. */
+  readonly threads?: number | undefined;
 }
 
 /** A server that listens. */
@@ -33,13 +36,15 @@ export interface WatchServer {
  * @throws ArgumentError when the host asks for a token or the port cannot be had, RunError when the folder cannot be
  *   read; nothing listens then
  */
-export async function startWatching({ folder, host = '127.0.0.1', port, token }: WatchOptions): Promise<WatchServer> {
+export async function startWatching(options: WatchOptions): Promise<WatchServer> {
+  const { folder, host = '127.0.0.1', port, token, threads } = options;
   checkAccess(host, token);
   const page = pageDirectory();
   const catalog = new RunCatalog(folder);
   const runs = (await catalog.refresh()).length;
   const ending = new AbortController();
-  const app = watchApp({ catalog, page, token, signal: ending.signal });
+  const desk = new TalkDesk({ threads });
+  const app = watchApp({ catalog, desk, page, token, signal: ending.signal });
   const listening = await listen(app, { host, port: port ?? PORT })
     .catch((error: unknown) => {
       if (port !== undefined) throw error;
@@ -51,9 +56,10 @@ export async function startWatching({ folder, host = '127.0.0.1', port, token }:
   return {
     url: `${listening.url}/${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`,
     runs,
-    close() {
+    async close() {
       ending.abort();
-      return listening.close();
+      await desk.close();
+      await listening.close();
     },
   };
 }

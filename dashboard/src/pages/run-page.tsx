@@ -4,12 +4,13 @@ import type { ReadableRun, ShownRecord } from '../../../src/report/analysis/feed
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean, timeBetween } from '../parts/texts.js';
 import { type Route, runAddress, tabs } from '../routes.js';
-import { type HeardRun, useHeard } from '../run-store.js';
+import { type HeardRun, useHeard, useSource } from '../run-store.js';
 import { EpisodesTab } from './episodes/episodes-tab.js';
 import { AgentsTab } from './run/agents-tab.js';
 import { Overview } from './run/overview.js';
 import { RecipeTab } from './run/recipe-tab.js';
 import { TablesTab } from './run/tables-tab.js';
+import { TalkTab } from './talk/talk-tab.js';
 
 interface RunPageProps {
   readonly route: Extract<Route, { page: 'run' }>;
@@ -20,6 +21,7 @@ interface RunPageProps {
 export function RunPage({ route, onLink }: RunPageProps) {
   const names = useMemo(() => [route.name], [route.name]);
   const heard = useHeard(names, onLink);
+  const { talk } = useSource();
   const run = heard.runs.get(route.name);
   if (heard.problem !== undefined) return <p class="notice bad">{clean(heard.problem)}</p>;
   if (run?.listed === undefined) return <p class="empty">reading {clean(route.name)} …</p>;
@@ -34,7 +36,7 @@ export function RunPage({ route, onLink }: RunPageProps) {
     <>
       <Head run={run.listed} record={run.record} log={run.log} />
       <nav class="tabs" aria-label="parts of the run">
-        {tabs.map((tab) => (
+        {(talk === undefined ? tabs.filter((tab) => tab !== 'talk') : tabs).map((tab) => (
           <a key={tab} href={runAddress(route.name, tab)} aria-current={tab === route.tab ? 'page' : undefined}>
             {tab}
           </a>
@@ -59,6 +61,8 @@ function TabContent({ route, run, listed }: TabContentProps) {
       return <AgentsTab run={run} />;
     case 'episodes':
       return <EpisodesTab run={run} query={route.query} />;
+    case 'talk':
+      return <TalkTab key={JSON.stringify(route.query)} run={run} query={route.query} />;
     case 'tables':
       return <TablesTab run={run} />;
     case 'recipe':

@@ -1,5 +1,6 @@
 import type { FeedMessage } from '../../../src/report/analysis/feed.js';
 import type { GroupPage, GroupQuery, ShownGroup, ShownToken } from '../../../src/report/analysis/shown-episode.js';
+import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../src/report/analysis/talk.js';
 
 /** The place of a turn. */
 export interface TurnPlace {
@@ -30,4 +31,16 @@ export interface Source {
   lacks(run: string): string;
   /** The tokens of a turn; absent where the source does not hold them. */
   readonly tokens?: (run: string, place: TurnPlace) => Promise<readonly ShownToken[]>;
+  /** Talks to agents; absent where no server can. */
+  readonly talk?: Talk;
+}
+
+/** Talking to the agents of a run. */
+export interface Talk {
+  /** Who can be talked to, and who is in memory. */
+  about(run: string): Promise<TalkFacts>;
+  /** Asks, and tells the answers as they come, until the signal fires. @throws an error with what is wrong */
+  ask(question: TalkQuestion, onMessage: (message: TalkMessage) => void, signal: AbortSignal): Promise<void>;
+  /** Frees the server's memory. */
+  release(): Promise<void>;
 }

@@ -1,5 +1,8 @@
 /** Episodes as a page shows them. */
 
+/** The characters after which a text is cut; the episode file holds all of it. */
+export const LONGEST_TEXT = 6000;
+
 /** A turn as a page shows it. */
 export interface ShownTurn {
   readonly agent: string;

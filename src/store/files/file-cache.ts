@@ -15,6 +15,13 @@ export class DirectoryCache {
     this.#root = join(root, kind);
   }
 
+  /** The directory stored under `hash`, if it is there and as it was written. Nothing is touched. */
+  async look(hash: string): Promise<string | undefined> {
+    const directory = join(this.#root, hash);
+    if (!(await this.#files.exists(directory))) return undefined;
+    return (await sealState(this.#files, directory)).type === 'whole' ? directory : undefined;
+  }
+
   /**
    * The directory stored under `hash`, if there is one; it is always complete and as it was written. One that is not is
    * removed, so that it can be made again.

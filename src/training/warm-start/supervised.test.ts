@@ -6,7 +6,7 @@ import type { Warmup } from '../../core/events.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { trainWarmStart, type WarmStartSettings } from './supervised.js';
-import { warmStart, warmStartHash } from './warm-start.js';
+import { keptWarmStart, warmStart, warmStartHash } from './warm-start.js';
 
 const root = temporaryRoot();
 
@@ -153,10 +153,12 @@ describe('a cached warm start', () => {
   it('is taken with its events, and said to be', async () => {
     const recipe = tinyRecipe({}, ['warmStart.seed=77']);
     const first = await fakeRunOf(recipe);
-    await warmStart(first.run, first.log, settingsOf(recipe));
+    const hash = await warmStart(first.run, first.log, settingsOf(recipe));
     expect(first.notices).toEqual([]);
+    expect(await keptWarmStart(first.run.host.files, hash ?? '')).toMatch(new RegExp(`${hash}$`));
+    expect(await keptWarmStart(first.run.host.files, 'another')).toBeUndefined();
     const second = await fakeRunOf(recipe);
-    await warmStart(second.run, second.log, settingsOf(recipe));
+    expect(await warmStart(second.run, second.log, settingsOf(recipe))).toBe(hash);
     expect(second.notices).toEqual([expect.stringMatching(/^Warm start taken from the cache .*neither --seed nor/)]);
     expect(learning(second.steps)).toHaveLength(0);
     expect(second.done.slice(-2)).toEqual(['load solver', 'load verifier']);

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { RunEvent, Warmup } from '../../core/events.js';
+import type { Files } from '../../core/files.js';
 import type { Split } from '../../core/task.js';
 import { readEvents } from '../../store/event-log.js';
 import { contentHash } from '../../store/files/content-hash.js';
@@ -25,12 +26,19 @@ export interface WarmStartLog {
  * Gives the run's policies their warm start: from the cache, with the events it had when it was trained, or by
  * training. A cache that cannot be written costs the time again, not the run; where a server keeps weights there is
  * none.
+ * @returns The hash by which the cache names it; undefined where a server keeps the weights
  */
-export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmStartSettings): Promise<void> {
+export async function warmStart(
+  run: OpenRun,
+  log: WarmStartLog,
+  settings: WarmStartSettings,
+): Promise<string | undefined> {
   const { assignment } = run;
   const { files, notify } = run.host;
-  if (backendsOf(run).some(({ capabilities }) => capabilities.weights === 'there'))
-    return trainWarmStart(run, settings, (event) => void log.emit(event));
+  if (backendsOf(run).some(({ capabilities }) => capabilities.weights === 'there')) {
+    await trainWarmStart(run, settings, (event) => void log.emit(event));
+    return undefined;
+  }
   const cache = new DirectoryCache(files, 'warmstarts');
   const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
   const cached = await cache.find(hash, (why) => notify(`A cached warm start is damaged and is made anew: ${why}.`));
@@ -39,7 +47,7 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
     for (const event of await readEvents(files, join(cached, EVENTS))) log.write(event);
     for (const { name } of assignment.warmStarted)
       await policyNamed(run, name).load(join(cached, name), { optimizer: false });
-    return;
+    return hash;
   }
   const events: RunEvent[] = [];
   await trainWarmStart(run, settings, (event) => {
@@ -56,6 +64,12 @@ export async function warmStart(run: OpenRun, log: WarmStartLog, settings: WarmS
   } catch (error) {
     notify(`The warm start could not be cached (${error instanceof Error ? error.message : error}).`);
   }
+  return hash;
+}
+
+/** The directory of a kept warm start, a folder a policy; undefined where it is no more. Nothing is touched. */
+export function keptWarmStart(files: Files, hash: string): Promise<string | undefined> {
+  return new DirectoryCache(files, 'warmstarts').look(hash);
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Episode } from '../../core/episode.js';
 import type { GroupPage, ShownGroup, ShownToken } from '../../report/analysis/shown-episode.js';
 import { storedEpisode } from '../../store/episode-files.js';
 import { RunCatalog } from '../run-catalog.js';
+import { TalkDesk } from '../talk/talk-desk.js';
 import { watchApp } from '../watch-app.js';
 
 let root: string;
@@ -33,7 +34,7 @@ beforeAll(async () => {
   await run.close();
   const catalog = new RunCatalog(join(root, 'runs'));
   await catalog.refresh();
-  app = watchApp({ catalog, page: root, signal: ending.signal });
+  app = watchApp({ catalog, desk: new TalkDesk(), page: root, signal: ending.signal });
 });
 afterAll(async () => {
   ending.abort();

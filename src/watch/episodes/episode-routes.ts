@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { LogError, RunError } from '../../core/errors.js';
+import { LogError } from '../../core/errors.js';
 import { excerpt } from '../../core/format.js';
 import { groupKinds } from '../../report/analysis/shown-episode.js';
 import { shownGroup } from '../../report/shown-episodes.js';
@@ -61,17 +61,10 @@ export function addEpisodeRoutes(app: Hono, catalog: RunCatalog): void {
     );
     const turn = episode?.turns[query.turn];
     if (turn === undefined) throw new LogError('it holds no such turn', { file });
-    const { record } = await RunDirectory.open(runOf(catalog, query));
+    const { record } = await RunDirectory.open(catalog.placeOf(query.run));
     return context.json(shownTokens(turn, record.resolved));
   });
 }
 
-/** @throws RunError when the folder holds no run of the name */
-function runOf(catalog: RunCatalog, { run }: z.output<typeof place>): string {
-  const path = catalog.pathOf(run);
-  if (path === undefined) throw new RunError(`${catalog.title} holds no run ${excerpt(run)}`);
-  return path;
-}
-
-const fileOf = (catalog: RunCatalog, query: z.output<typeof place>): string =>
-  join(runOf(catalog, query), EPISODES, `${query.file}.jsonl`);
+const fileOf = (catalog: RunCatalog, { run, file }: z.output<typeof place>): string =>
+  join(catalog.placeOf(run), EPISODES, `${file}.jsonl`);

@@ -2,6 +2,8 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { grouped } from '../../../../src/core/format.js';
 import type { EpisodeFile } from '../../../../src/report/analysis/feed.js';
 import { type GroupKind, type GroupQuery, groupKinds } from '../../../../src/report/analysis/shown-episode.js';
+import { Choice } from '../../parts/choice.js';
+import { NumberField, numberOr } from '../../parts/number-field.js';
 import { clean } from '../../parts/texts.js';
 import { VirtualList } from '../../parts/virtual-list.js';
 import { go, type Route } from '../../routes.js';
@@ -75,25 +77,8 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
           options={[['', 'any'], ...(counts?.agents ?? run.log.agents).map((one) => [one, clean(one)] as const)]}
           onChange={setAgent}
         />
-        <label>
-          reward
-          <input
-            class="bound"
-            inputMode="decimal"
-            placeholder="from"
-            aria-label="reward from"
-            value={low}
-            onInput={(event) => setLow(event.currentTarget.value)}
-          />
-          <input
-            class="bound"
-            inputMode="decimal"
-            placeholder="to"
-            aria-label="reward to"
-            value={high}
-            onInput={(event) => setHigh(event.currentTarget.value)}
-          />
-        </label>
+        <NumberField label="reward" placeholder="from" name="reward from" value={low} onChange={setLow} />
+        <NumberField placeholder="to" name="reward to" value={high} onChange={setHigh} />
         <input
           type="search"
           placeholder="words in a text"
@@ -133,30 +118,6 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
     </div>
   );
 }
-
-interface ChoiceProps {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
-  readonly onChange: (value: string) => void;
-}
-
-function Choice({ label, value, options, onChange }: ChoiceProps) {
-  return (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map(([option, text]) => (
-          <option key={option} value={option}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-const numberOr = (text: string) => (text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text));
 
 /** The step of a file; evaluations outside of the run's course come last. */
 function stepOf(name: string): number {

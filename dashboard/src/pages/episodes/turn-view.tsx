@@ -4,6 +4,7 @@ import type { ShownToken, ShownTurn } from '../../../../src/report/analysis/show
 import { clean } from '../../parts/texts.js';
 import { useSource } from '../../run-store.js';
 import type { TurnPlace } from '../../source/source.js';
+import { askAddress } from '../talk/use-quoted.js';
 import { TokenView } from './token-view.js';
 
 interface TurnViewProps {
@@ -23,6 +24,7 @@ export function TurnView({ turn, place, colour, reads, dimmed }: TurnViewProps) 
   const [tokens, setTokens] = useState<readonly ShownToken[]>();
   const [problem, setProblem] = useState<string>();
   const { advantage } = turn;
+  const again = source.talk && askAddress(place.run, place, turn);
   const sign = advantage === null || advantage === 0 ? '' : advantage > 0 ? ' good' : ' bad';
   const showTokens = () => {
     if (tokens !== undefined) return setTokens(undefined);
@@ -60,6 +62,7 @@ export function TurnView({ turn, place, colour, reads, dimmed }: TurnViewProps) 
             {turn.tokens} {turn.tokens === 1 ? 'token' : 'tokens'}
           </button>
         )}
+        {again !== undefined && <a href={again}>ask it again</a>}
       </div>
     </div>
   );

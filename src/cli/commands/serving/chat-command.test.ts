@@ -1,11 +1,14 @@
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
-import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import { temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
 import { lora } from '../../../model/model-spec.js';
 import { bytesTokenizer } from '../../../model/tokenizers/bytes.js';
+import { nodeHost } from '../../../platform/node-host.js';
 import { Chat } from '../../../serve/chat.js';
+import { openVoices } from '../../../serve/open-voices.js';
 import { scriptedSampler } from '../../../testing/scripted-sampler.js';
 import { talk } from './talk.js';
 
@@ -26,11 +29,22 @@ describe('chat', () => {
     expect(rest).toEqual(['']);
   });
 
-  it('shows what was answered before training, where an adapter or a checkpoint was trained', async () => {
+  it('shows what was answered before training: by the warm start, else by the base of an adapter', async () => {
     const words = ['chat', run, '--agent', 'solver', '--seed', '1', '--beside-untrained'];
     const { code, out } = await drmas(words, { input: '1+2\n' });
     expect(code).toBe(0);
     expect(out).toMatch(/^solver: .*\nuntrained: .*\n$/);
+    const request = { from: run, agent: 'solver', untrained: true };
+    const whats = async () => {
+      const { untrained, dispose } = await openVoices(request, nodeHost({ threads: 1 }));
+      await dispose();
+      return untrained.get('solver')?.what;
+    };
+    expect(await whats()).toBe('warm start');
+    const { DRMAS_CACHE: cache = '' } = process.env;
+    useCache(join(root, 'empty'));
+    expect(await whats()).toBe('base model');
+    process.env.DRMAS_CACHE = cache;
   });
 
   it('says when the conversation has outgrown the context, and goes on after /reset', async () => {

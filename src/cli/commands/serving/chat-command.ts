@@ -42,15 +42,18 @@ export const chat = defineCommand({
       if (name === undefined || others.length > 0)
         throw new RunError(`${from} has several agents, say which with --agent: ${[...voices.keys()].join(', ')}`);
       const sampling = { seed, ...(greedy === true ? { temperature: 0 } : {}) };
-      const speakers = [[name, voices.get(name)] as const, ['untrained', untrained.get(name)] as const].flatMap(
+      const before = untrained.get(name);
+      if (before !== undefined && before.voice === undefined) throw new RunError(before.what);
+      const speakers = [[name, voices.get(name)] as const, ['untrained', before?.voice] as const].flatMap(
         ([speaker, voice]) => (voice === undefined ? [] : [{ name: speaker, chat: new Chat(voice, sampling) }]),
       );
+      const beside = before === undefined ? '' : `, untrained: ${before.what}`;
       await talk(speakers, {
         keyboard: context.stdin(),
         screen: screenOf(context.stdout, context.environment),
         notify,
         signal: context.signal,
-        greeting: `${name} of ${origin}; /reset begins a new conversation, /quit ends`,
+        greeting: `${name} of ${origin}${beside}; /reset begins a new conversation, /quit ends`,
       });
       return context.signal.aborted ? INTERRUPTED : 0;
     } finally {

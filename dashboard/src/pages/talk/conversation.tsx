@@ -1,0 +1,35 @@
+import type { TalkQuestion } from '../../../../src/report/analysis/talk.js';
+import { clean } from '../../parts/texts.js';
+
+interface ConversationProps {
+  /** The system prompt of the agent; null for none. */
+  readonly system: string | null;
+  readonly messages: TalkQuestion['messages'];
+  readonly onForget: () => void;
+}
+
+/** What the agent reads before the message that one writes. */
+export function Conversation({ system, messages, onForget }: ConversationProps) {
+  const said = messages.filter(({ role, content }) => role !== 'system' || content !== system);
+  return (
+    <>
+      {system !== null && (
+        <details class="message">
+          <summary class="faint">its system prompt</summary>
+          <pre>{clean(system)}</pre>
+        </details>
+      )}
+      {said.map(({ role, content }, i) => (
+        <div key={i} class="message">
+          <span class="faint">{role}</span>
+          <pre>{clean(content)}</pre>
+        </div>
+      ))}
+      {messages.length > 0 && (
+        <button type="button" class="plain" onClick={onForget}>
+          forget what the episode said
+        </button>
+      )}
+    </>
+  );
+}

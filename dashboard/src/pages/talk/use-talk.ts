@@ -1,0 +1,83 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import type { TalkFacts, TalkMessage, TalkQuestion, TalkSide } from '../../../../src/report/analysis/talk.js';
+import { useSource } from '../../run-store.js';
+
+/** One side's answer as far as it has come. */
+export interface TalkAnswer {
+  readonly text: string;
+  /** Absent while it is being written. */
+  readonly end?: Extract<TalkMessage, { readonly type: 'end' }>;
+}
+
+/** A question with its answers. */
+export interface Exchange {
+  readonly question: TalkQuestion;
+  readonly state: 'waiting' | 'loading' | 'answering' | 'over';
+  readonly open?: Extract<TalkMessage, { readonly type: 'open' }>;
+  readonly answers: Readonly<Partial<Record<TalkSide, TalkAnswer>>>;
+  readonly problem?: string;
+}
+
+/** The exchange after a further message of the server. */
+export function afterMessage(exchange: Exchange, message: TalkMessage): Exchange {
+  switch (message.type) {
+    case 'loading':
+      return { ...exchange, state: 'loading' };
+    case 'open':
+      return { ...exchange, state: 'answering', open: message };
+    case 'text': {
+      const text = (exchange.answers[message.side]?.text ?? '') + message.text;
+      return { ...exchange, answers: { ...exchange.answers, [message.side]: { text } } };
+    }
+    case 'end':
+      return { ...exchange, answers: { ...exchange.answers, [message.side]: { text: message.text, end: message } } };
+    case 'failed':
+      return { ...exchange, problem: message.message };
+  }
+}
+
+/** The questions of a page to the agents of a run, newest first, and who can be asked. */
+export function useTalk(run: string) {
+  const { talk } = useSource();
+  const [facts, setFacts] = useState<TalkFacts>();
+  const [problem, setProblem] = useState<string>();
+  const [exchanges, setExchanges] = useState<readonly Exchange[]>([]);
+  const asking = useRef<AbortController | undefined>(undefined);
+
+  const look = useCallback(() => {
+    talk?.about(run).then(
+      (now) => {
+        setFacts(now);
+        setProblem(undefined);
+      },
+      (error: Error) => setProblem(error.message),
+    );
+  }, [talk, run]);
+  useEffect(() => {
+    look();
+    return () => asking.current?.abort();
+  }, [look]);
+
+  const ask = async (question: TalkQuestion) => {
+    if (talk === undefined || asking.current !== undefined) return;
+    const controller = new AbortController();
+    asking.current = controller;
+    const latest = (change: (exchange: Exchange) => Exchange) =>
+      setExchanges(([first, ...rest]) => (first === undefined ? rest : [change(first), ...rest]));
+    setExchanges((before) => [{ question, state: 'waiting', answers: {} }, ...before]);
+    try {
+      await talk.ask(question, (message) => latest((exchange) => afterMessage(exchange, message)), controller.signal);
+    } catch (error) {
+      const stopped = controller.signal.aborted;
+      latest((exchange) => ({ ...exchange, problem: stopped ? 'stopped' : (error as Error).message }));
+    }
+    asking.current = undefined;
+    latest((exchange) => ({ ...exchange, state: 'over' }));
+    look();
+  };
+  return {
+    ...{ facts, problem, exchanges, ask },
+    stop: () => asking.current?.abort(),
+    release: () => talk?.release().then(look),
+  };
+}

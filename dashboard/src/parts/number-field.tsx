@@ -1,0 +1,32 @@
+interface NumberFieldProps {
+  /** The words in front of it, and behind it. */
+  readonly label?: string;
+  readonly unit?: string;
+  /** What it says where it is empty. */
+  readonly placeholder: string;
+  /** What it is, for those who hear the page. */
+  readonly name: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** A field for a number; what it holds is text until it is used. */
+export function NumberField({ label, unit, placeholder, name, value, onChange }: NumberFieldProps) {
+  return (
+    <label>
+      {label}
+      <input
+        class="bound"
+        inputMode="decimal"
+        placeholder={placeholder}
+        aria-label={name}
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+      {unit}
+    </label>
+  );
+}
+
+/** The number in a field; null where there is none. */
+export const numberOr = (text: string) => (text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text));
