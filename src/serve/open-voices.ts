@@ -197,8 +197,8 @@ async function placesOfRun(
     precision: precisionOf(settingsOf(policy)),
     voice: { name, agent: agents[name] },
   }));
-  const found = { places, origin: `${from}, ${basename(directory)}` };
-  if (request.untrained !== true) return found;
+  const trainedPlaces = { places, origin: `${from}, ${basename(directory)}` };
+  if (request.untrained !== true) return trainedPlaces;
   const [oldest] = await run.checkpoints();
   const shared = {
     warmStart: await warmStartOf(files, checkpoint),
@@ -213,7 +213,7 @@ async function placesOfRun(
     return { policy, ...shared, model: named ? (await withLocalModels(model, options)).settings : model };
   });
   const all = await Promise.all(begun);
-  return { ...found, places: places.map((place, i) => ({ ...place, begun: all[i] })) };
+  return { ...trainedPlaces, places: places.map((place, i) => ({ ...place, begun: all[i] })) };
 }
 
 /** The precision in a policy's recorded settings; undefined in those of runs that had none. */

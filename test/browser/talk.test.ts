@@ -52,10 +52,10 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
     await page.click('nav.tabs a', 'episodes');
     await page.click('.turn a', 'ask it again');
     await page.until("document.querySelectorAll('.asking > .message').length >= 2");
-    const asked = await page.evaluate("[...document.querySelectorAll('.asking > .message pre')].at(-1).textContent");
+    const prompt = await page.evaluate("[...document.querySelectorAll('.asking > .message pre')].at(-1).textContent");
     await page.click('button.main', 'ask');
     await page.until("document.querySelectorAll('.side p').length === 2");
-    expect(await page.evaluate("document.querySelector('.exchange header pre').textContent")).toBe(asked);
+    expect(await page.evaluate("document.querySelector('.exchange header pre').textContent")).toBe(prompt);
     expect(page.problems).toEqual([]);
   }, 60_000);
 });

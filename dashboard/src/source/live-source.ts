@@ -1,5 +1,5 @@
 import type { FeedMessage, FeedMessages } from '../../../src/report/analysis/feed.js';
-import type { TalkMessage } from '../../../src/report/analysis/talk.js';
+import type { TalkMessage } from '../../../src/report/analysis/talk-protocol.js';
 import type { Source } from './source.js';
 
 const TYPES: readonly (keyof FeedMessages)[] = ['list', 'run', 'events', 'files', 'failed'];

@@ -1,6 +1,6 @@
 import type { FeedMessage } from '../../../src/report/analysis/feed.js';
 import type { GroupPage, GroupQuery, ShownGroup, ShownToken } from '../../../src/report/analysis/shown-episode.js';
-import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../src/report/analysis/talk.js';
+import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../src/report/analysis/talk-protocol.js';
 
 /** The place of a turn. */
 export interface TurnPlace {

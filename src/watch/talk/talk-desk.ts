@@ -2,7 +2,13 @@ import { freemem } from 'node:os';
 import type { Voice } from '../../backends/voice.js';
 import { RunError } from '../../core/errors.js';
 import { nodeHost } from '../../platform/node-host.js';
-import type { LoadedAgent, TalkFacts, TalkMessage, TalkQuestion, TalkSide } from '../../report/analysis/talk.js';
+import type {
+  LoadedAgent,
+  TalkFacts,
+  TalkMessage,
+  TalkQuestion,
+  TalkSide,
+} from '../../report/analysis/talk-protocol.js';
 import { answerStream } from '../../serve/answer-stream.js';
 import { type OpenVoices, openVoices, trainedAgents } from '../../serve/open-voices.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -81,9 +87,9 @@ export class TalkDesk {
     try {
       const { agents, checkpoints, problem } = await this.facts(path);
       if (problem !== null) throw new RunError(problem);
-      const { run, agent, step: asked } = question;
+      const { run, agent, step: wished } = question;
       if (!agents.some(({ name }) => name === agent)) throw new RunError(`${run} has no trained agent '${agent}'`);
-      const step = asked ?? checkpoints.at(-1) ?? 0;
+      const step = wished ?? checkpoints.at(-1) ?? 0;
       yield { type: 'loading' };
       const { loaded, voices } = await this.#open(path, { run, agent, step });
       signal.throwIfAborted();

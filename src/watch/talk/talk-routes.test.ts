@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordRun } from '../../../test/support/recorded-run.js';
 import { temporaryRoot, tinyRecipe, trainTiny, useCache } from '../../../test/support/tiny-run.js';
 import { nodeHost } from '../../platform/node-host.js';
-import type { TalkFacts, TalkMessage, TalkQuestion } from '../../report/analysis/talk.js';
+import type { TalkFacts, TalkMessage, TalkQuestion } from '../../report/analysis/talk-protocol.js';
 import { openVoices } from '../../serve/open-voices.js';
 import { RunCatalog } from '../run-catalog.js';
 import { watchApp } from '../watch-app.js';

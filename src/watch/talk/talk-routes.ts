@@ -3,7 +3,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.js';
-import { type TalkMessage, talkRoles } from '../../report/analysis/talk.js';
+import { type TalkMessage, talkRoles } from '../../report/analysis/talk-protocol.js';
 import type { RunCatalog } from '../run-catalog.js';
 import { BusyError, type TalkDesk } from './talk-desk.js';
 

@@ -1,4 +1,4 @@
-import type { TalkQuestion } from '../../../../src/report/analysis/talk.js';
+import type { TalkQuestion } from '../../../../src/report/analysis/talk-protocol.js';
 import { clean } from '../../parts/texts.js';
 
 interface ConversationProps {

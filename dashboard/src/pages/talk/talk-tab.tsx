@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { byteText } from '../../../../src/core/format.js';
-import type { TalkFacts, TalkQuestion } from '../../../../src/report/analysis/talk.js';
+import type { TalkFacts, TalkQuestion } from '../../../../src/report/analysis/talk-protocol.js';
 import { Choice } from '../../parts/choice.js';
 import { NumberField, numberOr } from '../../parts/number-field.js';
 import { clean } from '../../parts/texts.js';

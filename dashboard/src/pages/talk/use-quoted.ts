@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { LONGEST_TEXT, type ShownTurn } from '../../../../src/report/analysis/shown-episode.js';
-import { type TalkQuestion, talkRoles } from '../../../../src/report/analysis/talk.js';
+import { type TalkQuestion, talkRoles } from '../../../../src/report/analysis/talk-protocol.js';
 import { runAddress } from '../../routes.js';
 import { useSource } from '../../run-store.js';
 import type { TurnPlace } from '../../source/source.js';

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { TalkFacts, TalkMessage, TalkQuestion, TalkSide } from '../../../../src/report/analysis/talk.js';
+import type { TalkFacts, TalkMessage, TalkQuestion, TalkSide } from '../../../../src/report/analysis/talk-protocol.js';
 import { useSource } from '../../run-store.js';
 
 /** One side's answer as far as it has come. */
