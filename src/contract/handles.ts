@@ -3,6 +3,7 @@
  * separately.
  */
 import type { TrainingSample, ValueSample } from '../core/sample.js';
+import type { SampleRatios } from '../loss/objective/objective.js';
 import type { ForwardBackwardOptions, LossMetrics } from '../loss/objective/objective-options.js';
 import type { OptimStepResult, OptimStepSettings } from './optimizer-settings.js';
 import type { PlayableHandle } from './sampling.js';
@@ -87,6 +88,8 @@ export interface ForwardBackwardResult {
   readonly metrics: LossMetrics & { readonly entropy: number };
   /** Tokens that went through the model after merging identical rows. */
   readonly tokens: number;
+  /** One entry a sample, where they were asked for. */
+  readonly ratios?: SampleRatios;
 }
 
 export interface ValueLossSettings {

@@ -13,6 +13,17 @@ export interface StoredTurn extends Omit<Turn, 'value'> {
   readonly reward: number;
   /** The advantage: one number for all tokens or one a token; absent in evaluations. */
   readonly advantage?: number | readonly number[];
+  /** What the update made of its tokens; absent in evaluations, and of a turn that no update used. */
+  readonly ratio?: UpdatedTokens['ratio'];
+  readonly clipped?: UpdatedTokens['clipped'];
+}
+
+/** What the last update that used a turn made of its tokens. */
+export interface UpdatedTokens {
+  /** The importance ratio, to five digits: one number for all tokens or one a token. */
+  readonly ratio: number | readonly number[];
+  /** The positions of the tokens whose clipped side counted; absent where there are none. */
+  readonly clipped?: readonly number[];
 }
 
 /** One line of an episode file. */
@@ -31,11 +42,16 @@ export interface StoredEpisode {
 export type Advantages = readonly (number | readonly number[] | undefined)[];
 
 /** The stored form of an episode. */
-export function storedEpisode(episode: Episode, advantages?: Advantages): StoredEpisode {
+export function storedEpisode(
+  episode: Episode,
+  advantages?: Advantages,
+  tokens?: ReadonlyMap<Turn, UpdatedTokens>,
+): StoredEpisode {
   const { task, sample, score, outcome, failure, log, refused } = episode;
   const turns = episode.turns.map((turn, index): StoredTurn => {
     const advantage = advantages?.[index];
-    return { ...turn, reward: turnReward(episode, turn), ...(advantage === undefined ? {} : { advantage }) };
+    const estimated = advantage === undefined ? {} : { advantage };
+    return { ...turn, reward: turnReward(episode, turn), ...estimated, ...tokens?.get(turn) };
   });
   const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}), ...(refused ? { refused } : {}) };
   return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };

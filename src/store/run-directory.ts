@@ -1,20 +1,26 @@
 import { basename, join } from 'node:path';
 import { type Clock, systemClock } from '../core/clock.js';
-import type { Episode } from '../core/episode.js';
+import type { Episode, Turn } from '../core/episode.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { EventBody, MetricSink, RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
-import { nodeFiles, TEMPORARY, temporaryName } from '../platform/node-files.js';
+import { nodeFiles, temporaryName } from '../platform/node-files.js';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
 import { damagedEpisodes } from './episode-digests.js';
-import { type Advantages, type StoredEpisode, storedEpisode, writeEpisodes } from './episode-files.js';
+import {
+  type Advantages,
+  type StoredEpisode,
+  storedEpisode,
+  type UpdatedTokens,
+  writeEpisodes,
+} from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
 import { ChainedFile } from './files/chained-file.js';
 import { requireWhole } from './files/digests.js';
 import { removeTemporary } from './files/write-directory.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
-import { LOCK, lockRun, type RunLock } from './run-lock.js';
-import { freePath, timeStamp } from './run-path.js';
+import { lockRun, type RunLock } from './run-lock.js';
+import { freePath, requireFree, timeStamp } from './run-path.js';
 import { changedRecord, formatRecord, parseRecord, type RunRecord } from './run-record.js';
 
 /** The surroundings of a run directory: receivers of its events, the file system and the clock. */
@@ -129,13 +135,18 @@ export class RunDirectory {
     return (await this.#files.exists(this.#eventsPath)) ? readEvents(this.#files, this.#eventsPath) : [];
   }
 
-  /** Writes `episodes/step-000012.jsonl`. `advantages[e]` has one entry for each turn of episode e. */
+  /**
+   * Writes `episodes/step-000012.jsonl`.
+   * @param advantages `advantages[e]` has one entry for each turn of episode e
+   * @param tokens What the update made of the tokens of its turns
+   */
   async writeStepEpisodes(
     step: number,
     episodes: readonly Episode[],
     advantages?: readonly Advantages[],
+    tokens?: ReadonlyMap<Turn, UpdatedTokens>,
   ): Promise<void> {
-    const stored = episodes.map((episode, index) => storedEpisode(episode, advantages?.[index]));
+    const stored = episodes.map((episode, index) => storedEpisode(episode, advantages?.[index], tokens));
     await this.#writeDigested(this.stepEpisodesPath(step), stored);
   }
 
@@ -276,17 +287,6 @@ export class RunDirectory {
       const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];
       if (number !== undefined && Number(number) > step) await this.#files.remove(join(directory, name));
     }
-  }
-}
-
-/** @throws RunError when a directory holds more than the beginning of a run that was killed while it was created */
-async function requireFree(files: Files, path: string): Promise<void> {
-  if (!(await files.exists(path))) return;
-  for (const name of await files.list(path)) {
-    if (name === LOCK || name.startsWith(TEMPORARY)) continue;
-    const begun = name === EPISODES || name === CHECKPOINTS;
-    if (!begun || (await files.list(join(path, name))).length > 0)
-      throw new RunError(`${path} exists and is not empty; choose another directory with --run, or resume it`);
   }
 }
 

@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../core/clock.js';
+import { RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
-import { nodeFiles } from '../platform/node-files.js';
+import { nodeFiles, TEMPORARY } from '../platform/node-files.js';
+import { CHECKPOINTS, EPISODES } from './run-files.js';
+import { LOCK } from './run-lock.js';
 
 /** The default path of a new run, such as `runs/math-20260131-094501`, with a number behind it where that exists. */
 export async function defaultRunPath(
@@ -26,4 +29,15 @@ export function timeStamp(now: Date): string {
   const pad = (value: number) => String(value).padStart(2, '0');
   const date = `${now.getFullYear()}${pad(now.getMonth() + 1)}${pad(now.getDate())}`;
   return `${date}-${pad(now.getHours())}${pad(now.getMinutes())}${pad(now.getSeconds())}`;
+}
+
+/** @throws RunError when a directory holds more than the beginning of a run that was killed while it was created */
+export async function requireFree(files: Files, path: string): Promise<void> {
+  if (!(await files.exists(path))) return;
+  for (const name of await files.list(path)) {
+    if (name === LOCK || name.startsWith(TEMPORARY)) continue;
+    const begun = name === EPISODES || name === CHECKPOINTS;
+    if (!begun || (await files.list(join(path, name))).length > 0)
+      throw new RunError(`${path} exists and is not empty; choose another directory with --run, or resume it`);
+  }
 }

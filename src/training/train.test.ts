@@ -159,7 +159,7 @@ describe('one step of a scripted team', () => {
         expect(sample).toMatchObject({ agent: policy, temperature, policyVersion: 3 });
       });
       const tokens = written.reduce((sum, text) => sum + tokenizer.encode(`${text}<end>`).length, 0);
-      expect(options).toEqual({ loss: recipe.loss, normalizer: tokens });
+      expect(options).toEqual({ loss: recipe.loss, normalizer: tokens, keepRatios: true });
     }
   });
 
@@ -187,13 +187,19 @@ describe('one step of a scripted team', () => {
     });
     await trainTeam(run, progress, log);
     expect(forwarded).toEqual(['verifier']); // once, before both epochs
+    const kept = { keepRatios: true }; // the recipe keeps its episodes
     const [solver] = submitted.filter(({ policy }) => policy === 'solver');
-    expect(solver?.options).toEqual({ loss: recipe.policies.solver?.loss, normalizer: 5, entropyCoefficient: 0.25 });
+    expect(solver?.options).toEqual({
+      ...kept,
+      loss: recipe.policies.solver?.loss,
+      normalizer: 5,
+      entropyCoefficient: 0.25,
+    });
     expect(solver?.samples.every((sample) => sample.proximalLogprobs === undefined)).toBe(true);
     const verifier = submitted.filter(({ policy }) => policy === 'verifier');
     expect(verifier).toHaveLength(2);
     for (const { samples, options } of verifier) {
-      expect(options).toEqual({ loss: recipe.policies.verifier?.loss, normalizer: 4 });
+      expect(options).toEqual({ ...kept, loss: recipe.policies.verifier?.loss, normalizer: 4 });
       for (const { proximalLogprobs, tokens } of samples)
         expect([...(proximalLogprobs ?? [])]).toEqual(new Array(tokens.length).fill(-7));
     }

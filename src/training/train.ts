@@ -6,17 +6,16 @@
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
 import { TrainingError } from '../core/errors.js';
-import type { Recipe } from '../recipe/recipe.js';
 import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
+import { keepStep } from './kept-episodes.js';
 import type { Progress, TrainingRun } from './run-state.js';
 import { estimatorHints } from './stability/estimator-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
-import { type StepAdvantages, stepAdvantages } from './step/advantages.js';
+import { stepAdvantages } from './step/advantages.js';
 import { commonFailure, failureText } from './step/common-failure.js';
 import { predictionsAfter } from './step/curriculum.js';
-import type { StepRollout } from './step/rollout-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
 import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
 import { stepSpending } from './step/step-spending.js';
@@ -46,7 +45,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const common = commonFailure(rollout.all);
     if (common !== undefined) {
       for (const event of failureEvents(rollout.all, step, failedEpisodes)) log.emit(event);
-      await keep(recipe, log, step, rollout);
+      await keepStep(recipe, log, step, rollout);
       throw new TrainingError(`every episode of step ${step} failed alike: ${failureText(common)}`);
     }
 
@@ -70,27 +69,9 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     const silence = progress.watch.silence.judge(recorded, updates);
     const hints = [...gapWarnings(step, rollout, updates, logprobGap), ...estimatorHints(recipe, step, advantages)];
     for (const event of [...events, ...silence, ...hints]) log.emit(event);
-    await keep(recipe, log, step, rollout, advantages);
+    await keepStep(recipe, log, step, rollout, advantages, updates);
 
     if (fatal !== undefined) throw new TrainingError(fatal);
     signal.throwIfAborted();
   }
-}
-
-/**
- * Writes the episodes of a step, where the recipe keeps those of this step; those left out of the update have no
- * advantages.
- */
-async function keep(
-  { training }: Recipe,
-  log: RunDirectory,
-  step: number,
-  { all }: StepRollout,
-  advantages?: StepAdvantages,
-): Promise<void> {
-  const { keepEpisodes } = training;
-  if (typeof keepEpisodes === 'number' ? step % keepEpisodes !== 0 : !keepEpisodes) return;
-  const episodes = all.flatMap((group) => group.episodes);
-  const ofEpisode = episodes.map((episode) => advantages?.byEpisode.get(episode) ?? []);
-  await log.writeStepEpisodes(step, episodes, ofEpisode);
 }

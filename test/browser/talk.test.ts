@@ -12,7 +12,12 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
   let server: WatchServer;
   let page: BrowserPage;
   beforeAll(async () => {
-    const run = await trainTiny(root, tinyRecipe());
+    // Several updates a step with a tight clip: ratios differ from 1, and some tokens are clipped.
+    const updates = ['solver', 'verifier'].flatMap((policy) => [
+      `policies.${policy}.epochs=3`,
+      `policies.${policy}.optimizer.learningRate=0.05`,
+    ]);
+    const run = await trainTiny(root, tinyRecipe({}, [...updates, 'loss.clip=0.05', 'training.groupSize=8']));
     await rename(run.path, join(root, 'tiny'));
     server = await startWatching({ folder: join(root, 'tiny'), port: 0 });
     page = await BrowserPage.open(server.url);
@@ -56,6 +61,23 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
     await page.click('button.main', 'ask');
     await page.until("document.querySelectorAll('.side p').length === 2");
     expect(await page.evaluate("document.querySelector('.exchange header pre').textContent")).toBe(prompt);
+    expect(page.problems).toEqual([]);
+  }, 60_000);
+
+  it('shows of every token what the update made of it, and the tables what all of it took', async () => {
+    await page.click('nav.tabs a', 'episodes');
+    await page.until("document.querySelectorAll('.turn button').length > 4");
+    await page.evaluate("document.querySelectorAll('.turn .more button').forEach((button) => button.click())");
+    await page.until("document.querySelectorAll('.tokens').length > 4");
+    await page.evaluate(
+      "[...document.querySelectorAll('.shades button')].filter((b) => b.textContent === 'ratio').forEach((b) => b.click())",
+    );
+    await page.until("document.querySelector('.token.above, .token.below')");
+    await page.says(/ratio 0\.\d+ to 1\.\d+, \d+ of \d+ clipped/);
+    await page.click('.token.clipped');
+    await page.says(/log-prob −?-?\d[\d.]* \(p [\d.]+\), ratio [\d.]+, clipped, advantage/);
+    await page.click('nav.tabs a', 'tables');
+    await page.says(/What it took[\s\S]*all steps\s+[\d,]+\s+[\d,]+\s+[\d,]+\s+\d+\s+\d/);
     expect(page.problems).toEqual([]);
   }, 60_000);
 });

@@ -8,6 +8,8 @@ export interface Typed {
   readonly work?: Partial<Work>;
   readonly signal?: AbortSignal;
   readonly environment?: NodeJS.ProcessEnv;
+  /** Whether errors and progress go to a terminal. */
+  readonly terminal?: boolean;
   /** What comes in. */
   readonly input?: string;
 }
@@ -17,7 +19,7 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
   const code = await runCommandLine(
     {
       stdout: { write: (text: string) => (out += text) },
-      stderr: { write: (text: string) => (err += text) },
+      stderr: { write: (text: string) => (err += text), isTTY: typed.terminal },
       stdin: () => keyboardOf(typed.input ?? ''),
       environment: typed.environment ?? process.env,
       signal: typed.signal ?? new AbortController().signal,

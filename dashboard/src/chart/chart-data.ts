@@ -25,6 +25,24 @@ export function pointsOf(steps: readonly number[], values: readonly number[]): C
   return values.flatMap((y, i) => (Number.isFinite(y) ? [{ x: steps[i] ?? 0, y }] : []));
 }
 
+/** The line of a value of events over their steps; where it is not there, the line has no point. */
+export function lineOver<Event extends { readonly step: number }>(
+  events: readonly Event[],
+  name: string,
+  colour: number,
+  of: (event: Event) => number | undefined,
+): Line {
+  const steps = events.map(({ step }) => step);
+  return {
+    name,
+    colour,
+    points: pointsOf(
+      steps,
+      events.map((event) => of(event) ?? Number.NaN),
+    ),
+  };
+}
+
 /** Lines over the union of their steps: a list of x, then for each line its values, with null where it has none. */
 export function alignedData(lines: readonly Line[]): { xs: number[]; rows: (number | null)[][] } {
   const xs = [...new Set(lines.flatMap(({ points }) => points.map(({ x }) => x)))].sort((a, b) => a - b);

@@ -232,7 +232,7 @@ function contributionOf(objective: Objective, logprobs: readonly Float32Array[])
     }
     return { tokens: sample.tokens, gradient: sums.gradient(i, response), logprobs: logprobs[i] as Float32Array };
   });
-  const { loss, metrics } = sums.result();
+  const { loss, metrics, ratios } = sums.result();
   return {
     rows,
     result: {
@@ -240,6 +240,7 @@ function contributionOf(objective: Objective, logprobs: readonly Float32Array[])
       // An estimate: the mean of -log p over what was sampled is the entropy in expectation.
       metrics: { ...metrics, entropy: sum / Math.max(1, count) },
       tokens: samples.reduce((total, { tokens }) => total + tokens.length, 0),
+      ...(ratios && { ratios }),
     },
   };
 }

@@ -25,6 +25,15 @@ describe('probe', () => {
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 
+  it('counts on a terminal the episodes that are over, and leaves nothing of it behind', async () => {
+    const words = ['probe', file, '--tasks', '40', '--set', 'training.groupSize=4'];
+    const { out, err } = await drmas(words, { terminal: true });
+    expect(err).toMatch(/^\rplayed \d+ of 160 episodes/);
+    expect(err).toMatch(/\r +\r$/);
+    expect(out).not.toContain('played 1 of');
+    expect((await drmas([...words, '--json'], { terminal: true })).err).toBe('');
+  });
+
   it('prints with --json the findings, and nothing else', async () => {
     const { code, out } = await drmas(['probe', file, '--tasks', '1', '--seed', '5', '--json']);
     expect(code).toBe(0);

@@ -1,4 +1,5 @@
 import type { Warmup } from '../../core/events.js';
+import type { PlayObserver } from '../../core/play/play-observer.js';
 import { nodeHost } from '../../platform/node-host.js';
 import { lastCheckpoint, requestRecipe } from '../../run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -8,12 +9,11 @@ import { integer, set, text, threads, toggle } from '../flags.js';
 import { probeLines } from '../reporter/probe-printer.js';
 import { warmupLine } from '../reporter/progress-printer.js';
 import { screenOf } from '../reporter/screen.js';
+import { StatusLines } from '../reporter/status-lines.js';
 import { wrap } from '../reporter/text-layout.js';
 
 /** The number of tasks that are played by default. */
 const TASKS = 32;
-/** The least seconds between two lines about the warm start. */
-const SECONDS_BETWEEN_LINES = 10;
 
 export const probe = defineCommand({
   name: 'probe',
@@ -39,17 +39,16 @@ export const probe = defineCommand({
     const checkpoint =
       flags.from === undefined ? undefined : await lastCheckpoint(await RunDirectory.open(flags.from), 'probe');
     const { width } = screenOf(context.stdout, context.environment);
-    const tell = (...lines: string[]) => {
-      for (const line of lines) context.stderr.write(`${line}\n`);
-    };
+    const status = new StatusLines(screenOf(context.stderr, context.environment));
     const { signal } = context;
+    const tasks = flags.tasks ?? TASKS;
+    const observer = flags.json === true ? undefined : playedObserver(status, tasks * recipe.training.groupSize);
     try {
-      const host = nodeHost({ threads: flags.threads, signal, notify: (message) => tell(...wrap(message, width)) });
-      const report = await context.work.probeRecipe(recipe, host, {
-        tasks: flags.tasks ?? TASKS,
-        checkpoint,
-        onWarmup: throttledWarmup(tell, width),
-      });
+      const notify = (message: string) => status.say(...wrap(message, width));
+      const host = nodeHost({ threads: flags.threads, signal, notify, observer });
+      const report = await context.work
+        .probeRecipe(recipe, host, { tasks, checkpoint, onWarmup: warmupLines(status, width) })
+        .finally(() => status.say());
       const lines = flags.json === true ? [jsonText({ type: 'probe', ...report })] : probeLines(report, width);
       for (const line of lines) context.stdout.write(`${line}\n`);
       return 0;
@@ -60,15 +59,26 @@ export const probe = defineCommand({
   },
 });
 
-/** Writes a line about the warm start now and then. */
-function throttledWarmup(tell: (line: string) => void, width: number): (event: Warmup) => void {
-  let [written, before] = [Number.NEGATIVE_INFINITY, 0];
+/** Shows how far the warm start is. */
+function warmupLines(status: StatusLines, width: number): (event: Warmup) => void {
+  let before = 0;
   return (event) => {
-    const seconds = performance.now() / 1000;
-    if (seconds - written >= SECONDS_BETWEEN_LINES || event.step === event.steps) {
-      tell(warmupLine(event, before, width));
-      written = seconds;
-    }
+    status.progress(warmupLine(event, before, width), 'stays');
     before = event.step % event.steps;
+  };
+}
+
+/** Counts the episodes that are over, on a line that passes; a probe may play more than it was asked for. */
+function playedObserver(status: StatusLines, wanted: number): PlayObserver {
+  let played = 0;
+  const line = () => `played ${played} of ${Math.max(played, wanted)} episodes`;
+  return {
+    round: ({ phase }) => ({
+      ended() {
+        if (phase !== 'training') return;
+        played++;
+        status.passing(line);
+      },
+    }),
   };
 }

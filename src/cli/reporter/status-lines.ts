@@ -24,7 +24,10 @@ export class StatusLines {
     this.#progress = '';
     const over = progress !== '' && this.#last === 'goes' && live;
     if (progress !== '' && this.#last === 'stays') write(live ? '\n' : `${progress}\n`);
-    if (over && lines.length === 0) write(`\r${' '.repeat(progress.length)}\r`);
+    if (over && lines.length === 0) {
+      write(`\r${' '.repeat(progress.length)}`);
+      write('\r'); // by itself: a terminal is only let return at the beginning of a text
+    }
     for (const [i, line] of lines.entries())
       write(over && i === 0 ? `\r${line.padEnd(progress.length)}\n` : `${line}\n`);
     if (live && lines.length > 0) this.#written = seconds();

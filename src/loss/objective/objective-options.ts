@@ -23,6 +23,8 @@ export interface ForwardBackwardOptions {
    * `demonstrations`.
    */
   readonly entropyCoefficient?: number;
+  /** Give the ratio of every token back. Not with `demonstrations`. */
+  readonly keepRatios?: boolean;
 }
 
 /** Means and maxima over the response tokens that were sent. */

@@ -13,6 +13,7 @@ import { EntropySums, KlSums } from './added-terms.js';
 import { type MergedRow, type MergedSample, mergeSamples } from './merged-samples.js';
 import type { ForwardBackwardOptions, LossMetrics } from './objective-options.js';
 import { partOf, rowsOfSample } from './sample-rows.js';
+import { type TokenRatios, tokenRatios } from './token-ratios.js';
 
 /** A loss of some samples, before the log-probs of the current policy are known. */
 export interface Objective {
@@ -40,9 +41,12 @@ export interface ObjectiveSums {
    * @returns d loss / d entropy [T], 0 where masked
    */
   readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
-  /** The loss and its metrics over the samples added so far. */
-  result(): { readonly loss: number; readonly metrics: LossMetrics };
+  /** The loss and its metrics over the samples added so far; the ratios of all samples, where they are kept. */
+  result(): { readonly loss: number; readonly metrics: LossMetrics; readonly ratios?: SampleRatios };
 }
+
+/** One entry a sample of the objective; undefined for one that adds nothing. */
+export type SampleRatios = readonly (TokenRatios | undefined)[];
 
 /** The objective of these samples. @throws ArgumentError when shapes differ or a spec is wrong */
 export function objectiveOf(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Objective {
@@ -56,11 +60,13 @@ class PolicyObjective implements Objective {
   readonly samples: readonly TrainingSample[];
   readonly #merged: readonly MergedSample[];
   readonly #sent: readonly TrainingSample[];
+  readonly #spec: LossSpec;
   readonly #loss: NormalizedLoss;
   readonly #options: ForwardBackwardOptions;
 
   constructor(samples: readonly TrainingSample[], loss: LossSpec, options: ForwardBackwardOptions) {
     const kind = lossKind(loss);
+    this.#spec = loss;
     this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
     this.#options = options;
     this.#sent = samples;
@@ -74,7 +80,7 @@ class PolicyObjective implements Objective {
   }
 
   begin(score: () => readonly Float32Array[]): ObjectiveSums {
-    return new PolicyObjectiveSums(this.#merged, this.#loss, this.#options, {
+    const sums = new PolicyObjectiveSums(this.#merged, this.#loss, this.#options, {
       sent: this.#sent.flatMap(rowsOfSample),
       score: () => {
         const logprobs = score();
@@ -82,6 +88,22 @@ class PolicyObjective implements Objective {
         return this.#merged.flatMap(({ rows }, i) => rows.map(({ span }) => partOf(logprobs[i] as Float32Array, span)));
       },
     });
+    return this.#options.keepRatios === true ? this.#withRatios(sums) : sums;
+  }
+
+  /** The same sums, which note the ratios of every copy of a sample that is added. */
+  #withRatios(sums: PolicyObjectiveSums): ObjectiveSums {
+    const ratios: (TokenRatios | undefined)[] = this.#sent.map(() => undefined);
+    const { entropyGradient } = sums;
+    return {
+      ...(entropyGradient && { entropyGradient }),
+      gradient: (index, logprobs) => {
+        for (const i of this.#merged[index]?.indices ?? [])
+          ratios[i] = tokenRatios(this.#spec, this.#sent[i] as TrainingSample, logprobs);
+        return sums.gradient(index, logprobs);
+      },
+      result: () => ({ ...sums.result(), ratios }),
+    };
   }
 }
 

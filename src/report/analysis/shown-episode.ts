@@ -53,6 +53,10 @@ export interface ShownToken {
   readonly text: string;
   readonly logprob: number | null;
   readonly advantage: number | null;
+  /** The importance ratio in the last update that used it; null where none did, or nobody kept it. */
+  readonly ratio: number | null;
+  /** Whether the clipped side of the objective counted there. */
+  readonly clipped: boolean;
 }
 
 /** An episode in a list of groups. */

@@ -75,10 +75,12 @@ export function stepEvent(
       }),
     ),
     policies: Object.fromEntries(
-      Object.entries(updates).map(([policy, { gradientNorm = Number.NaN, outcome, agents: _, ...update }]) => [
-        policy,
-        { gradientNorm, ...update },
-      ]),
+      Object.entries(updates).map(
+        ([policy, { gradientNorm = Number.NaN, outcome, agents: _, tokens: __, ...update }]) => [
+          policy,
+          { gradientNorm, ...update },
+        ],
+      ),
     ),
     groups: groupKinds(scored),
     ...(levels === undefined ? {} : { levels }),

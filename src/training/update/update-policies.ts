@@ -10,6 +10,7 @@ import { tokensByEpisode, trainingSample } from './training-samples.js';
 import { updateCritic } from './update-critic.js';
 import { updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
+import { updatedTokens } from './updated-tokens.js';
 
 /** The update of a policy that still waits for its critic; it counts as applied, since none was dropped. */
 const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
@@ -42,8 +43,9 @@ export async function updatePolicies(
             lengths?.get((chain[0] as TurnAdvantage).episode),
           ),
         );
-        const update = await updatePolicy(run, progress, step, policy, samples);
-        return settleKl(progress.kl, policy, update, turns, scores.kl);
+        const { update, ratios } = await updatePolicy(run, progress, step, policy, samples);
+        const tokens = updatedTokens(chains, ratios);
+        return { ...settleKl(progress.kl, policy, update, turns, scores.kl), ...(tokens.size === 0 ? {} : { tokens }) };
       };
       const update = await learn();
       return [[policy, critic === undefined ? update : { ...update, critic }] as const];

@@ -3,7 +3,10 @@ import type { ForwardBackwardResult } from '../../contract/handles.js';
 import type { OptimStepResult } from '../../contract/optimizer-settings.js';
 import type { TrainingSample } from '../../core/sample.js';
 import { mean } from '../../core/statistics.js';
+import type { SampleRatios } from '../../loss/objective/objective.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import type { Recipe } from '../../recipe/recipe.js';
+import { keepsEpisodes } from '../kept-episodes.js';
 import { backendNamed, type Progress, policyNamed, type TrainingRun } from '../run-state.js';
 import { stalenessOf } from '../step/rollouts-ahead.js';
 import { agreementOf } from './agreement.js';
@@ -15,8 +18,18 @@ import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate
 
 /** The result of the update with one mini-batch. */
 interface MiniBatchUpdate {
-  readonly gradients: readonly { readonly agent: string; readonly result: ForwardBackwardResult }[];
+  readonly gradients: readonly {
+    readonly agent: string;
+    readonly samples: readonly TrainingSample[];
+    readonly result: ForwardBackwardResult;
+  }[];
   readonly optimStep: OptimStepResult;
+}
+
+/** A policy's update, with what the last pass that used a sample made of its tokens, where that is kept. */
+export interface SampledUpdate {
+  readonly update: PolicyUpdate;
+  readonly ratios: SampleRatios;
 }
 
 /** Updates a policy with the samples of a step and hands its new weights to the sampler. */
@@ -26,7 +39,7 @@ export async function updatePolicy(
   step: number,
   policy: string,
   played: readonly TrainingSample[],
-): Promise<PolicyUpdate> {
+): Promise<SampledUpdate> {
   const { recipe } = run;
   const handle = policyNamed(run, policy);
   const samples = await withProximal(recipe, policy, handle, played);
@@ -34,14 +47,20 @@ export async function updatePolicy(
   const ahead = stepsAhead(recipe, policy);
   const position = { step: step - ahead, steps: recipe.training.steps - ahead };
   const keyOf = (epoch: number) => [recipe.seed, step, epoch, policy];
+  const options = keepsEpisodes(recipe, step) ? { keepRatios: true } : {};
   const updates: MiniBatchUpdate[] = [];
   let lastRate = settings.optimizer.learningRate;
   for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
-    updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate));
+    updates.push(await updateOnMiniBatch(run, progress, policy, batch, learningRate, options));
     lastRate = learningRate;
   }
   await handle.publish(stalenessOf(recipe) + 1);
-  return policyUpdate(updates, lastRate);
+  const ratios = new Map(
+    updates.flatMap(({ gradients }) =>
+      gradients.flatMap(({ samples: sent, result }) => sent.map((sample, i) => [sample, result.ratios?.[i]] as const)),
+    ),
+  );
+  return { update: policyUpdate(updates, lastRate), ratios: samples.map((sample) => ratios.get(sample)) };
 }
 
 async function updateOnMiniBatch(
@@ -50,6 +69,7 @@ async function updateOnMiniBatch(
   policy: string,
   batch: readonly TrainingSample[],
   learningRate: number,
+  kept: Pick<ForwardBackwardOptions, 'keepRatios'>,
 ): Promise<MiniBatchUpdate> {
   const { recipe } = run;
   const handle = policyNamed(run, policy);
@@ -58,11 +78,13 @@ async function updateOnMiniBatch(
     backendNamed(run, policy).capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(policy) : undefined;
   const agents = [...new Set(batch.map(({ agent }) => agent))];
   // Submitted one after the other without waiting: the engine takes them in order while others are prepared.
-  const submitted = agents.map((agent) =>
-    handle.forwardBackward(
-      batch.filter((sample) => sample.agent === agent),
-      { ...objectiveOptions(recipe, policy, batch, agent), ...klTerm(recipe, kl, policy) },
-    ),
+  const parts = agents.map((agent) => ({ agent, samples: batch.filter((sample) => sample.agent === agent) }));
+  const submitted = parts.map(({ agent, samples }) =>
+    handle.forwardBackward(samples, {
+      ...objectiveOptions(recipe, policy, batch, agent),
+      ...klTerm(recipe, kl, policy),
+      ...kept,
+    }),
   );
   const stepped = handle.optimStep({
     optimizer: { ...optimizer, learningRate },
@@ -70,7 +92,10 @@ async function updateOnMiniBatch(
     ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
   });
   const [results, optimStep] = await Promise.all([Promise.all(submitted), stepped]);
-  return { gradients: results.map((result, k) => ({ agent: agents[k] as string, result })), optimStep };
+  return {
+    gradients: parts.map((part, k) => ({ ...part, result: results[k] as ForwardBackwardResult })),
+    optimStep,
+  };
 }
 
 const settingsOf = (recipe: Recipe, policy: string) => recipe.policies[policy] as Recipe['policies'][string];

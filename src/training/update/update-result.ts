@@ -1,5 +1,7 @@
 import type { OptimStepResult } from '../../contract/optimizer-settings.js';
+import type { Turn } from '../../core/episode.js';
 import type { LossTerms, PolicyStep } from '../../core/events.js';
+import type { UpdatedTokens } from '../../store/episode-files.js';
 
 /** The terms of a loss beside the policy loss, where it has them. */
 export const LOSS_TERMS = [
@@ -37,6 +39,8 @@ export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
    */
   readonly outcome: 'applied' | 'skipped' | 'dropped';
   readonly agents: Readonly<Record<string, AgentUpdate>>;
+  /** What the last update that used a turn made of its tokens, where the step's episodes are kept. */
+  readonly tokens?: ReadonlyMap<Turn, UpdatedTokens>;
 }
 
 /** The largest norm of an optimiser's steps; undefined where one of them was not told. */

@@ -30,6 +30,15 @@ beforeAll(async () => {
     3,
     episodes,
     episodes.map(() => [0.5, [-0.5, -1, -1.5]]),
+    new Map(
+      episodes
+        .filter(({ sample }) => sample === 1)
+        .flatMap(({ turns: [solver, verifier] }) =>
+          solver && verifier
+            ? [[solver, { ratio: 1 }] as const, [verifier, { ratio: [1.1, 0.7, 1.5], clipped: [1, 2] }] as const]
+            : [],
+        ),
+    ),
   );
   await run.close();
   const catalog = new RunCatalog(join(root, 'runs'));
@@ -128,9 +137,18 @@ it('gives the episodes of a group with what they read of one another', async () 
 it('gives the tokens of a turn with what the file holds of them', async () => {
   const place = { task: 'task 7', sample: '1' };
   expect(await ask<ShownToken[]>('tokens', { ...place, turn: '0' })).toEqual(
-    [3, 4, 5].map((id) => ({ text: `⟨${id}⟩`, logprob: -1, advantage: 0.5 })),
+    [3, 4, 5].map((id) => ({ text: `⟨${id}⟩`, logprob: -1, advantage: 0.5, ratio: 1, clipped: false })),
   );
   const second = await ask<ShownToken[]>('tokens', { ...place, turn: '1' });
   expect(second.map(({ advantage }) => advantage)).toEqual([-0.5, -1, -1.5]);
+  expect(second.map(({ ratio, clipped }) => [ratio, clipped])).toEqual([
+    [1.1, false],
+    [0.7, true],
+    [1.5, true],
+  ]);
+  expect((await ask<ShownToken[]>('tokens', { ...place, turn: '0', sample: '0' }))[0]).toMatchObject({
+    ratio: null,
+    clipped: false,
+  });
   await expect(ask('tokens', { ...place, turn: '9' })).rejects.toThrow(/no such turn/);
 });

@@ -6,16 +6,22 @@ import type { StoredEpisode } from '../../store/episode-files.js';
 
 /** The tokens of a turn's response, with what the file holds of each. */
 export function shownTokens(
-  { policy, response, logprobs, advantage }: StoredEpisode['turns'][number],
+  { policy, response, logprobs, advantage, ratio, clipped = [] }: StoredEpisode['turns'][number],
   recipe: Readonly<Record<string, unknown>>,
 ): ShownToken[] {
   const tokenizer = tokenizerOf(policy, recipe);
   return (response ?? []).map((id, i) => ({
     text: tokenText(id, tokenizer),
     logprob: logprobs?.[i] ?? null,
-    advantage: typeof advantage === 'number' ? advantage : (advantage?.[i] ?? null),
+    advantage: ofToken(advantage, i),
+    ratio: ofToken(ratio, i),
+    clipped: clipped.includes(i),
   }));
 }
+
+/** One number for all tokens, or one a token. */
+const ofToken = (value: number | readonly number[] | undefined, token: number): number | null =>
+  typeof value === 'number' ? value : (value?.[token] ?? null);
 
 /** The tokenizer of a policy, where recipe.json holds it; that of a downloaded model lies elsewhere. */
 function tokenizerOf(policy: string, { policies }: Readonly<Record<string, unknown>>): Tokenizer | undefined {

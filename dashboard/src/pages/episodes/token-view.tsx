@@ -2,53 +2,72 @@ import { useState } from 'preact/hooks';
 import { significant } from '../../../../src/core/format.js';
 import type { ShownToken } from '../../../../src/report/analysis/shown-episode.js';
 import { clean } from '../../parts/texts.js';
+import { type Shade, shadeOf, shades } from './token-shades.js';
 
-/** -log p at which a token is as dark as it gets: one in 150. */
-const DARKEST = 5;
-
-/** The tokens of a response, shaded by how unlikely each was, or by its advantage. */
+/** The tokens of a response, shaded by likelihood, ratio or advantage; the chosen one in numbers. */
 export function TokenView({ tokens }: { readonly tokens: readonly ShownToken[] }) {
-  const [shade, setShade] = useState<'log-prob' | 'advantage'>('log-prob');
-  const advantages = new Set(tokens.map(({ advantage }) => advantage));
+  const [shade, setShade] = useState<Shade>('log-prob');
+  const [chosen, setChosen] = useState<number>();
   const largest = Math.max(...tokens.map(({ advantage }) => Math.abs(advantage ?? 0)), 1e-9);
+  const token = chosen === undefined ? undefined : tokens[chosen];
   return (
     <div class="tokens">
       <div class="shades">
-        {(['log-prob', 'advantage'] as const).map((one) => (
+        {shades.map((one) => (
           <button key={one} type="button" class="plain" aria-pressed={shade === one} onClick={() => setShade(one)}>
             {one}
           </button>
         ))}
-        <span class="faint">
-          {shade === 'log-prob'
-            ? 'darker: less likely when it was sampled'
-            : advantages.size === 1
-              ? 'all tokens of the turn have the same'
-              : 'green: above, red: below'}
-        </span>
+        <span class="faint">{legendOf(shade, tokens)}</span>
       </div>
-      <pre>
-        {tokens.map((token, i) => (
-          <span
-            key={i}
-            class={`token ${shade === 'log-prob' ? 'likely' : (token.advantage ?? 0) >= 0 ? 'above' : 'below'}`}
-            style={{ '--shade': `${Math.round(100 * strength(token, shade, largest))}%` }}
-            title={titleOf(token)}
-          >
-            {clean(token.text)}
-          </span>
-        ))}
+      <pre onMouseLeave={() => setChosen(undefined)}>
+        {tokens.map((one, i) => {
+          const { kind, strength } = shadeOf(one, shade, largest);
+          return (
+            // biome-ignore lint/a11y: its title says the same
+            <span
+              key={i}
+              class={`token ${kind}${one.clipped ? ' clipped' : ''}${chosen === i ? ' chosen' : ''}`}
+              style={{ '--shade': `${Math.round(100 * strength)}%` }}
+              title={numbersOf(one)}
+              onMouseEnter={() => setChosen(i)}
+              onClick={() => setChosen(i)}
+            >
+              {clean(one.text)}
+            </span>
+          );
+        })}
       </pre>
+      <p class="numbers">{token === undefined ? <span class="faint">{summaryOf(tokens)}</span> : numbersOf(token)}</p>
     </div>
   );
 }
 
-function strength({ logprob, advantage }: ShownToken, shade: 'log-prob' | 'advantage', largest: number): number {
-  const of = shade === 'log-prob' ? -(logprob ?? 0) / DARKEST : Math.abs(advantage ?? 0) / largest;
-  return 0.75 * Math.min(1, Math.max(0, of));
+function legendOf(shade: Shade, tokens: readonly ShownToken[]): string {
+  if (shade === 'log-prob') return 'darker: less likely when it was sampled';
+  if (shade === 'ratio')
+    return tokens.every(({ ratio }) => ratio === null)
+      ? 'no update used this turn, or it was not kept'
+      : 'green: likelier at its last update, red: less likely; framed: clipped';
+  return new Set(tokens.map(({ advantage }) => advantage)).size === 1
+    ? 'all tokens of the turn have the same'
+    : 'green: above, red: below';
 }
 
-function titleOf({ logprob, advantage }: ShownToken): string {
-  const probability = logprob === null ? '' : `log-prob ${significant(logprob)} (p ${significant(Math.exp(logprob))})`;
-  return [probability, advantage === null ? '' : `advantage ${significant(advantage)}`].filter(Boolean).join(', ');
+/** The whole response in numbers. */
+function summaryOf(tokens: readonly ShownToken[]): string {
+  const ratios = tokens.flatMap(({ ratio }) => ratio ?? []);
+  if (ratios.length === 0) return 'point at a token for its numbers';
+  const [least, most] = [significant(Math.min(...ratios)), significant(Math.max(...ratios))];
+  const span = least === most ? least : `${least} to ${most}`;
+  return `ratio ${span}, ${tokens.filter(({ clipped }) => clipped).length} of ${tokens.length} clipped`;
+}
+
+function numbersOf({ text, logprob, ratio, clipped, advantage }: ShownToken): string {
+  const numbers = [
+    logprob === null ? '' : `log-prob ${significant(logprob)} (p ${significant(Math.exp(logprob))})`,
+    ratio === null ? '' : `ratio ${significant(ratio)}${clipped ? ', clipped' : ''}`,
+    advantage === null ? '' : `advantage ${significant(advantage)}`,
+  ];
+  return `${JSON.stringify(clean(text))}: ${numbers.filter((number) => number !== '').join(', ')}`;
 }

@@ -11,7 +11,15 @@ import { TimeLine } from '../../parts/time-line.js';
 import type { HeardRun } from '../../run-store.js';
 import { Steps } from '../runs-page.js';
 import { AgentChart } from './agent-chart.js';
-import { GroupsChart, MetricsChart, RewardChart, ScoreChart, WarmStartChart } from './team-charts.js';
+import {
+  GroupsChart,
+  MetricsChart,
+  PartsCharts,
+  RewardChart,
+  ScoreChart,
+  TrainingMetricsChart,
+  WarmStartChart,
+} from './team-charts.js';
 
 interface OverviewProps {
   readonly run: HeardRun;
@@ -31,6 +39,7 @@ export function Overview({ run, listed }: OverviewProps) {
         <ScoreChart run={run} />
         <MetricsChart run={run} />
         <RewardChart run={run} />
+        <TrainingMetricsChart run={run} />
         <GroupsChart run={run} />
         <WarmStartChart run={run} />
       </div>
@@ -41,6 +50,7 @@ export function Overview({ run, listed }: OverviewProps) {
           .map((measure) => (
             <AgentChart key={measure.key} measure={measure} run={run} />
           ))}
+        <PartsCharts run={run} />
       </div>
     </>
   );

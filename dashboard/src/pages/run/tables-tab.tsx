@@ -1,13 +1,14 @@
 import { shareOfForeign } from '../../../../src/core/episode.js';
 import { measuresOf } from '../../../../src/core/evaluation/measures.js';
 import type { EvaluationScores } from '../../../../src/core/events.js';
-import { grouped, percent, significant } from '../../../../src/core/format.js';
+import { duration, grouped, percent, significant } from '../../../../src/core/format.js';
 import { finite, mean } from '../../../../src/core/statistics.js';
 import type { RunLog } from '../../../../src/report/analysis/run-log.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
+import { spendingRows } from './spending.js';
 
 /** The numbers of a run: agents over all steps, evaluations, spikes, warnings, failed episodes. */
 export function TablesTab({ run }: { readonly run: HeardRun }) {
@@ -17,6 +18,7 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
   return (
     <>
       <Table title="Agents over all steps" header={AGENT_HEADER} rows={log.agents.map((name) => agentRow(name, log))} />
+      <SpendingTable log={log} />
       <Table title="Evaluations" header={EVALUATION_HEADER} rows={log.evaluations.flatMap(evaluationRows)} />
       <Table
         title="Spikes"
@@ -60,6 +62,28 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
         ])}
       />
     </>
+  );
+}
+
+/** Tokens, time and money by agent, and of the run's other work. */
+function SpendingTable({ log }: { readonly log: RunLog }) {
+  const rows = spendingRows(log);
+  const isPriced = rows.some(({ cost }) => cost !== undefined);
+  const header = ['tokens', 'read', 'written', 'trained', 'an episode', 'time', ...(isPriced ? ['price'] : [])];
+  return (
+    <Table
+      title="What it took"
+      header={header}
+      rows={rows.map(({ name, tokens, perEpisode, seconds, cost }) => [
+        clean(name),
+        grouped(tokens.read),
+        grouped(tokens.written),
+        grouped(tokens.trained),
+        perEpisode === undefined ? '' : grouped(Math.round(perEpisode)),
+        seconds === undefined ? '' : duration(seconds),
+        ...(isPriced ? [cost === undefined ? '' : significant(cost)] : []),
+      ])}
+    />
   );
 }
 

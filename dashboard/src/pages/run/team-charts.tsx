@@ -1,8 +1,10 @@
 /** The charts of a run that are about the whole team. */
 import { useMemo } from 'preact/hooks';
 import { measuresOf } from '../../../../src/core/evaluation/measures.js';
+import type { RunLog } from '../../../../src/report/analysis/run-log.js';
 import { Chart } from '../../chart/chart.js';
-import { type Line, pointsOf } from '../../chart/chart-data.js';
+import { type Line, lineOver } from '../../chart/chart-data.js';
+import { clean } from '../../parts/texts.js';
 import type { HeardRun } from '../../run-store.js';
 import { showEpisodes } from './agent-chart.js';
 
@@ -13,7 +15,6 @@ interface OfRun {
 export function ScoreChart({ run }: OfRun) {
   const { evaluations } = run.log;
   const lines = useMemo((): Line[] => {
-    const at = evaluations.map(({ step }) => step);
     const average = evaluations.map(({ step, averageAtK, interval: { low, high } }) => ({
       x: step,
       y: averageAtK,
@@ -22,24 +23,8 @@ export function ScoreChart({ run }: OfRun) {
     }));
     return [
       { name: 'avg@k', colour: 0, points: average, dots: true },
-      {
-        name: 'pass@k',
-        colour: 1,
-        points: pointsOf(
-          at,
-          evaluations.map(({ passAtK }) => passAtK),
-        ),
-        dots: true,
-      },
-      {
-        name: 'maj@k',
-        colour: 2,
-        points: pointsOf(
-          at,
-          evaluations.map(({ majorityAtK }) => majorityAtK),
-        ),
-        dots: true,
-      },
+      { ...lineOver(evaluations, 'pass@k', 1, ({ passAtK }) => passAtK), dots: true },
+      { ...lineOver(evaluations, 'maj@k', 2, ({ majorityAtK }) => majorityAtK), dots: true },
     ];
   }, [evaluations]);
   return (
@@ -75,27 +60,8 @@ export function MetricsChart({ run }: OfRun) {
 export function RewardChart({ run }: OfRun) {
   const { steps } = run.log;
   const lines = useMemo((): Line[] => {
-    const at = steps.map(({ step }) => step);
-    const parts = [...new Set(steps.flatMap(({ parts = {} }) => Object.keys(parts)))].sort();
-    const named = parts.length < 2 ? [] : parts;
-    return [
-      {
-        name: 'reward',
-        colour: 0,
-        points: pointsOf(
-          at,
-          steps.map(({ reward }) => reward.mean),
-        ),
-      },
-      ...named.map((part, i) => ({
-        name: part,
-        colour: i + 1,
-        points: pointsOf(
-          at,
-          steps.map(({ parts = {} }) => parts[part] ?? Number.NaN),
-        ),
-      })),
-    ];
+    const parts = namedLines(steps, ({ parts }) => parts, 1);
+    return [lineOver(steps, 'reward', 0, ({ reward }) => reward.mean), ...(parts.length < 2 ? [] : parts)];
   }, [steps]);
   return (
     <Chart
@@ -109,19 +75,71 @@ export function RewardChart({ run }: OfRun) {
   );
 }
 
+/** The named parts of each agent's reward, where it has any. */
+export function PartsCharts({ run }: OfRun) {
+  const { steps, agents } = run.log;
+  const charts = useMemo(
+    () => agents.map((agent) => ({ agent, lines: namedLines(steps, ({ agents: of }) => of[agent]?.parts) })),
+    [steps, agents],
+  );
+  return (
+    <>
+      {charts.map(
+        ({ agent, lines }) =>
+          lines.length > 0 && (
+            <Chart
+              key={agent}
+              title={`parts of the reward of ${clean(agent)}`}
+              hint="The means over its turns of what the team named in its reward."
+              lines={lines}
+              unit="number"
+              sync="step"
+              onPick={showEpisodes(run.name)}
+            />
+          ),
+      )}
+    </>
+  );
+}
+
+/** What the team measures in training besides its reward; nothing where it measures nothing. */
+export function TrainingMetricsChart({ run }: OfRun) {
+  const { steps } = run.log;
+  const lines = useMemo(() => namedLines(steps, ({ metrics }) => metrics), [steps]);
+  if (lines.length === 0) return null;
+  return (
+    <Chart
+      title="training metrics"
+      hint="What the team measures besides its reward, over the episodes of each step that have it."
+      lines={lines}
+      unit="number"
+      sync="step"
+      onPick={showEpisodes(run.name)}
+    />
+  );
+}
+
+/** A line for each name that a step's record ever has, in the order of the names. */
+function namedLines(
+  steps: readonly RunLog['steps'][number][],
+  of: (step: RunLog['steps'][number]) => Readonly<Record<string, number>> | undefined,
+  firstColour = 0,
+): Line[] {
+  const names = [...new Set(steps.flatMap((step) => Object.keys(of(step) ?? {})))].sort();
+  return names.map((name, i) => lineOver(steps, name, firstColour + i, (step) => of(step)?.[name]));
+}
+
 export function GroupsChart({ run }: OfRun) {
   const { steps } = run.log;
   const lines = useMemo((): Line[] => {
     const counted = steps.filter(({ groups }) => groups !== undefined);
-    const at = counted.map(({ step }) => step);
-    const kind = (name: string, colour: number, of: (groups: (typeof counted)[number]['groups']) => number): Line => ({
-      name,
-      colour,
-      points: pointsOf(
-        at,
-        counted.map(({ groups }) => of(groups) / Math.max(1, groups.allRight + groups.mixed + groups.allWrong)),
-      ),
-    });
+    const kind = (name: string, colour: number, of: (groups: (typeof counted)[number]['groups']) => number): Line =>
+      lineOver(
+        counted,
+        name,
+        colour,
+        ({ groups }) => of(groups) / Math.max(1, groups.allRight + groups.mixed + groups.allWrong),
+      );
     return [
       kind('all right', 2, ({ allRight }) => allRight),
       kind('mixed', 0, ({ mixed }) => mixed),
@@ -146,24 +164,11 @@ export function WarmStartChart({ run }: OfRun) {
   const lines = useMemo((): Line[] => {
     const policies = [...new Set(warmups.map(({ policy }) => policy))];
     return policies.flatMap((policy, i) => {
-      const own = warmups.filter((event) => event.policy === policy);
-      const at = own.map(({ step }) => step);
-      const line = (name: string, colour: number, values: readonly number[]): Line => ({
-        name: policies.length > 1 ? `${policy}, ${name}` : name,
-        colour,
-        points: pointsOf(at, values),
-      });
+      const ofPolicy = warmups.filter((event) => event.policy === policy);
+      const named = (name: string) => (policies.length > 1 ? `${policy}, ${name}` : name);
       return [
-        line(
-          'training',
-          2 * i,
-          own.map(({ loss }) => loss),
-        ),
-        line(
-          'held out',
-          2 * i + 1,
-          own.map(({ heldOutLoss }) => heldOutLoss ?? Number.NaN),
-        ),
+        lineOver(ofPolicy, named('training'), 2 * i, ({ loss }) => loss),
+        lineOver(ofPolicy, named('held out'), 2 * i + 1, ({ heldOutLoss }) => heldOutLoss),
       ];
     });
   }, [warmups]);

@@ -94,12 +94,13 @@ export class ResidentPolicy {
       entropyGradient &&
         ((indices, entropies) => indices.map((index, i) => entropyGradient(index, entropies[i] as Float32Array))),
     );
-    const { loss, metrics } = sums.result();
+    const { loss, metrics, ratios } = sums.result();
     return {
       loss,
       gradientNorm: scores.gradientNorm,
       metrics: { ...metrics, entropy: scores.entropySum / Math.max(1, scores.predicted) },
       tokens: objective.samples.reduce((sum, { tokens }) => sum + tokens.length, 0),
+      ...(ratios && { ratios }),
     };
   }
 
