@@ -3,6 +3,7 @@ import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Step } from '../../src/core/events.js';
 import { writeAblation } from '../../src/store/ablation-record.js';
 import { startWatching, type WatchServer } from '../../src/watch/watch-server.js';
 import { evaluation, stamped, step } from '../fixtures/run-events.js';
@@ -79,9 +80,18 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await page.until("document.body.innerText.includes('2/') || document.body.innerText.includes('steps')");
     const before = await page.evaluate("document.querySelectorAll('.chart canvas').length");
     expect(before).toBeGreaterThan(6);
-    const events = [3, 4, 5].map((n) => JSON.stringify(stamped(step(n, { reward: { mean: 0.125, std: 0 } }))));
+    const events = [3, 4, 5].map((n) => {
+      const { agents, ...rest } = step(n, { reward: { mean: 0.125, std: 0 }, metrics: { rounds: n } });
+      const solver = { ...agents.solver, parts: { calls: -0.5, form: 0.25 } };
+      return JSON.stringify(stamped({ ...rest, agents: { ...agents, solver } } as Step));
+    });
     await appendFile(join(root, 'runs', 'first', 'events.jsonl'), `${events.join('\n')}\n`);
     await page.until("document.querySelector('[data-chart=\"training reward\"] [data-value]').textContent === '0.13'");
+    const named = (chart: string) =>
+      page.evaluate(`document.querySelector('[data-chart="${chart}"] .legend')?.textContent`);
+    expect(await named('parts of the reward of solver')).toBe('calls-0.50form0.25');
+    expect(await named('parts of the reward of verifier')).toBeUndefined();
+    expect(await named('training metrics')).toBe('5.00');
     await page.click('.sign', 'step 2');
     await page.until("document.querySelector('.said').textContent.includes('gradient norm 12.0')");
     await page.click('nav a', 'tables');
@@ -108,7 +118,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
   }, 60_000);
 
   it('never runs what a model or a task wrote', async () => {
-    for (const tab of ['overview', 'agents', 'episodes', 'tables', 'recipe']) {
+    for (const tab of ['overview', 'agents', 'episodes', 'talk', 'tables', 'recipe']) {
       await page.click('nav.tabs a', tab);
       await page.until(`document.querySelector('nav.tabs [aria-current]').textContent === '${tab}'`);
     }
