@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hostile, madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
-import type { Episode } from '../../core/episode.js';
+import type { Episode, Turn } from '../../core/episode.js';
 import type { GroupPage, ShownGroup, ShownToken } from '../../report/analysis/shown-episode.js';
-import { storedEpisode } from '../../store/episode-files.js';
+import { storedEpisode, type UpdatedTokens } from '../../store/episode-files.js';
 import { RunCatalog } from '../run-catalog.js';
 import { TalkDesk } from '../talk/talk-desk.js';
 import { watchApp } from '../watch-app.js';
@@ -22,6 +22,15 @@ const episodes = Array.from({ length: 160 }, (_, i): Episode => {
   return group % 10 === 9 && sample === 3 ? { ...plain, failure: { reason: 'error', message: 'broken' } } : plain;
 });
 
+/** What an update made of the turns of the second samples. */
+function ofSecondSamples(): Map<Turn, UpdatedTokens> {
+  const tokens = new Map<Turn, UpdatedTokens>();
+  for (const { sample, turns } of episodes)
+    for (const turn of sample === 1 ? turns : [])
+      tokens.set(turn, turn.agent === 'solver' ? { ratio: 1 } : { ratio: [1.1, 0.7, 1.5], clipped: [1, 2] });
+  return tokens;
+}
+
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'drmas-watch-episodes-'));
   await mkdir(join(root, 'runs'));
@@ -30,15 +39,7 @@ beforeAll(async () => {
     3,
     episodes,
     episodes.map(() => [0.5, [-0.5, -1, -1.5]]),
-    new Map(
-      episodes
-        .filter(({ sample }) => sample === 1)
-        .flatMap(({ turns: [solver, verifier] }) =>
-          solver && verifier
-            ? [[solver, { ratio: 1 }] as const, [verifier, { ratio: [1.1, 0.7, 1.5], clipped: [1, 2] }] as const]
-            : [],
-        ),
-    ),
+    ofSecondSamples(),
   );
   await run.close();
   const catalog = new RunCatalog(join(root, 'runs'));
