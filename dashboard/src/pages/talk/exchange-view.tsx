@@ -1,6 +1,6 @@
 import { duration } from '../../../../src/core/format.js';
 import { clean } from '../../parts/texts.js';
-import type { Exchange, TalkAnswer } from './use-talk.js';
+import type { Exchange, TalkAnswer } from './exchange.js';
 
 /** A question with both answers side by side. */
 export function ExchangeView({ exchange }: { readonly exchange: Exchange }) {
