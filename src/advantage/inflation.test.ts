@@ -83,7 +83,7 @@ describe('predictedInflation', () => {
         const { coder, fixer } = inflation(turns, { type: 'grpo' });
         expect(coder).toBeCloseTo(1, 10);
         expect(fixer).toBeCloseTo((q * (1 - 2 * p) + p ** 2) / (p * (1 - p)), 10);
-        expect(agentCalls(new TurnBatch(turns)).fixer).toEqual({
+        expect(agentCalls(new TurnBatch(turns)).fixer).toMatchObject({
           share: called.length / episodes.length,
           success: expect.closeTo(q, 12),
           overall: expect.closeTo(p, 12),

@@ -106,7 +106,8 @@ export async function trainWith(
       if (type === 'run.started') begun = true;
     },
   };
-  const log = await RunDirectory.create(path, runRecord(request), { sinks: [beginning, ...outlets.sinks] });
+  outlets.sinks.unshift(beginning);
+  const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks });
   const { loaded, overrides } = request;
   return writing(log, host, outlets, async () => {
     try {
