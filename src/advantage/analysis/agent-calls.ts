@@ -1,4 +1,4 @@
-import { parentsOf, within } from '../groups.js';
+import { parentsOf, statisticsOf, within } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
 /** When an agent is called: how often, and how the episodes go in which it is. */
@@ -42,16 +42,7 @@ export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
 }
 
 /** `alone` of each agent. */
-function aloneShares({ agents, taskAgents }: TurnBatch): Float64Array {
-  const sizes = new Uint32Array(taskAgents.count);
-  for (const group of taskAgents.of) sizes[group] = (sizes[group] as number) + 1;
-  const agentOf = parentsOf(taskAgents, agents).of;
-  const groups = new Uint32Array(agents.count);
-  const single = new Uint32Array(agents.count);
-  for (const [group, size] of sizes.entries()) {
-    const k = agentOf[group] as number;
-    groups[k] = (groups[k] as number) + 1;
-    if (size === 1) single[k] = (single[k] as number) + 1;
-  }
-  return Float64Array.from(single, (count, k) => count / (groups[k] as number));
+function aloneShares({ agents, taskAgents, rewards }: TurnBatch): Float64Array {
+  const single = Float64Array.from(statisticsOf(taskAgents, rewards).size, (turns) => Number(turns === 1));
+  return statisticsOf(parentsOf(taskAgents, agents), single).mean;
 }
