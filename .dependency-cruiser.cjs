@@ -52,12 +52,12 @@ module.exports = {
     },
     {
       name: 'studies-stand-apart',
-      comment: 'A probe projects with the token budget of a plan.',
+      comment: 'A probe projects with the token budget of a plan, and both begin with the same weights.',
       severity: 'error',
       from: { path: '^src/studies/(ablation|probe|plan|inspect)/', pathNot: '\\.test(-d)?\\.ts$' },
       to: {
         path: '^src/studies/(ablation|probe|plan|inspect)/',
-        pathNot: '^src/studies/($1/|plan/token-budget\\.ts$)',
+        pathNot: '^src/studies/($1/|(plan/token-budget|probe/starting-weights)\\.ts$)',
       },
     },
     {
@@ -78,6 +78,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^dashboard/src/' },
       to: { path: '^src/', pathNot: '^src/(core|report/analysis)/' },
+    },
+    {
+      name: 'the-site-is-two-programs',
+      comment: 'The worker trains with the rooms of src; the page knows its messages, and what shows numbers.',
+      severity: 'error',
+      from: { path: '^site/src/page/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/core/' },
     },
     {
       name: 'runs-in-a-browser',

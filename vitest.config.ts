@@ -21,6 +21,7 @@ export default defineConfig({
       'bench/**/*.test.ts',
       'findings/**/*.test.ts',
       'dashboard/**/*.test.ts',
+      'site/**/*.test.ts',
     ],
     setupFiles: ['./test/support/no-open-episodes.ts'],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],

@@ -8,6 +8,7 @@ import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
 import { benchLoops } from './parts/loops.js';
+import { benchPlan } from './parts/plan.js';
 import { benchServe } from './parts/serve.js';
 import { benchStep } from './parts/step.js';
 import { benchTinker } from './parts/tinker.js';
@@ -25,6 +26,7 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   loops: benchLoops,
   serve: benchServe,
   tinker: benchTinker,
+  plan: benchPlan,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];
 

@@ -102,7 +102,10 @@ export { whiten } from './loss/whiten.js';
 export type { AgentProfile } from './model/agent-profile.js';
 export {
   type CheckpointSpec,
+  type ChoiceTableInput,
+  type ChoiceTableSpec,
   checkpoint,
+  choiceTable,
   type LoraInput,
   type LoraOptions,
   lora,
@@ -145,6 +148,7 @@ export type {
   VariantSpending,
   VariantSummary,
 } from './report/analysis/ablation-summary.js';
+export type { ParetoPicture, ParetoPoint } from './report/analysis/aims/pareto-front.js';
 export type { PairedDifference } from './report/analysis/paired-differences.js';
 export {
   type EvaluateOptions,
@@ -165,8 +169,10 @@ export {
   type PlayedTask,
   type PlayTaskOptions,
 } from './run/load-team.js';
+export { type TrainedAgents, type TrainedAgentsOptions, trainedAgents } from './serve/trained-agents.js';
 export { type AblateOptions, type AblationPlan, type AblationResult, ablate } from './studies/ablation/ablate.js';
 export type { PlannedRun } from './studies/ablation/ablation-plan.js';
+export { weightVectors } from './studies/ablation/weight-vectors.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';
 export { type DemonstrationOptions, withDemonstrations } from './tasks/files/demonstrations.js';
 export { file, jsonl, type QuestionAndAnswer } from './tasks/files/file-source.js';

@@ -47,4 +47,4 @@ export async function total(order: string, abortSignal?: AbortSignal): Promise<n
   return count === undefined ? undefined : Number(count) * Number(each);
 }
 
-if (process.argv[1] === import.meta.filename) console.log(await total(process.argv[2] ?? '3 fig'));
+if (process.argv[1] === import.meta.filename) total(process.argv[2] ?? '3 fig').then(console.log);

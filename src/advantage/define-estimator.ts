@@ -3,6 +3,7 @@
  * its file.
  */
 import { z } from 'zod';
+import type { TurnRecord } from '../core/advantage.js';
 import { parseSpec } from '../core/validation/parse-spec.js';
 import { type Settings, settingsSchema } from './named-choices.js';
 import { advanceNormalise, normalise, type Rule } from './normalise.js';
@@ -11,8 +12,17 @@ import type { TurnBatch } from './turn-batch.js';
 /** One entry a turn: a number for all of its tokens, or one number a token. */
 export type Advantages = ArrayLike<number | number[]>;
 
-/** Something that has to be computed before turns can be compared, because playing them does not tell it. */
-export type Need = 'baseline' | 'values';
+/**
+ * Something that has to be computed before turns can be compared, because playing them does not tell it: a greedy
+ * episode of the task, other ends of the episode from each turn on, a critic's values.
+ */
+export type Need = 'baseline' | 'branches' | 'values';
+
+/** The field of a turn that has what is needed. */
+export const FIELD_OF_NEED = { baseline: 'baseline', branches: 'baseline', values: 'values' } as const satisfies Record<
+  Need,
+  keyof TurnRecord
+>;
 
 /** Numbers of a turn that a law moves. */
 export type Moved = 'reward' | 'stepReward' | 'baseline' | 'values';
@@ -31,7 +41,7 @@ export interface Laws {
 
 /** The properties by which others treat an estimator, instead of knowing its name. */
 export interface Traits {
-  /** The field of a turn that it needs and that playing does not tell. */
+  /** What it needs that playing does not tell. */
   readonly needs?: Need;
   /** The smallest group of episodes that it can compare, and why, for an error message. */
   readonly groupSize?: { readonly least: number; readonly why: string };

@@ -10,7 +10,7 @@ import type {
   ModelWarning,
   ProviderData,
 } from '../teams/language-model.js';
-import { readCall } from './ai-sdk-prompt.js';
+import { readCall, type Sampler } from './ai-sdk-prompt.js';
 
 /** Answers a request; fires of the signal end it. */
 export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) => Promise<ModelAnswer>;
@@ -19,9 +19,9 @@ export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) 
  * A model that `complete` answers for. Each part of an answer carries its turn's id, which frameworks give back with
  * the part, so that a later call knows the turn again whatever else they make of its text.
  */
-export function agentModel(name: string, complete: Complete): LanguageModel {
+export function agentModel(name: string, complete: Complete, sampler: Sampler = 'recipe'): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
-    const { request, warnings } = readCall(name, call);
+    const { request, warnings } = readCall(name, call, sampler);
     return resultOf(await complete(request, call.abortSignal).catch(rejectAsModel), warnings);
   };
   return {

@@ -3,6 +3,7 @@ import { ArgumentError } from '../core/errors.js';
 import type { Message, Tool, ToolCall } from '../core/message.js';
 import { isObject } from '../core/validation/objects.js';
 import type { ModelRequest } from '../dialects/dialect.js';
+import { given } from '../dialects/request-fields.js';
 import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../teams/language-model.js';
 
 /** A request, and what of the call it leaves out. */
@@ -11,20 +12,30 @@ export interface ReadCall {
   readonly warnings: ModelWarning[];
 }
 
+/** Who says how an agent samples: in training the recipe, else every call, which may leave it to the agent. */
+export type Sampler = 'recipe' | 'call';
+
+const PENALTIES = ['presencePenalty', 'frequencyPenalty'] as const satisfies readonly (keyof ModelCall)[];
 const SAMPLING = [
   'temperature',
   'topP',
   'topK',
-  'presencePenalty',
-  'frequencyPenalty',
   'stopSequences',
   'seed',
 ] as const satisfies readonly (keyof ModelCall)[];
 
+/** What of a call is not heeded, and why. */
+const UNHEEDED = {
+  recipe: { settings: [...SAMPLING, ...PENALTIES], reason: 'the recipe says how the agent samples' },
+  call: { settings: PENALTIES, reason: 'agents sample without penalties, as they were trained' },
+} as const;
+
 /** Reads a call. @throws ArgumentError for what a model of text cannot read: a file, an image */
-export function readCall(model: string, call: ModelCall): ReadCall {
+export function readCall(model: string, call: ModelCall, sampler: Sampler): ReadCall {
   const { prompt, tools = [], toolChoice, maxOutputTokens, responseFormat } = call;
-  const ignored = SAMPLING.filter((setting) => call[setting] !== undefined);
+  const { settings, reason } = UNHEEDED[sampler];
+  const ignored = settings.filter((setting) => call[setting] !== undefined);
+  const { temperature, topP, topK, seed, stopSequences: stop } = call;
   const usable = tools.filter(({ type }) => type === 'function');
   const read = usable.map(
     ({ name, description, inputSchema }): Tool => ({
@@ -43,11 +54,11 @@ export function readCall(model: string, call: ModelCall): ReadCall {
     stream: false,
     streamUsage: false,
     wantsTokenIds: false,
-    sampling: {},
+    sampling: given({ temperature, topP, topK, seed, stop }),
     ignored,
   };
   const warnings = [
-    ...ignored.map((feature) => warning(feature, 'the recipe says how the agent samples')),
+    ...ignored.map((feature) => warning(feature, reason)),
     ...tools
       .filter(({ type }) => type !== 'function')
       .map(({ name }) => warning(`tool ${name}`, 'only tools that the program runs itself are offered')),

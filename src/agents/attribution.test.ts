@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
-import { generateText, streamText } from 'ai';
-import { describe, expect, it } from 'vitest';
+import { customProvider, generateText, stepCountIs, streamText, ToolLoopAgent, tool, wrapLanguageModel } from 'ai';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { agent } from '../teams/agent.js';
 import type { LanguageModel } from '../teams/language-model.js';
@@ -34,6 +34,8 @@ async function played(solve: (prompt: string, episode: number) => Promise<string
 const right = ['to episode 0', 'to episode 1', 'to episode 2'];
 const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+afterEach(() => void vi.unstubAllGlobals());
+
 describe('a call finds its episode', () => {
   it('after timers, in callbacks and across functions of other modules', async () => {
     expect(await played(ask)).toEqual(right);
@@ -43,6 +45,59 @@ describe('a call finds its episode', () => {
         return [prompt].map(ask)[0] ?? '';
       }),
     ).toEqual(right);
+  });
+
+  it('in a stream that is read later, by code of none', async () => {
+    const waiting: (() => void)[] = [];
+    const reader = setInterval(() => waiting.shift()?.(), 1);
+    const readOutside = async (prompt: string, episode: number) => {
+      const { textStream } = streamText({ model: solver, prompt });
+      await later(3 - episode);
+      return new Promise<string>((resolve, reject) => {
+        const read = async () => {
+          let text = '';
+          for await (const piece of textStream) text += piece;
+          return text;
+        };
+        waiting.push(() => read().then(resolve, reject));
+      });
+    };
+    expect(await played(readOutside)).toEqual(right);
+    clearInterval(reader);
+  });
+
+  it('through a model that was wrapped, or is found by a name', async () => {
+    const wrapped = wrapLanguageModel({ model: solver, middleware: { specificationVersion: 'v3' } });
+    expect(await played(async (prompt) => (await generateText({ model: wrapped, prompt })).text)).toEqual(right);
+    vi.stubGlobal('AI_SDK_DEFAULT_PROVIDER', customProvider({ languageModels: { 'openai/gpt-5-mini': solver } }));
+    const named = async (prompt: string) => (await generateText({ model: 'openai/gpt-5-mini', prompt })).text;
+    expect(await played(named)).toEqual(right);
+  });
+
+  it('in an agent that is a tool of another', async () => {
+    const helper = new ToolLoopAgent({ model: trainable('helper') });
+    const inputSchema = z.object({ what: z.string() });
+    const ask = tool({ inputSchema, execute: async ({ what }) => (await helper.generate({ prompt: what })).text });
+    const boss = new ToolLoopAgent({ model: trainable('boss'), tools: { ask }, stopWhen: stepCountIs(3) });
+    const play = async (episode: number) => {
+      const team = defineTeam({
+        task: z.object({}),
+        agents: { boss: agent({ tools: 'plain' }), helper: agent() },
+        play: async () => {
+          await later(3 - episode);
+          return (await boss.generate({ prompt: `episode ${episode}` })).text;
+        },
+        reward: () => 0,
+      });
+      const { outcome, turns } = await playScripted(team, {}, ({ policy, prompt }) => {
+        const [name = ''] = prompt.match(/episode \d/) ?? [];
+        if (policy === 'helper') return `to ${name}`;
+        return prompt.includes(`to ${name}`) ? `it is to ${name}` : `@ask(${name})`;
+      });
+      expect(turns.map(({ agent }) => agent)).toEqual(['boss', 'helper', 'boss']);
+      return outcome;
+    };
+    expect(await Promise.all([0, 1, 2].map(play))).toEqual(right.map((answer) => `it is ${answer}`));
   });
 
   it('through a fetch that was bound to nothing', async () => {
@@ -73,6 +128,17 @@ describe('a call that lost its episode is an error that names the usual causes',
     } finally {
       clearInterval(worker);
     }
+  });
+
+  it('in a loader that batches', async () => {
+    const jobs: (() => void)[] = [];
+    const flush = setInterval(() => {
+      for (const answer of jobs.splice(0)) answer();
+    }, 5);
+    const load = (prompt: string) =>
+      new Promise<string>((resolve, reject) => void jobs.push(() => ask(prompt).then(resolve, reject)));
+    expect(await played(load)).toEqual([lost, lost, lost]);
+    clearInterval(flush);
   });
 
   it('in the handler of an emitter that emits outside', async () => {

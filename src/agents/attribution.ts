@@ -1,6 +1,6 @@
 /** Finds the episode that a call of a model belongs to, where the call itself does not say. */
 import { UnattributedCallError } from '../core/errors.js';
-import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
+import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 import { currentScope, type Scope } from '../platform/async-scopes.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { MeasurePrompt } from '../rollout/rollout-context.js';
@@ -19,6 +19,8 @@ export interface EpisodeCalls {
    * agent has and a text that its tokenizer has not, and an EpisodeOverError once the episode is over.
    */
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
+  /** What a turn of the episode said, by the id of its answer. */
+  recall(id: string): Said | undefined;
 }
 
 const calls = new WeakMap<Scope, EpisodeCalls>();

@@ -1,7 +1,7 @@
 /** How a foreign call of a model becomes a call of an agent. */
 import type { Turn } from '../core/episode.js';
 import { responseTokens } from '../core/episode.js';
-import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
+import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 import type { EpisodeInPlay, ForeignAskOptions } from '../rollout/rollout-context.js';
 import type { Ask, AskOptions } from '../teams/team.js';
 
@@ -33,6 +33,12 @@ export async function foreignCall(
     usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn),
     ...(turn === undefined || turn.endpoint !== undefined || !request.wantsTokenIds ? {} : { tokens: idsOf(turn) }),
   };
+}
+
+/** What a turn of the episode answered with; undefined where there is none of this id. */
+export function recalled({ turns }: EpisodeInPlay, id: string): Said | undefined {
+  const turn = turns.find((each) => each.id === id);
+  return turn && { id, content: turn.content ?? turn.text, toolCalls: turn.toolCalls ?? [] };
 }
 
 const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, logprobs });

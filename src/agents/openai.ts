@@ -22,6 +22,7 @@ const app = modelApp<Target>({
   },
   countTokens: (request, { calls, agent = lastSegment(request.model) }) => promptTokens(calls, agent, request),
   models: ({ calls }) => calls.agents,
+  recall: (id, { calls }) => calls.recall(id),
   complete: (request, { caller: { calls, agent = lastSegment(request.model) }, signal }) =>
     calls.complete(agent, request, signal),
 });

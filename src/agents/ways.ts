@@ -4,7 +4,7 @@ import type { EpisodeInPlay, MeasurePrompt, PlayWays } from '../rollout/rollout-
 import type { Ask } from '../teams/team.js';
 import { agentModel } from './ai-sdk-model.js';
 import { type EpisodeCalls, offer } from './attribution.js';
-import { askOptions, foreignCall } from './foreign-call.js';
+import { askOptions, foreignCall, recalled } from './foreign-call.js';
 import type { OpenGateway } from './gateway/open-gateway.js';
 import { noGateway } from './no-gateway.js';
 import { connectionTo } from './openai.js';
@@ -30,6 +30,7 @@ export function waysIn(
       episode.signal.throwIfAborted();
       return measure(name, request.messages, askOptions(request));
     },
+    recall: (id) => recalled(episode, id),
   };
   offer(episode, calls);
   const agents = Object.entries(asks).map(([name, ask]) => {

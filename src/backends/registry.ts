@@ -2,9 +2,12 @@
 import { z } from 'zod';
 import type { BackendDeclaration } from './backend-declaration.js';
 import { embedded } from './embedded/embedded-declaration.js';
+import { table } from './table/table-declaration.js';
 import { server } from './tinker/tinker-declaration.js';
 
-const rows = [embedded, server] as const;
+const named = [embedded, server] as const;
+/** Tables of choices are held by theirs, which no recipe names. */
+const rows = [...named, table] as const;
 
 type Schemas<Rows> = { readonly [I in keyof Rows]: Rows[I] extends { readonly schema: infer Schema } ? Schema : never };
 
@@ -12,11 +15,11 @@ type Schemas<Rows> = { readonly [I in keyof Rows]: Rows[I] extends { readonly sc
 export const backendSchema = z.discriminatedUnion(
   'type',
   // `map` gives an array of the union, and the schema needs the tuple, whose members keep their types.
-  rows.map(({ schema }) => schema) as unknown as Schemas<typeof rows>,
+  named.map(({ schema }) => schema) as unknown as Schemas<typeof named>,
 );
 
-/** A backend as a recipe describes it. */
-export type BackendSpec = z.output<typeof backendSchema>;
+/** A backend as a recipe describes it, or that of tables. */
+export type BackendSpec = z.output<Schemas<typeof rows>[number]>;
 
 type Row = BackendDeclaration<z.ZodType<BackendSpec>>;
 

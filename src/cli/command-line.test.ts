@@ -50,7 +50,9 @@ const short: Work = {
     episodes: [],
   }),
   planRun: () => Promise.reject(new Error('nothing to plan')),
+  forecastRun: () => Promise.reject(new Error('nothing to forecast')),
   probeRecipe: () => Promise.reject(new Error('nothing to probe')),
+  improvePrompts: () => Promise.reject(new Error('nothing to improve')),
   openDashboard: () => () => {},
 };
 const complete: Work = {

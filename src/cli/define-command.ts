@@ -7,7 +7,7 @@ export interface Argument<Value = unknown> {
   readonly name: string;
   readonly description: string;
   /** How many words it takes. */
-  readonly words: 'one' | 'none or one' | 'one or more';
+  readonly words: 'one' | 'none or one' | 'any number';
   /** The type of its value; the property is never set. */
   readonly value?: Value;
 }
@@ -23,7 +23,7 @@ export const optionalArgument = (name: string, description: string): Argument<st
 export const severalArguments = (name: string, description: string): Argument<readonly string[]> => ({
   name,
   description,
-  words: 'one or more',
+  words: 'any number',
 });
 
 type ValuesOfArguments<Arguments extends readonly Argument[]> = {
@@ -59,10 +59,10 @@ export function defineCommand<
 /** A flag as it is typed: `--warm-start-seed`. */
 export const flagName = (key: string) => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** An argument as help and documents write it: `<run>`, `[folder]`, `<run...>`. */
+/** An argument as help and documents write it: `<run>`, `[folder]`, `[run...]`. */
 export function argumentText({ name, words }: Argument): string {
   if (words === 'none or one') return `[${name}]`;
-  return words === 'one' ? `<${name}>` : `<${name}...>`;
+  return words === 'one' ? `<${name}>` : `[${name}...]`;
 }
 
 /** A command with its arguments and the flags that it cannot do without. */

@@ -1,5 +1,6 @@
 /** The kinds of flags that a command may have, each with the type of its value. */
 import { InvalidArgumentError } from 'commander';
+import { overridesOf } from '../recipe/overrides.js';
 
 export interface Flag<Value = unknown> {
   readonly description: string;
@@ -36,6 +37,13 @@ export const integer = (low: number, description: string): Flag<number | undefin
   parse: atLeast(low),
 });
 
+/** Words with commas between them. */
+export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
+  value,
+  description,
+  parse: (words) => words.split(',').map((word) => word.trim()),
+});
+
 /** A flag that may be typed several times. */
 export const repeated = (value: string, description: string): Flag<readonly string[]> => ({
   value,
@@ -66,4 +74,11 @@ export const track = repeated(
   'tracker',
   'also tell a tracker: tensorboard, mlflow=URL, trackio=URL, otel; may be repeated',
 );
-export const set = repeated('key=value', 'override a leaf of the recipe; may be repeated');
+export const set: Flag<readonly string[]> = {
+  ...repeated('key=value', 'override a leaf of the recipe, or those of a JSON file: @settings.json; may be repeated'),
+  parse: (word, previous) => [...(previous as readonly string[]), ...overridesAt(word)],
+};
+
+function overridesAt(word: string): readonly string[] {
+  return word.startsWith('@') ? overridesOf(word.slice(1)) : [word];
+}

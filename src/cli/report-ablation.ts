@@ -18,10 +18,10 @@ export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' 
 export interface AblationFlags
   extends Pick<
     AblateOptions,
-    'seeds' | 'track' | 'firstSeed' | 'warmStartSeed' | 'baseline' | 'run' | 'threads' | 'parallel'
+    'parts' | 'seeds' | 'track' | 'firstSeed' | 'warmStartSeed' | 'baseline' | 'run' | 'threads' | 'parallel'
   > {
   readonly vary: readonly string[];
-  readonly variants?: readonly string[];
+  readonly variants?: readonly string[] | Readonly<Record<string, readonly string[]>>;
   readonly set: readonly string[];
   readonly json?: boolean;
 }
@@ -88,7 +88,7 @@ export async function reportAblation(
 function continuation(directory: string, record: AblationRecord, flags: AblationFlags) {
   const { vary, variants = [], set, firstSeed, warmStartSeed, run } = flags;
   if (
-    [vary, variants, set].some(({ length }) => length > 0) ||
+    [vary, Object.keys(variants), set].some(({ length }) => length > 0) ||
     [firstSeed, warmStartSeed, run].some((value) => value !== undefined)
   )
     throw new RecipeError(
@@ -100,6 +100,7 @@ function continuation(directory: string, record: AblationRecord, flags: Ablation
     vary: record.vary.map(({ key, values }) => `${key}=${values.join(',')}`),
     variants: Object.fromEntries((record.bundles ?? []).map(({ name, overrides }) => [name, overrides])),
     set: record.recipe.overrides,
+    ...(record.parts === undefined ? {} : { parts: record.parts }),
     seeds: flags.seeds ?? record.seeds,
     baseline: flags.baseline ?? record.baseline,
     ...(record.firstSeed === undefined ? {} : { firstSeed: record.firstSeed }),

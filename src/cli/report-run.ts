@@ -1,3 +1,4 @@
+import { shellWord } from '../core/format.js';
 import type { RunStart, TrainOptions, TrainResult } from '../run/api.js';
 import { RunDirectory } from '../store/run-directory.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
@@ -56,15 +57,13 @@ export async function reportRun(
  */
 export function typedRequest(source: string, overrides: readonly string[]): string {
   const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
-  return [source, ...repeated.map((override) => `--set ${quoted(override)}`)].join(' ');
+  return [source, ...repeated.map((override) => `--set ${shellWord(override)}`)].join(' ');
 }
 
 /** The flags of a run that are no part of its recipe, as they are typed. */
 function repeatedFlags({ threads, track = [] }: Pick<TrainOptions, 'threads' | 'track'>): string[] {
   return [
     ...(threads === undefined ? [] : [`--threads ${threads}`]),
-    ...track.map((tracker) => `--track ${quoted(tracker)}`),
+    ...track.map((tracker) => `--track ${shellWord(tracker)}`),
   ];
 }
-
-const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

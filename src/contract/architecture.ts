@@ -56,6 +56,19 @@ export interface AdapterSettings {
 }
 
 /**
+ * A table of logits over named choices, with a row for each feature of what is asked. It is no language model: it reads
+ * one name and says one.
+ */
+export interface TableShape {
+  /** At least two; their positions are their ids. */
+  readonly choices: readonly string[];
+  /** What may be asked, each with a row of its own; a single empty name for a table that is asked no matter what. */
+  readonly features: readonly string[];
+  /** The choices of a response. In longer responses each choice but the first depends on the one before it. */
+  readonly length: number;
+}
+
+/**
  * What both operands of every matrix product are: `float32` numbers as they are, or rounded to `bfloat16`. Sums, and
  * all that is not multiplied, are in float32 in both.
  */

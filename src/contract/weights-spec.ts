@@ -1,6 +1,6 @@
 /** Where the weights of a model come from. */
 import type { Tokenizer } from '../core/tokenizer.js';
-import type { AdapterSettings, DecoderConfig, Precision } from './architecture.js';
+import type { AdapterSettings, DecoderConfig, Precision, TableShape } from './architecture.js';
 import type { PolicyHandle } from './handles.js';
 
 /** A whole model. */
@@ -33,6 +33,8 @@ export type OwnWeights = (
       /** Seed of the adapter's first weights. */
       readonly seed: number;
     }
+  /** A table of choices, all equally likely at first. */
+  | { readonly type: 'table'; readonly shape: TableShape }
   /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
 ) & {

@@ -14,7 +14,10 @@ export interface TurnRecord {
   readonly tokenRewards?: readonly number[]; // [length]
   /** A critic's estimate of the return from each response token on. */
   readonly values?: readonly number[]; // [length]
-  /** The reward of a greedy episode of the task for this agent (ReMax). */
+  /**
+   * The reward that this one is measured against: of a greedy episode of the task for this agent (ReMax), or the mean
+   * over episodes that were played again from this turn on (counterfactual).
+   */
   readonly baseline?: number;
   /** The state that the agent saw; turns with equal observations can be compared. */
   readonly observation?: string;

@@ -88,6 +88,8 @@ export interface Turn {
   readonly endpoint?: { readonly promptTokens?: number; readonly responseTokens?: number };
   /** The reward of this turn alone, besides the episode's; absent where the team gave none. */
   readonly stepReward?: number;
+  /** How long what the turn set off took, in a unit of the team's; absent where the team did not say. */
+  readonly duration?: number;
 }
 
 export type FailureReason = 'error' | 'overlong' | 'timeout' | 'too-many-turns' | 'reward' | 'backend';
@@ -106,7 +108,10 @@ export interface Score {
   readonly team: number;
   /** The rewards of agents that were rewarded individually; all other agents get the team's reward. */
   readonly agents: Readonly<Record<string, number>>;
-  /** The named parts of the team's reward, which is their sum; empty where the team names none. */
+  /**
+   * The named parts of the team's reward, which is their sum, each times its weight where the recipe weighs them; empty
+   * where the team names none.
+   */
   readonly parts: Readonly<Record<string, number>>;
   /** The named parts of agents' rewards, which are their sums; absent where no agent's reward names any. */
   readonly agentParts?: Readonly<Record<string, Readonly<Record<string, number>>>>;

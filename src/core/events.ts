@@ -217,7 +217,7 @@ export interface Step {
     /** Groups that the update used. */
     readonly kept: number;
   };
-  /** The greedy episodes that serve as the baseline, where the estimator needs them (ReMax). */
+  /** The episodes that serve as the baseline: greedy ones (ReMax), or other ends of those that are learnt from. */
   readonly baseline?: { readonly episodes: number; readonly reward: number; readonly failed: number };
 }
 

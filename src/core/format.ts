@@ -58,3 +58,7 @@ export function byteText(bytes: number): string {
   const [unit, size] = bytes < 1e6 ? ['kB', 1e3] : bytes < 1e9 ? ['MB', 1e6] : ['GB', 1e9];
   return `${(bytes / size).toFixed(1)} ${unit}`;
 }
+
+/** A word as a line of a POSIX shell has it. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

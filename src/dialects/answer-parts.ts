@@ -1,6 +1,6 @@
 /** What the answers of several dialects have in common. */
 import { BackendError, type DialectError } from '../core/errors.js';
-import type { ModelDelta } from './dialect.js';
+import type { ModelAnswer, ModelDelta } from './dialect.js';
 
 /**
  * The deltas with nothing left out: a beginning, then whatever of reasoning and text was not said before the end, then
@@ -23,8 +23,16 @@ export async function* wholeDeltas(deltas: AsyncIterable<ModelDelta>): AsyncIter
     }
     yield delta;
   }
-  throw new BackendError('the stream of an answer ended without the answer');
+  throw unanswered();
 }
+
+/** The answer at the end of its deltas. @throws BackendError when they end without one */
+export async function wholeAnswer(deltas: AsyncIterable<ModelDelta>): Promise<ModelAnswer> {
+  for await (const delta of deltas) if (delta.type === 'answer') return delta.answer;
+  throw unanswered();
+}
+
+const unanswered = () => new BackendError('the stream of an answer ended without the answer');
 
 const rest = (whole: string, sent: string) => (whole.startsWith(sent) ? whole.slice(sent.length) : '');
 

@@ -225,6 +225,11 @@ describe('chat completions', () => {
     expect(await send({ ...ask, stream: true, stream_options: { include_usage: true } })).toContain('"choices":[]');
   });
 
+  it('may wish for one call at most, which is counted', () => {
+    const wishing = (parallel_tool_calls: boolean | null) => chatDialect.read({ ...ask, parallel_tool_calls }).ignored;
+    expect([wishing(false), wishing(true), wishing(null)]).toEqual([['parallel_tool_calls'], [], []]);
+  });
+
   it.each([
     [{ type: 'text' }, undefined],
     [{ type: 'json_object' }, { type: 'object' }],

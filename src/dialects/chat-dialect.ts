@@ -84,6 +84,7 @@ const body = z.object({
   messages: z.array(message).min(1).max(MOST_MESSAGES),
   tools: toolList(tool),
   tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
   max_tokens: positive.nullish(),
   max_completion_tokens: positive.nullish(),
   stream: z.boolean().nullish(),
@@ -115,7 +116,10 @@ function read(value: unknown): ModelRequest {
     streamUsage: stream_options?.include_usage === true,
     wantsTokenIds: request.logprobs === true || request.return_token_ids === true,
     sampling: given({ temperature, topP, topK, seed, stop }),
-    ignored: presentFields(value as object, WISHES),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
+    ],
   };
 }
 

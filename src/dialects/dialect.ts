@@ -61,6 +61,12 @@ export type ModelDelta =
   | { readonly type: 'reasoning'; readonly text: string }
   | { readonly type: 'answer'; readonly answer: ModelAnswer };
 
+/** What a model said earlier in the conversation. */
+export type Said = Pick<ModelAnswer, 'id' | 'content' | 'toolCalls'>;
+
+/** Gives what was said under an answer's id; undefined where nothing of the kind is known. */
+export type Recall = (id: string) => Said | undefined;
+
 /** One event of a stream of server-sent events. */
 export interface StreamEvent {
   readonly event?: string;
@@ -69,8 +75,12 @@ export interface StreamEvent {
 
 /** A wire dialect: pure translations between what clients send and expect, and the types above. */
 export interface Dialect {
-  /** Reads a request's parsed body. @throws DialectError naming the field that is wrong */
-  read(body: unknown): ModelRequest;
+  /**
+   * Reads a request's parsed body.
+   * @param recall What requests may name in place of repeating it; without it nothing
+   * @throws DialectError naming the field that is wrong
+   */
+  read(body: unknown, recall?: Recall): ModelRequest;
   /** The body of a whole answer. */
   write(request: ModelRequest, answer: ModelAnswer): object;
   /** The events of a streamed answer: real deltas as they come, or all of it at once where only the answer comes. */

@@ -171,6 +171,24 @@ describe('messages', () => {
     expect(max_tokens).toBe(10);
   });
 
+  it.each([
+    [{ output_config: { format: { type: 'json_schema', schema: { type: 'array' } } } }, { type: 'array' }, []],
+    [{ output_format: { type: 'json_schema', schema: { type: 'array' } } }, { type: 'array' }, []],
+    [{ output_config: { effort: 'low', format: null } }, undefined, ['effort']],
+  ])('wish for an output %j', (more, schema, ignored) => {
+    const request = messagesDialect.read({ ...plain, ...more });
+    expect(request.responseSchema).toEqual(schema);
+    expect(request.ignored).toEqual(ignored);
+  });
+
+  it('may wish for one call at most, which is counted', () => {
+    const wishing = (disable_parallel_tool_use: boolean) => {
+      const choice = { tool_choice: { type: 'auto', disable_parallel_tool_use } };
+      return messagesDialect.read({ ...plain, tools: [lookTool], ...choice }).ignored;
+    };
+    expect([wishing(true), wishing(false)]).toEqual([['disable_parallel_tool_use'], []]);
+  });
+
   it('may carry results alone', () => {
     const result = { type: 'tool_result', tool_use_id: 'a' };
     expect(messagesDialect.read(withBlock(result)).messages).toEqual([{ role: 'tool', content: '', toolCallId: 'a' }]);

@@ -20,7 +20,7 @@ import {
 } from './request-fields.js';
 
 /** Fields that wish for a sampling, or for something beside the text, which nothing here heeds. */
-const WISHES = ['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'service_tier', 'output_config'];
+const WISHES = ['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'service_tier'];
 
 /** The blocks of a message's content. Thoughts of earlier turns are left out. */
 const block = z.discriminatedUnion(
@@ -62,12 +62,19 @@ const toolChoice = z.discriminatedUnion('type', [
   z.object({ type: z.literal('tool'), name: nameText }).transform(({ name }): ToolChoice => ({ name })),
 ]);
 
+/** A body that wishes for one call at most. */
+const oneCall = z.object({ tool_choice: z.object({ disable_parallel_tool_use: z.literal(true) }) });
+
+const outputFormat = z.object({ type: z.literal('json_schema'), schema: jsonSchema });
+
 const counted = z.object({
   model: nameText,
   messages: z.array(message).min(1).max(MOST_MESSAGES),
   system: content.nullish(),
   tools: toolList(tool),
   tool_choice: toolChoice.nullish(),
+  output_config: z.object({ format: outputFormat.nullish(), effort: z.unknown().optional() }).nullish(),
+  output_format: outputFormat.nullish(),
 });
 
 const body = counted.extend({
@@ -86,7 +93,11 @@ function read(value: unknown): ModelRequest {
     ...conversationOf(request),
     ...{ maxTokens, stream: stream === true },
     sampling: given({ temperature, topP, topK, stop }),
-    ignored: presentFields(value as object, WISHES),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...presentFields(request.output_config ?? {}, ['effort']),
+      ...(oneCall.safeParse(value).success ? ['disable_parallel_tool_use'] : []),
+    ],
   };
 }
 
@@ -95,12 +106,15 @@ export function readCounted(value: unknown): ModelRequest {
   return conversationOf(checked(counted, value));
 }
 
-function conversationOf({ model, messages, system, tools, tool_choice }: z.output<typeof counted>): ModelRequest {
+function conversationOf(request: z.output<typeof counted>): ModelRequest {
+  const { model, messages, system, tools, tool_choice } = request;
+  const schema = (request.output_config?.format ?? request.output_format)?.schema;
   const instructions = system ? [{ role: 'system', content: system } as const] : [];
   return {
     ...{ model, stream: false, streamUsage: true, wantsTokenIds: false, sampling: {}, ignored: [] },
     messages: [...instructions, ...messages.flatMap(messagesOf)],
     ...toolsOf(tools, tool_choice ?? undefined),
+    ...given({ responseSchema: schema }),
   };
 }
 

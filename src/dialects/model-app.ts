@@ -1,10 +1,10 @@
 /** Models behind the HTTP interfaces that clients know: one app, whoever answers. It runs wherever fetch does. */
 import { type Context, Hono } from 'hono';
-import { BackendError, DialectError, EpisodeOverError, messageOf } from '../core/errors.js';
+import { DialectError, EpisodeOverError, messageOf } from '../core/errors.js';
 import { visible } from '../core/format.js';
-import { openAiError } from './answer-parts.js';
+import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
-import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
+import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
 import { bodyText, parsedBody } from './request-body.js';
@@ -36,6 +36,8 @@ export interface ModelServer<Caller> {
   authorise(credentials: Credentials): Caller | Promise<Caller>;
   /** The names of the models that the caller may use. */
   models(caller: Caller): readonly string[];
+  /** What the caller's conversations have under an answer's id, for requests that name it. */
+  recall?(id: string, caller: Caller): Said | undefined;
   /** Answers, at once or piece by piece. */
   complete(request: ModelRequest, call: ModelCall<Caller>): Promise<ModelAnswer> | AsyncIterable<ModelDelta>;
   /** Counts the tokens that a model would be fed. Nothing comes of it. */
@@ -109,7 +111,7 @@ const modelList = (names: readonly string[]) =>
 async function answered<Caller>(server: ModelServer<Caller>, dialect: Dialect, c: Context): Promise<Response> {
   const known = await caller(server, c);
   const text = await bodyText(c.req.raw);
-  const request = dialect.read(parsedBody(text));
+  const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
   const gone = new AbortController();
   const signal = AbortSignal.any([gone.signal, c.req.raw.signal]);
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
@@ -139,7 +141,7 @@ type Responder = (
 ) => Promise<Response>;
 
 const whole: Responder = async (dialect, request, deltas, gone) => {
-  const body = lastOf(deltas).then((answer) => JSON.stringify(dialect.write(request, answer)));
+  const body = wholeAnswer(deltas).then((answer) => JSON.stringify(dialect.write(request, answer)));
   const early = await soon(body);
   const headers = { 'content-type': 'application/json' };
   if (early !== undefined) return new Response(early.value, { headers });
@@ -149,11 +151,6 @@ const whole: Responder = async (dialect, request, deltas, gone) => {
 
 async function* once(text: Promise<string>): AsyncIterable<string> {
   yield await text;
-}
-
-async function lastOf(deltas: AsyncIterable<ModelDelta>): Promise<ModelAnswer> {
-  for await (const delta of deltas) if (delta.type === 'answer') return delta.answer;
-  throw new BackendError('the stream of an answer ended without the answer');
 }
 
 const streamed: Responder = async (dialect, request, deltas, gone) => {

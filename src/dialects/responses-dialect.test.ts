@@ -173,6 +173,23 @@ describe('responses', () => {
     expect(messages).toEqual([{ role: 'assistant', content: 'ab', turnId: 'c0ffee' }]);
   });
 
+  it('may name items of earlier answers in place of repeating them, where these are known', () => {
+    const reference = (id: string) => ({ type: 'item_reference', id });
+    const ids = ['rs_c0ffee', 'msg_c0ffee', 'fc_call_c0ffee_0'];
+    const result = { type: 'function_call_output', call_id: 'call_c0ffee_0', output: 'x' };
+    const body = { ...plain, input: [...ids.map(reference), result] };
+    const { content, toolCalls } = answer;
+    const { messages } = responsesDialect.read(body, (id) => (id === 'c0ffee' ? answer : undefined));
+    expect(messages).toEqual([
+      { role: 'assistant', content, turnId: 'c0ffee', toolCalls },
+      { role: 'tool', content: 'x', toolCallId: 'call_c0ffee_0' },
+    ]);
+    for (const id of ['msg_tea', 'fc_call_c0ffee_1', 'fc_call_tea_0', 'fc_c0ffee', 'c0ffee'])
+      expect(() =>
+        responsesDialect.read({ ...plain, input: [reference(id)] }, (each) => (each === 'c0ffee' ? answer : undefined)),
+      ).toThrow(/^input\.0: nothing is kept between requests/);
+  });
+
   it('keep calls apart that lie behind a result', () => {
     const call = (id: string) => ({ type: 'function_call', call_id: id, name: 'look', arguments: '{}' });
     const result = { type: 'function_call_output', call_id: 'a', output: 'x' };
@@ -182,6 +199,12 @@ describe('responses', () => {
       ['tool'],
       ['assistant', 'b', 'c'],
     ]);
+  });
+
+  it('may wish for one call at most, which is counted', () => {
+    const wishing = (parallel_tool_calls: boolean | null) =>
+      responsesDialect.read({ ...plain, parallel_tool_calls }).ignored;
+    expect([wishing(false), wishing(true), wishing(null)]).toEqual([['parallel_tool_calls'], [], []]);
   });
 
   it.each([

@@ -1,8 +1,9 @@
 /** The responses interface of OpenAI, as far as it needs no state between requests. */
 import { z } from 'zod';
+import { DialectError } from '../core/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../core/message.js';
 import { openAiError } from './answer-parts.js';
-import type { Dialect, ModelRequest } from './dialect.js';
+import type { Dialect, ModelRequest, Recall } from './dialect.js';
 import {
   checked,
   content,
@@ -42,7 +43,7 @@ const item = z.preprocess(
     z.object({ type: z.literal('function_call'), call_id: nameText, name: nameText, arguments: z.string() }),
     z.object({ type: z.literal('function_call_output'), call_id: nameText, output: content }),
     z.object({ type: z.literal('reasoning') }),
-    z.object({ type: z.literal('item_reference') }).refine(() => false, STATELESS),
+    z.object({ type: z.literal('item_reference'), id: nameText }),
   ]),
 );
 
@@ -79,6 +80,7 @@ const body = z.object({
   instructions: z.string().nullish(),
   tools: toolList(tool),
   tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
   max_output_tokens: positive.nullish(),
   stream: z.boolean().nullish(),
   text: z.object({ format: format.nullish() }).nullish(),
@@ -90,24 +92,54 @@ const body = z.object({
   background: only((value) => value === false, 'there is no work in the background'),
 });
 
-function read(value: unknown): ModelRequest {
+function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
   const request = checked(body, value);
   const { model, input, instructions, tools, tool_choice, temperature, top_p: topP } = request;
   const form = request.text?.format;
   return {
     ...{ model, stream: request.stream === true, streamUsage: true, wantsTokenIds: false },
-    messages: [...(instructions ? [{ role: 'system', content: instructions } as const] : []), ...messagesOf(input)],
+    messages: [
+      ...(instructions ? [{ role: 'system', content: instructions } as const] : []),
+      ...messagesOf(withoutReferences(input, recall)),
+    ],
     ...toolsOf(tools, tool_choice ?? undefined),
     ...given({ maxTokens: request.max_output_tokens }),
     ...(form?.type === 'json_schema' ? { responseSchema: form.schema } : {}),
     ...(form?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
     sampling: given({ temperature, topP }),
-    ignored: presentFields(value as object, WISHES),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
+    ],
   };
 }
 
+type Item = z.output<typeof item>;
+
+/** The items, each reference replaced by what it names. @throws DialectError for one that names nothing known */
+function withoutReferences(items: readonly Item[], recall: Recall): Item[] {
+  return items.map((each, index) => {
+    const named = each.type === 'item_reference' ? itemOf(each.id, recall) : each;
+    if (named !== undefined) return named;
+    throw new DialectError(400, 'invalid_request', `input.${index}: ${STATELESS}`);
+  });
+}
+
+/** The item of an earlier answer. Of thoughts nothing is read anyway. */
+function itemOf(id: string, recall: Recall): Item | undefined {
+  const [, kind, name = ''] = /^(rs|msg|fc)_(.+)$/.exec(id) ?? [];
+  if (kind === 'rs') return { type: 'reasoning' };
+  if (kind === 'msg') {
+    const content = recall(name)?.content;
+    return content === undefined ? undefined : { type: 'message', id, role: 'assistant', content };
+  }
+  const [, turn = ''] = /^call_(.+)_\d+$/.exec(name) ?? [];
+  const call = recall(turn)?.toolCalls.find((each) => each.id === name);
+  return call && { type: 'function_call', call_id: name, name: call.name, arguments: call.arguments };
+}
+
 /** The messages of items. Calls belong to the assistant's message before them, where one stands there. */
-function messagesOf(items: readonly z.output<typeof item>[]): Message[] {
+function messagesOf(items: readonly Item[]): Message[] {
   const messages: Message[] = [];
   for (const each of items) {
     if (each.type === 'message') {

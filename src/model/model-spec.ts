@@ -1,6 +1,6 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
-import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
+import { type AdapterSettings, PROJECTIONS, type ProjectionName, type TableShape } from '../contract/architecture.js';
 import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
@@ -56,7 +56,12 @@ export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } 
   | { readonly from: string }
 );
 
-export type ModelSpec = WholeModelSpec | LoraSpec;
+/** A table of logits over named choices, which a policy has in place of a language model. */
+export interface ChoiceTableSpec extends TableShape {
+  readonly type: 'choice-table';
+}
+
+export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
 
 /** A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
 export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
@@ -102,8 +107,19 @@ export interface LoraInput extends Omit<LoraOptions, 'rank'> {
   readonly from?: string | undefined;
 }
 
-/** A model as it is written: a whole one or an adapter. */
-export type ModelInput = WholeModelInput | LoraInput;
+/** A table of choices in a recipe. */
+export interface ChoiceTableInput {
+  readonly type: 'choice-table';
+  /** What is chosen among: at least two different names. */
+  readonly choices: readonly string[];
+  /** What may be asked, each with logits of its own; without them the table has one row, whatever is asked. */
+  readonly features?: readonly string[] | undefined;
+  /** The choices of a response, 1 where it is not given. In longer ones each depends on the one before it. */
+  readonly length?: number | undefined;
+}
+
+/** A model as it is written: a whole one, an adapter or a table of choices. */
+export type ModelInput = WholeModelInput | LoraInput | ChoiceTableInput;
 
 /**
  * A small decoder in the Llama layout with random first weights.
@@ -153,8 +169,30 @@ export function lora(base: WholeModelInput, options: LoraOptions | SavedAdapter)
   return { type: 'lora', base, ...options };
 }
 
+/**
+ * A policy without a language model: a table of logits over named choices, such as routes, edges of a communication
+ * graph or numbers of calls, which the same advantages train. The agent asks with the name of a feature, whose row
+ * decides, and reads the name of a choice. All choices are equally likely at first. Its agent has `sampling: {
+ * maxTokens: 1 }`.
+ *
+ * @example
+ * ```ts
+ * import { agent, choiceTable, oneOf } from 'drmas';
+ *
+ * const router = agent({ parse: oneOf('ask', 'skip'), sampling: { maxTokens: 1 } });
+ * const policies = { router: { model: choiceTable({ choices: ['ask', 'skip'], features: ['easy', 'hard'] }) } };
+ * ```
+ */
+export function choiceTable(input: Omit<ChoiceTableInput, 'type'>): ChoiceTableInput {
+  return { type: 'choice-table', ...input };
+}
+
 /** Fills in the defaults of a model. */
 export function completeModel(input: ModelInput): ModelSpec {
+  if (input.type === 'choice-table') {
+    const { choices, features = [''], length = 1 } = input;
+    return { type: 'choice-table', choices, features, length };
+  }
   if (input.type !== 'lora') return completeWhole(input);
   const { base: whole, from, rank = 0, alpha = rank, targets = PROJECTIONS } = input;
   const base = completeWhole(whole);
@@ -164,12 +202,13 @@ export function completeModel(input: ModelInput): ModelSpec {
   return { type: 'lora', base, rank, alpha, targets: ordered };
 }
 
-function completeWhole(input: WholeModelInput): WholeModelSpec {
+/** Fills in the defaults of a whole model. */
+export function completeWhole(input: WholeModelInput): WholeModelSpec {
   if (input.type === 'checkpoint') return input;
   return { ...input, kvHeads: input.kvHeads ?? input.heads, ropeBase: input.ropeBase ?? 10_000 };
 }
 
 /** The model that determines a policy's sizes, context and tokenizer: itself, or an adapter's base. */
-export function wholeModel(model: ModelSpec): WholeModelSpec {
+export function wholeModel(model: ModelSpec): WholeModelSpec | ChoiceTableSpec {
   return model.type === 'lora' ? model.base : model;
 }

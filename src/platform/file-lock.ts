@@ -2,8 +2,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'nod
 import { createRequire } from 'node:module';
 import type { FileLock } from '../core/files.js';
 
-// A CommonJS package without types.
-const require = createRequire(import.meta.url);
+/** A CommonJS package without types. */
 const PACKAGE = 'fs-native-extensions';
 
 interface Native {
@@ -44,7 +43,7 @@ export async function lockFile(path: string, note: string): Promise<FileLock> {
 /** The package, or why it does not load: it is compiled for the usual systems, not for all. */
 function native(): Native | string {
   try {
-    return require(PACKAGE) as Native;
+    return createRequire(import.meta.url)(PACKAGE) as Native;
   } catch (error) {
     return `${PACKAGE} does not load on ${process.platform}-${process.arch} (${(error as Error).message})`;
   }

@@ -32,11 +32,13 @@ export interface Assignment {
   /** Every model in the backend: `trained`, then `frozen`. */
   readonly models: readonly Speaker[];
   /**
-   * The models that the warm start trains: the policies, and frozen models that would otherwise say random things. A
+   * The models that training begins with: the policies, and frozen models that would otherwise say random things. A
    * frozen checkpoint plays as it is.
    */
   readonly warmStarted: readonly Speaker[];
-  /** The frozen models among them. Their weights are nowhere but in the run, so that its checkpoints hold them. */
+  /** Those that learn from demonstrations: tables of choices begin undecided. */
+  readonly taught: readonly Speaker[];
+  /** The frozen models of `warmStarted`. Their weights are nowhere but in the run: its checkpoints hold them. */
   readonly warmStartedFrozen: readonly Speaker[];
   /** The name of the model or endpoint that speaks for each agent. */
   readonly speakerOf: Readonly<Record<string, string>>;
@@ -66,6 +68,7 @@ export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignmen
     endpoints,
     models,
     warmStarted: [...trained, ...warmStartedFrozen],
+    taught: [...trained, ...warmStartedFrozen].filter(({ model }) => model.type !== 'choice-table'),
     warmStartedFrozen,
     speakerOf,
   };

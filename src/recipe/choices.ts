@@ -96,8 +96,32 @@ const wholeModels = [
   }),
 ] as const;
 
+const differentNames = z
+  .array(z.string().min(1))
+  .readonly()
+  .refine((names) => new Set(names).size === names.length, 'expected different names');
+
 export const modelSchema = z.discriminatedUnion('type', [
   ...wholeModels,
+  z
+    .strictObject({
+      type: z.literal('choice-table'),
+      choices: differentNames
+        .refine((names) => names.length >= 2, 'expected at least two choices')
+        .describe('What is chosen among.'),
+      features: differentNames
+        .refine((names) => names.length >= 1, 'expected at least one feature, or none of this')
+        .optional()
+        .describe('What may be asked, each with logits of its own; without them there is one row, whatever is asked.'),
+      length: count
+        .optional()
+        .describe('The choices of a response, 1 by default. In longer ones each depends on the one before it.'),
+    })
+    .superRefine(({ choices, features = [] }, context) => {
+      const both = features.find((feature) => choices.includes(feature));
+      if (both !== undefined)
+        context.addIssue({ code: 'custom', path: ['features'], message: `'${both}' is the name of a choice` });
+    }),
   z
     .strictObject({
       type: z.literal('lora'),

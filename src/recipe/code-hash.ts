@@ -25,7 +25,7 @@ function candidates(path: string): string[] {
 }
 
 /** The file and all files that it imports by relative path, directly or indirectly, with their contents. */
-async function localFiles(entry: string): Promise<Map<string, string>> {
+export async function localFiles(entry: string): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   const waiting = [[entry]];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -9,7 +9,7 @@ type Path = readonly PropertyKey[];
 export function suggestion(name: string, names: readonly string[]): string {
   if (names.length === 0) return '';
   const nearest = closest(name, names);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, Math.ceil(name.length / 2));
+  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(1, Math.floor(name.length / 2));
   const list = names.length <= 16 ? ` (known: ${names.join(', ')})` : '';
   return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
 }

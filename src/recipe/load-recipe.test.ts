@@ -35,6 +35,12 @@ describe('loadRecipe', () => {
     );
   });
 
+  it('says what a file needs that is a module in a package of CommonJS', async () => {
+    const refusal = 'Top-level await is currently not supported with the \\"cjs\\" output format';
+    await writeFile(join(root, 'awaits.ts'), `throw new Error("${refusal}");`);
+    await expect(loadRecipe(join(root, 'awaits.ts'))).rejects.toThrow(/npm pkg set type=module/);
+  });
+
   it('says where in the files of the user it was thrown, also from a file that it imports and from this package', async () => {
     await writeFile(
       join(root, 'helper.ts'),

@@ -1,7 +1,7 @@
 /** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
 import { existsSync, readdirSync } from 'node:fs';
 import { register as registerHooks } from 'node:module';
-import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { basename, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { messageOf, RecipeError } from '../core/errors.js';
 import { isObject } from '../core/validation/objects.js';
@@ -60,6 +60,10 @@ function findFile(nameOrFile: string, shipped: readonly string[]): string {
   );
 }
 
+/** How tsx refuses to compile a module as CommonJS, which files are where no package.json says otherwise. */
+const TOP_LEVEL_AWAIT = /Top-level await .*"cjs"/;
+const MODULES = 'expected `"type": "module"` in the package.json of its folder (npm pkg set type=module)';
+
 async function importDefinition(file: string): Promise<RecipeDefinition> {
   await prepareImport();
   let exported: unknown;
@@ -69,7 +73,9 @@ async function importDefinition(file: string): Promise<RecipeDefinition> {
   } catch (error) {
     const place = threwAt(error);
     const where = place === undefined ? '' : ` (at ${place})`;
-    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${messageOf(error)}${where}`), { cause: error });
+    const message = messageOf(error);
+    const remedy = TOP_LEVEL_AWAIT.test(message) ? `; ${MODULES}` : '';
+    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${message}${where}${remedy}`), { cause: error });
   }
   if (isDefinition(exported)) return exported;
   throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
@@ -97,27 +103,6 @@ function threwAt(error: unknown): string | undefined {
 
 function isDefinition(value: unknown): value is RecipeDefinition {
   return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);
-}
-
-/**
- * Settings in which the paths of models that begin with `./` or `../` are absolute: they lie beside the recipe's file,
- * wherever the program was started. Of a recipe without a file they start at the working directory.
- */
-export function withModelsBeside<Settings>(settings: Settings, code: RecipeCode | undefined): Settings {
-  if (code === undefined || !isAbsolute(code.source)) return settings;
-  const directory = dirname(code.source);
-  const placed = (path: unknown) =>
-    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? resolve(directory, path) : path;
-  /** The key of the path in each kind of model. */
-  const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
-  const place = (value: unknown): unknown => {
-    if (!isObject(value)) return value; // lists hold no models
-    const ofPath = keys[String(value.type)];
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [key, key === ofPath ? placed(inner) : place(inner)]),
-    );
-  };
-  return place(settings) as Settings;
 }
 
 let prepared: Promise<void> | undefined;

@@ -1,4 +1,5 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
+import { readFileSync } from 'node:fs';
 import { backendKeyVariables } from '../backends/registry.js';
 import { messageOf, RecipeError } from '../core/errors.js';
 import { DEEPEST, nestsTooDeep } from '../core/validation/nesting.js';
@@ -33,6 +34,29 @@ export function parseOverride(text: string): Override {
       path.join('.'),
     );
   return { path: [first, ...rest], value };
+}
+
+/** The overrides of a file that holds settings as JSON: one for each leaf. @throws RecipeError naming the file */
+export function overridesOf(path: string): string[] {
+  let tree: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (nestsTooDeep(text)) throw new Error(`expected settings nested at most ${DEEPEST} deep`);
+    tree = JSON.parse(text);
+  } catch (error) {
+    throw new RecipeError(`${path} holds no settings: ${messageOf(error)}`);
+  }
+  if (!isObject(tree)) throw new RecipeError(`${path} holds no settings: expected a JSON object, got ${shown(tree)}`);
+  return leavesOf(tree, path);
+}
+
+function leavesOf(tree: Plain, file: string, path: readonly string[] = []): string[] {
+  return Object.entries(tree).flatMap(([key, value]) => {
+    if (key.includes('.') || key.includes('='))
+      throw new RecipeError(`${file}: the key '${key}' cannot be overridden: it has a dot or an equals sign`);
+    const at = [...path, key];
+    return isObject(value) ? leavesOf(value, file, at) : [`${at.join('.')}=${JSON.stringify(value)}`];
+  });
 }
 
 /** Whether a key stands anywhere in the value; a text that was to be JSON counts by its looks. */

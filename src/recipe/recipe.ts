@@ -25,10 +25,18 @@ export interface RecipeCode {
   readonly codeHash: string;
 }
 
-/** What holds a model of a recipe: a policy's own backend, or the recipe's, which holds frozen models too. */
+/**
+ * What holds a model of a recipe: a policy's own backend, or the recipe's, which holds frozen models too. Tables of
+ * choices are held here, whatever holds the others.
+ */
 export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
+  if (policies[name]?.model.type === 'choice-table') return { type: 'table' };
   return policies[name]?.backend ?? backend;
 }
+
+/** The system prompt of an agent: the recipe's, else the team's. */
+export const systemPromptOf = ({ agents, team }: Pick<Recipe, 'agents' | 'team'>, agent: string) =>
+  agents[agent]?.system ?? team.agents[agent]?.system;
 
 /** How an agent's responses are sampled in evaluations. */
 export function evaluationSampling({ agents, evaluation }: Recipe, agent: string): Sampling {
@@ -61,15 +69,18 @@ export function inPrecisionOf({ policies }: Pick<Recipe, 'policies'>, policy: st
 /** The agents of a recipe by name, as runs record them and as exported models take them along. */
 export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProfile>> {
   return Object.fromEntries(
-    Object.entries(recipe.team.agents).map(([name, { system, tools }]) => [
-      name,
-      {
+    Object.entries(recipe.team.agents).map(([name, { tools }]) => {
+      const system = systemPromptOf(recipe, name);
+      return [
         name,
-        ...(system === undefined ? {} : { system }),
-        sampling: evaluationSampling(recipe, name),
-        ...(tools === undefined ? {} : { tools }),
-      },
-    ]),
+        {
+          name,
+          ...(system === undefined ? {} : { system }),
+          sampling: evaluationSampling(recipe, name),
+          ...(tools === undefined ? {} : { tools }),
+        },
+      ];
+    }),
   );
 }
 

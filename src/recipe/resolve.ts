@@ -1,4 +1,5 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { estimatorSchema, needOf } from '../advantage/estimators/index.js';
 import { messageOf, RecipeError } from '../core/errors.js';
 import type { TaskSource } from '../core/task.js';
@@ -9,7 +10,6 @@ import { modelSchema } from './choices.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { parseAt, shown, suggestion } from './explain.js';
 import { defaultOptimizer } from './learning.js';
-import { withModelsBeside } from './load-recipe.js';
 import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
@@ -25,6 +25,8 @@ export interface ResolveOptions {
   readonly name?: string;
   /** Where the definition was loaded from. */
   readonly code?: RecipeCode | undefined;
+  /** Whether there may be nothing to train: where every agent is frozen, others than weights can still be improved. */
+  readonly allFrozen?: boolean | undefined;
 }
 
 /** Resolves a recipe. @throws RecipeError with the dotted path of the value that is wrong and what was expected */
@@ -47,7 +49,7 @@ export function resolveRecipe(definition: RecipeDefinition, options: ResolveOpti
   const { model, ...complete } = withInherited(tree, team, agents);
   const changed = applyOverrides(complete, overrides.filter(inherits));
   requireModels(changed, model);
-  checkFrozen(changed);
+  checkFrozen(changed, options);
   const settings = parseAt(settingsSchema(agents, policiesOf(changed.assign), changed.assign), changed);
   checkLosses(settings);
   return {
@@ -81,6 +83,27 @@ function plainPart(written: Omit<RecipeInput, 'team' | 'tasks' | 'sinks'>, code:
   } catch (error) {
     throw new RecipeError(`only the team, the tasks and sinks may hold functions (${messageOf(error)})`);
   }
+}
+
+/**
+ * Settings in which the paths of models that begin with `./` or `../` are absolute: they lie beside the recipe's file,
+ * wherever the program was started. Of a recipe without a file they start at the working directory.
+ */
+function withModelsBeside<Settings>(settings: Settings, code: RecipeCode | undefined): Settings {
+  if (code === undefined || !isAbsolute(code.source)) return settings;
+  const directory = dirname(code.source);
+  const placed = (path: unknown) =>
+    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? resolve(directory, path) : path;
+  /** The key of the path in each kind of model. */
+  const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
+  const place = (value: unknown): unknown => {
+    if (!isObject(value)) return value; // lists hold no models
+    const ofPath = keys[String(value.type)];
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [key, key === ofPath ? placed(inner) : place(inner)]),
+    );
+  };
+  return place(settings) as Settings;
 }
 
 /**
@@ -165,10 +188,11 @@ function policiesOf(assign: unknown): string[] {
 }
 
 /** Checks that no setting asks frozen agents to train. @throws RecipeError naming the setting */
-function checkFrozen({ assign, policies, agents, evaluation }: Plain): void {
+function checkFrozen({ assign, policies, agents, evaluation }: Plain, { allFrozen = false }: ResolveOptions): void {
   if (!isObject(assign)) return;
   const trained = policiesOf(assign);
-  if (trained.length === 0) throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
+  if (trained.length === 0 && !allFrozen)
+    throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
   for (const [agent, entry] of Object.entries(assign)) {
     if (typeof entry === 'string') continue;
     if (trained.includes(agent)) {

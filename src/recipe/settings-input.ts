@@ -409,6 +409,8 @@ export interface PolicyInput {
 }
 
 export interface AgentInput {
+  /** The system prompt in place of the team's. Demonstrations of a warm start begin with it too. */
+  readonly system?: string | undefined;
   /** How the agent's responses are sampled. */
   readonly sampling?:
     | {
@@ -967,6 +969,14 @@ export type EstimatorInput =
       readonly type: 'remax';
     }
   | {
+      readonly type: 'counterfactual';
+      /**
+       * How often each turn is played again from its context on. Each time is one more episode.
+       * @default `1`
+       */
+      readonly alternatives?: number | undefined;
+    }
+  | {
       readonly type: 'gae';
       /**
        * The discount of later tokens' rewards.
@@ -1448,6 +1458,24 @@ export interface TrainingInput {
          * @default `4`
          */
         readonly candidates?: number | undefined;
+      }
+    | undefined;
+  /**
+   * What named parts of the team's reward count in its sum; a part that is not named counts once. Parts are
+   * reported as they are, and success stays what it is.
+   */
+  readonly partWeights?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Weighs the advantages of each turn by how long what it set off took, as the team says it, over the mean
+   * of its agent's turns in the step. A turn whose duration nobody says counts once. By default all do.
+   */
+  readonly durationWeights?:
+    | {
+        /**
+         * The largest weight of a turn.
+         * @default `10`
+         */
+        readonly most?: number | undefined;
       }
     | undefined;
   /**

@@ -1,9 +1,13 @@
 import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import { RunError } from '../core/errors.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { ABLATION } from '../store/ablation-record.js';
-import { RECIPE } from '../store/run-files.js';
+import { EVENTS, RECIPE } from '../store/run-files.js';
+
+/** The folder of runs where none is named. */
+export const RUNS = 'runs';
 
 /** A run that was found in a folder. */
 export interface FoundRun {
@@ -41,6 +45,21 @@ export async function findRuns(folder: string): Promise<FoundRuns> {
     runs: below.flatMap(({ runs }) => runs),
     ablations: new Map(below.flatMap(({ ablations }) => [...ablations])),
   };
+}
+
+/** The run of a folder, or the ablation that it belongs to, whose event log was written last. @throws RunError */
+export async function lastWritten(folder: string): Promise<string> {
+  const none: FoundRuns = { runs: [], ablations: new Map() };
+  const { runs, ablations } = await findRuns(folder).catch(() => none);
+  const written = await Promise.all(
+    runs.map(async ({ path, ablation = '' }) => {
+      const log = await stat(join(path, EVENTS)).catch(() => undefined);
+      return { path: ablations.get(ablation) ?? path, time: log?.mtimeMs ?? 0 };
+    }),
+  );
+  const [last] = written.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
+  if (last === undefined) throw new RunError(`there is no run in ${folder}: name one, as in drmas report path/to/run`);
+  return last.path;
 }
 
 async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> {

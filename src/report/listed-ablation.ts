@@ -15,6 +15,7 @@ export function listedAblation(
     name,
     variants: variants.map(({ name }) => name),
     baseline: record.baseline,
+    ...(record.parts === undefined ? {} : { parts: record.parts }),
     runs: runs.flatMap((run) => comparedRun(run.name, run.record, variants, common) ?? []),
   };
 }

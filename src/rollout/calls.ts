@@ -7,7 +7,7 @@ import type { RandomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Ask, Reply } from '../teams/team.js';
 import { type CallCounter, requireJudge, requireStep } from './ask-options.js';
-import { keysOf } from './call-keys.js';
+import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { type CallPrompt, CallPrompts, type Role } from './prompts/call-prompts.js';
 import { readAnswer } from './read-answer.js';
@@ -37,9 +37,16 @@ interface EpisodeAgents {
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
-  const prompts = new CallPrompts(context, episode.request.team.agents, episode.turns);
+  const { team, prompts: prompted } = episode.request;
+  const agents = Object.fromEntries(
+    Object.entries(team.agents).map(([name, agent]) => {
+      const system = prompted?.[name] ?? context.agents[name]?.system;
+      return [name, system === undefined ? agent : { ...agent, system }];
+    }),
+  );
+  const prompts = new CallPrompts(context, agents, episode.turns);
   const shared = { counter: { turns: 0, refused: 0 }, prompts };
-  const calling = Object.entries(episode.request.team.agents).map(([name, agent]) => {
+  const calling = Object.entries(agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
     if (settings === undefined || policy === undefined)
@@ -103,11 +110,11 @@ function askOf(
         if (counter.turns + counter.refused >= context.maxTurns)
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
-        const { key, giveBack } = nextKey(read);
+        const { key, fixed, giveBack } = nextKey(read);
         const call = { ...read, turn: counter.turns++, call: calls++, key };
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
-        const answer = generate(until, role, call, version);
+        const answer = fixed === undefined ? generate(until, role, call, version) : Promise.resolve(answerOf(fixed));
         const time = observer && timeOf(answer);
         (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
           attempt(() => {
@@ -149,6 +156,14 @@ function generate(
   return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
 }
 
+/** What a turn was made of. */
+const answerOf = ({ response, logprobs, finishReason, policyVersion }: Turn): Generation => ({
+  tokens: [...response],
+  logprobs: [...logprobs],
+  finishReason,
+  policyVersion,
+});
+
 /** When work began, and when it was done. */
 function timeOf(work: Promise<unknown>): () => CallTime {
   const now = () => performance.timeOrigin + performance.now();
@@ -180,9 +195,6 @@ function turnOf(role: Role, call: Call, answer: Generation | Utterance, askedBy:
     ...(askedBy === 'reward' ? { judging: true } : {}),
   });
 }
-
-/** A key as 16 hexadecimal digits. */
-const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
 
 function replyOf({
   id = '',

@@ -7,7 +7,7 @@ import type { Task } from '../core/task.js';
 import { onAbort } from '../platform/on-abort.js';
 import type { Team } from '../teams/team.js';
 import { playEpisode } from './play-episode.js';
-import type { EpisodeRequest, RolloutContext, Versions } from './rollout-context.js';
+import type { Branch, EpisodeRequest, RolloutContext, SystemPrompts, Versions } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -23,6 +23,10 @@ interface GroupsRequest<Data = unknown> {
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
   readonly versions?: Versions | undefined;
+  /** The system prompts of agents that are to have another one than the recipe gives them. */
+  readonly prompts?: SystemPrompts | undefined;
+  /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
+  readonly branches?: readonly (Branch & Pick<EpisodeRequest, 'sample'>)[];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -50,7 +54,7 @@ export function groupsByEpisode(
 ): RolloutExecutor['playGroups'] {
   // Rounds that are played at once share it, and the one that began first goes first.
   const limit = Number.isFinite(concurrency) ? pLimit(concurrency) : undefined;
-  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, sampling, versions, signal: run }) => {
+  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, branches, signal: run, ...settings }) => {
     if (!Number.isInteger(groupSize) || groupSize < 1)
       throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
     run?.throwIfAborted();
@@ -58,11 +62,11 @@ export function groupsByEpisode(
     const controller = new AbortController();
     const removeListener = run && onAbort(run, () => controller.abort(run.reason));
     const watched = observer?.round({ phase, step, episodes: tasks.length * groupSize });
-    const playOne = async (task: Task<(typeof tasks)[number]['data']>, sample: number) => {
+    const playOne = async (task: Task<(typeof tasks)[number]['data']>, sample: number, branch?: Branch) => {
       const { signal } = controller;
       const begin = async () => {
         const seen = watched?.begun?.({ task, sample });
-        const played = await play({ team, task, sample, phase, step, sampling, versions, signal, observer: seen });
+        const played = await play({ team, task, sample, phase, step, ...settings, branch, signal, observer: seen });
         seen?.ended(played);
         return played;
       };
@@ -71,10 +75,12 @@ export function groupsByEpisode(
       return episode;
     };
     const endWatch = watch?.();
-    const groups = tasks.map((task) => ({
-      task,
-      episodes: Array.from({ length: groupSize }, (_, i) => playOne(task, firstSample + i)),
-    }));
+    const groups = tasks.map((task, t) => {
+      const branch = branches?.[t];
+      const samples =
+        branch === undefined ? Array.from({ length: groupSize }, (_, i) => firstSample + i) : [branch.sample];
+      return { task, episodes: samples.map((sample) => playOne(task, sample, branch)) };
+    });
     try {
       return await Promise.all(
         groups.map(async ({ task, episodes }) => ({ task, episodes: await Promise.all(episodes) })),

@@ -1,3 +1,5 @@
+import { macrotask } from '../platform/macrotask.js';
+
 /**
  * Delivers the results of concurrent work in the order in which the work began, each in a separate macrotask. The
  * team's code has reacted to one reply (with further calls, for instance) before the next arrives, so the order of an
@@ -44,9 +46,3 @@ export class OrderedReplies {
     });
   }
 }
-
-/** `setImmediate` where there is one (Node), else `setTimeout` (browsers). Both let every microtask finish first. */
-const macrotask = (task: () => void): void => {
-  if (typeof globalThis.setImmediate === 'function') globalThis.setImmediate(task);
-  else setTimeout(task, 0);
-};

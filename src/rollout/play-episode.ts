@@ -6,6 +6,7 @@ import { onAbort } from '../platform/on-abort.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
+import { withPartWeights } from './part-weights.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { lessCallCosts, noScore, rewardedTurns, scoreOf } from './score.js';
@@ -69,7 +70,7 @@ export async function playEpisode<Data>(
     );
     const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
     const earned = scoreOf(reward, Object.keys(team.agents), judgement);
-    const score = lessCallCosts(earned, played, context.agents);
+    const score = withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
     const judging = turns.slice(played.length);
     const all = [...rewardedTurns(reward, played), ...judging];
     return { task, sample, turns: all, outcome, score, ...running.kept };

@@ -11,6 +11,7 @@ import { agent } from '../teams/agent.js';
 import { type Ask, defineTeam, type Reply, type Team } from '../teams/team.js';
 import { scriptedContext } from '../testing/play-scripted.js';
 import { scriptedSampler } from '../testing/scripted-sampler.js';
+import { chainsOf } from '../training/step/chains.js';
 import { playEpisode } from './play-episode.js';
 import { withoutStop } from './prompts/exact-ids.js';
 
@@ -193,5 +194,31 @@ describe.each([
       { numRuns, seed: 7 },
     );
     for (const [kind, count] of Object.entries(seen)) expect([kind, count > 3]).toEqual([kind, true]);
+  });
+});
+
+describe('a reply that another agent reads', () => {
+  it('is read with the ids that were sampled, and is no part of what that agent learns', async () => {
+    const tokenizer = bytesTokenizer();
+    const team = defineTeam({
+      task: z.unknown(),
+      agents: { boss: agent(), helper: agent() },
+      play: async ({ agents: { boss, helper } }) => {
+        const reply = await boss('Who is there?');
+        await helper([system('Help.'), user('Who is there?'), assistant(reply), user('And now?')]);
+      },
+      reward: () => 1,
+    }) as unknown as Team;
+    const marker = tokenizer.vocabSize - 1; // what it is called as a text has other ids
+    const written = [marker, ...tokenizer.encode('me'), ...tokenizer.stopTokens];
+    const sampler = scriptedSampler(({ policy }) => (policy === 'boss' ? written : 'fine'), tokenizer);
+    const task = { id: 't', data: {} };
+    const request = { team, task, sample: 0, phase: 'training', step: 1 } as const;
+    const { turns, failure } = await playEpisode(scriptedContext(team, sampler), request);
+    expect(failure).toBeUndefined();
+    const [spoken, heard] = turns as [Turn, Turn];
+    expect(heard).toMatchObject({ agent: 'helper', history: { exact: 1, foreign: 0 } });
+    expect(placeOf(sampledOf(spoken, tokenizer), heard.prompt, 0)).toBeGreaterThan(0);
+    expect(chainsOf(turns)).toEqual([[spoken], [heard]]);
   });
 });

@@ -11,6 +11,8 @@ import type { AgentWays, GatewayConnection, OpenAIConnection } from '../teams/wa
 /** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
   readonly policy: string;
+  /** The system prompt in place of the team's; the team's where it is not given. */
+  readonly system?: string;
   readonly sampling: Sampling;
   /** The sampling of evaluations; `sampling` where it is not given. */
   readonly evaluationSampling?: Sampling;
@@ -69,6 +71,8 @@ export interface RolloutContext {
   readonly policies: Readonly<Record<string, PlayableHandle | EndpointSettings>>;
   /** The seed of sampling. */
   readonly seed: number;
+  /** What the named parts of the team's reward count; once, where it is not given. */
+  readonly partWeights?: Readonly<Record<string, number>> | undefined;
   /** The most calls of agents in one episode. */
   readonly maxTurns: number;
   /** The longest time for one episode, its reward included. */
@@ -97,6 +101,17 @@ export interface RolloutContext {
 /** Published versions of policies, by their names. */
 export type Versions = Readonly<Record<string, number>>;
 
+/** System prompts of agents, by their names. */
+export type SystemPrompts = Readonly<Record<string, string>>;
+
+/** An episode that is played again from one of its turns on, with everything before that turn as it was. */
+export interface Branch {
+  /** The number of this branch of the episode, from 0: each has random numbers of its own. */
+  readonly number: number;
+  /** The turns before it, which answer as they did. */
+  readonly fixed: readonly Turn[];
+}
+
 /** One episode to play. */
 export interface EpisodeRequest<Data = unknown> {
   readonly team: Team<Data>;
@@ -109,6 +124,10 @@ export interface EpisodeRequest<Data = unknown> {
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
   readonly versions?: Versions | undefined;
+  /** The system prompts of agents that are to have another one than the recipe gives them. */
+  readonly prompts?: SystemPrompts | undefined;
+  /** What is played again, where this is another end of an episode of the same task, sample, phase and step. */
+  readonly branch?: Branch | undefined;
   /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
   /** Is told what happens in the episode. */

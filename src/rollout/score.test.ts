@@ -33,6 +33,7 @@ describe('a score', () => {
   });
 
   it.each<[string, Reward, Judgement, string]>([
+    ['nothing', null as unknown as Reward, {}, 'the reward is null, expected a finite number'],
     ['a part', { team: 1, agents: { verifier: { early: Number.NaN } } }, {}, "the part 'early' is NaN"],
     ['a metric', 1, { metrics: { hit: Number.NaN } }, "the metric 'hit' is NaN, expected a finite number"],
     ['a success', 1, { success: 1.5 }, 'the success is 1.5, expected true, false or a number from 0 to 1'],

@@ -98,19 +98,22 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
   if (!hasTeam(reward) || reward.turns === undefined) return turns;
   if (!Array.isArray(reward.turns))
     throw new EpisodeFailure('reward', `the rewards of turns are ${String(reward.turns)}, expected a list`);
-  const rewards = new Map<number, number>();
+  const rewards = new Map<number, Pick<Turn, 'stepReward' | 'duration'>>();
   for (const each of reward.turns as readonly (TurnReward | null | undefined)[]) {
     if (typeof each !== 'object' || each === null)
       throw new EpisodeFailure('reward', `the reward of a turn is ${String(each)}, expected { turn, value }`);
-    const { turn, value } = each;
+    const { turn, value, duration } = each;
     if (!turns.some((played) => played.turn === turn))
       throw new EpisodeFailure('reward', `there is no turn ${String(turn)} to reward, the episode has ${turns.length}`);
     if (rewards.has(turn)) throw new EpisodeFailure('reward', `turn ${turn} is rewarded twice`);
-    rewards.set(turn, finiteReward(value, `the reward of turn ${turn}`));
+    if (duration !== undefined && !(duration >= 0 && duration <= LARGEST))
+      throw new EpisodeFailure('reward', `the duration of turn ${turn} is ${duration}, expected a number >= 0`);
+    const stepReward = finiteReward(value, `the reward of turn ${turn}`);
+    rewards.set(turn, { stepReward, ...(duration === undefined ? {} : { duration }) });
   }
   return turns.map((turn) => {
-    const stepReward = rewards.get(turn.turn);
-    return stepReward === undefined ? turn : { ...turn, stepReward };
+    const rewarded = rewards.get(turn.turn);
+    return rewarded === undefined ? turn : { ...turn, ...rewarded };
   });
 }
 
@@ -139,7 +142,8 @@ function share(value: RewardValue, what: string): number {
   return number;
 }
 
-function finiteReward(value: RewardValue | undefined, what: string): number {
+/** @throws EpisodeFailure with the reason 'reward' where it is no number that statistics can hold */
+export function finiteReward(value: RewardValue | undefined, what: string): number {
   const number = typeof value === 'boolean' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number))
     throw new EpisodeFailure('reward', `${what} is ${String(value)}, expected a finite number`);

@@ -1,6 +1,6 @@
 /** Where the first weights of a recipe's models come from. */
 import type { BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
-import { type ModelSpec, type WholeModelSpec, wholeModel } from '../model/model-spec.js';
+import { type ChoiceTableSpec, type ModelSpec, type WholeModelSpec, wholeModel } from '../model/model-spec.js';
 import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import type { Assignment } from '../recipe/assignment.js';
 import { inPrecisionOf, type Recipe } from '../recipe/recipe.js';
@@ -27,6 +27,7 @@ function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: s
   const first = warmStart?.seed ?? seed;
   // Far apart, so that runs with neighbouring seeds have no first weights in common.
   const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
+  if (model.type === 'choice-table') return tableWeights(model);
   if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
   if ('from' in model)
     return { type: 'saved-adapter', base: wholeWeights(model.base, first, called), directory: model.from };
@@ -34,6 +35,12 @@ function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: s
   const adapter = { rank, alpha, targets };
   return { type: 'adapter', base: wholeWeights(base, first, called), adapter, seed: seedOfModel };
 }
+
+/** A table of choices, all equally likely. */
+const tableWeights = ({ choices, features, length }: ChoiceTableSpec): OwnWeights => ({
+  type: 'table',
+  shape: { choices, features, length },
+});
 
 /** Where the first weights of a whole model come from; with its sizes and tokenizer, where the recipe says them. */
 export function wholeWeights(model: WholeModelSpec, seed: number, called?: string): BaseSpec {

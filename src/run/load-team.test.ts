@@ -20,7 +20,7 @@ beforeAll(async () => {
   ({ episodes } = await evaluateWith(runWork, path, { recipe: definition, samples: 1, set, threads: 1 }));
   team = await loadTeam<typeof digitTeam>(path, { recipe: definition, threads: 1 });
 });
-afterAll(() => team.close());
+afterAll(() => team.dispose());
 
 const question = { question: '1+2', answer: '' };
 
@@ -61,7 +61,7 @@ describe('a loaded team', () => {
     await expect(played).rejects.toBe(reason);
   });
 
-  it('says where its code threw, with the turns until then; nothing plays once it is closed', async () => {
+  it('says where its code threw, with the turns until then; nothing plays once it is disposed of', async () => {
     const play: typeof digitTeam.play = async ({ task, agents: { solver } }) => {
       await solver(task.question);
       throw new Error('out of order');
@@ -74,24 +74,24 @@ describe('a loaded team', () => {
     expect((failed as EpisodeError).episode.turns).toHaveLength(1);
     expect((failed as EpisodeError).failure.stack).toContain('load-team.test.ts');
     const under = loaded.play(question).catch((error: unknown) => error);
-    await loaded.close();
+    await loaded.dispose();
     expect(await under).toBeInstanceOf(Error);
     await expect(loaded.play(question)).rejects.toThrow(BackendError);
   });
 
-  it('brings adapters, and closes itself at the end of a block', async () => {
+  it('brings adapters, and is disposed of at the end of a block', async () => {
     const adapted = tinyDefinition({ model: lora(tinyModel, { rank: 2 }), team: withoutSystem() });
     const { run } = await train(adapted, { run: join(root, 'adapted'), threads: 1, set: ['training.steps=1'] });
     const options = { recipe: adapted, samples: 1, tasks: 1, threads: 1 };
     const set = ['evaluation.sampling.temperature=0'];
     const [episode] = (await evaluateWith(runWork, run, { ...options, set })).episodes;
-    let closed: LoadedTeam;
+    let gone: LoadedTeam;
     {
       await using loaded = await loadTeam(run, { recipe: adapted, threads: 1 });
-      closed = loaded;
+      gone = loaded;
       expect((await loaded.play(episode?.task.data, { sampling })).outcome).toEqual(episode?.outcome);
     }
-    await expect(closed.play(question)).rejects.toThrow(/the team was closed/);
+    await expect(gone.play(question)).rejects.toThrow(/the team was disposed of/);
   });
 
   it('is refused where there is no such run, checkpoint or definition', async () => {

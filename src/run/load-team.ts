@@ -56,11 +56,11 @@ export type DataOf<T> = T extends { readonly task: ZodType<infer Data> } ? Data 
 /** What `play` of a team returns. */
 export type OutcomeOf<T> = T extends { play(context: never): Promise<infer Outcome> } ? Outcome : unknown;
 
-/** A team that plays with the weights of a checkpoint. Its engine, and with it the process, lives until `close`. */
+/** A team that plays with the weights of a checkpoint, in an engine that lives until `dispose`, or with the process. */
 export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDisposable {
   readonly #run: OpenRun;
   readonly #step: number;
-  readonly #closed = new AbortController();
+  readonly #disposed = new AbortController();
   #plays = 0;
 
   /** To be made by `loadTeam`. */
@@ -79,7 +79,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
    * @param data A task as the team declares it. What only the reward reads, such as the right answer, must be there,
    *   and may be anything that fits the schema
    * @throws ArgumentError for a task that does not fit; EpisodeError with the episode so far when the team fails;
-   *   BackendError after `close`; rejects with the signal's reason
+   *   BackendError after `dispose`; rejects with the signal's reason
    */
   async play(data: Data, options: PlayTaskOptions = {}): Promise<PlayedTask<Data, Outcome>> {
     const { signal, sampling, sample = this.#plays++, score = false } = options;
@@ -93,7 +93,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
       team: score ? team : { ...unscored, reward: () => 0 },
       tasks: [task],
       ...{ groupSize: 1, firstSample: sample, phase: 'evaluation', step: this.#step, sampling },
-      signal: AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]),
+      signal: AbortSignal.any([this.#disposed.signal, ...(signal === undefined ? [] : [signal])]),
     });
     const episode = group?.episodes[0] as Episode<Data>;
     if (episode.failure !== undefined) throw new EpisodeError(episode.failure, episode);
@@ -101,13 +101,13 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
   }
 
   /** Ends the episodes that are played, and the engine. */
-  async close(): Promise<void> {
-    this.#closed.abort(new BackendError('the team was closed'));
+  async dispose(): Promise<void> {
+    this.#disposed.abort(new BackendError('the team was disposed of'));
     await this.#run.dispose();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+    return this.dispose();
   }
 }
 

@@ -9,13 +9,14 @@ import type { OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
-import { backendOfModel, evaluationSampling, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
+import { backendOfModel, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
 import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { contentHash } from '../store/files/content-hash.js';
 import { backendNamed, backendsOf, type OpenRun, type RunWarning, type Tasks } from '../training/run-state.js';
+import { agentSettings } from './agent-settings.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
 import { firstWeights } from './first-weights.js';
@@ -94,6 +95,7 @@ export async function openRun(
       },
       seed: recipe.seed,
       maxTurns: recipe.training.maxTurns,
+      partWeights: recipe.training.partWeights,
     };
     const { maxTurns } = context;
     const warn = (message: string) => host.warn('gateway.ignored', message);
@@ -172,25 +174,6 @@ function weightsOf(
           : { type: 'saved-adapter', base: spec.base, directory: place };
       return [name, inPrecisionOf(recipe, name, saved)];
     }),
-  );
-}
-
-/** How every agent of a recipe plays. */
-export function agentSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutContext['agents'] {
-  return Object.fromEntries(
-    Object.entries(recipe.agents).map(([agent, { sampling, invalidPenalty, callCost, tokenCost }]) => [
-      agent,
-      {
-        policy: speakerOf[agent] as string,
-        sampling,
-        evaluationSampling: evaluationSampling(recipe, agent),
-        invalidPenalty,
-        callCost,
-        tokenCost,
-        frozen: typeof recipe.assign[agent] !== 'string',
-        judges: typeof recipe.assign[agent] !== 'string',
-      },
-    ]),
   );
 }
 

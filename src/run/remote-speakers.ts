@@ -7,7 +7,10 @@ import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
 import type { EpisodeRequest, RolloutContext } from '../rollout/rollout-context.js';
 
 /** An episode to play, without what who plays it has itself. */
-export type PlayRequest = Pick<EpisodeRequest, 'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions'>;
+export type PlayRequest = Pick<
+  EpisodeRequest,
+  'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'prompts' | 'branch'
+>;
 
 /** What a policy or an endpoint is asked. */
 export type SpeakerRequest = GenerateRequest | TextRequest;
@@ -19,12 +22,12 @@ export type KnownSpeakers = Readonly<
 
 /** The settings of a run's rollouts, as far as they can be copied. */
 export interface RemoteSettings
-  extends Pick<RolloutContext, 'agents' | 'seed' | 'maxTurns' | 'timeoutMs' | 'maxOutcomeBytes'> {
+  extends Pick<RolloutContext, 'agents' | 'seed' | 'maxTurns' | 'timeoutMs' | 'maxOutcomeBytes' | 'partWeights'> {
   readonly policies: KnownSpeakers;
 }
 
 export function remoteSettings(context: RolloutContext): RemoteSettings {
-  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes } = context;
+  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes, partWeights } = context;
   const known = Object.entries(policies).map(([name, policy]) => [
     name,
     'endpoint' in policy ? 'endpoint' : { tokenizer: policy.tokenizer.toJSON(), context: policy.context },
@@ -32,6 +35,7 @@ export function remoteSettings(context: RolloutContext): RemoteSettings {
   return {
     ...{ agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
     ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
+    ...(partWeights === undefined ? {} : { partWeights }),
   };
 }
 

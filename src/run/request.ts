@@ -6,7 +6,7 @@ import { nodeFiles } from '../platform/node-files.js';
 import type { RecipeDefinition } from '../recipe/define.js';
 import { codeOf, type LoadedRecipe, loadRecipe } from '../recipe/load-recipe.js';
 import { agentProfiles, type Recipe, recipeJson } from '../recipe/recipe.js';
-import { resolveRecipe } from '../recipe/resolve.js';
+import { type ResolveOptions, resolveRecipe } from '../recipe/resolve.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { contentHash } from '../store/files/content-hash.js';
 import { isNoOptimizer, requireWhole } from '../store/files/digests.js';
@@ -33,9 +33,14 @@ export async function load(recipe: string | RecipeDefinition): Promise<LoadedRec
 /** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
 export async function requestRecipe(
   recipe: string | RecipeDefinition,
-  { set = [], seed }: { readonly set?: readonly string[] | undefined; readonly seed?: number | undefined } = {},
+  { set = [], seed, allFrozen }: RecipeOptions = {},
 ): Promise<RecipeRequest> {
-  return resolved(await load(recipe), [...set, ...(seed === undefined ? [] : [`seed=${seed}`])]);
+  return resolved(await load(recipe), [...set, ...(seed === undefined ? [] : [`seed=${seed}`])], allFrozen);
+}
+
+interface RecipeOptions extends Pick<ResolveOptions, 'allFrozen'> {
+  readonly set?: readonly string[] | undefined;
+  readonly seed?: number | undefined;
 }
 
 /** The content of a new run's recipe.json. */
@@ -92,9 +97,10 @@ function changedSince({ path }: RunDirectory, what: string): RunError {
   );
 }
 
-function resolved(loaded: LoadedRecipe, overrides: readonly string[]): RecipeRequest {
+function resolved(loaded: LoadedRecipe, overrides: readonly string[], allFrozen?: boolean): RecipeRequest {
   const { definition, name } = loaded;
-  return { loaded, overrides, recipe: resolveRecipe(definition, { overrides, name, code: codeOf(loaded) }) };
+  const recipe = resolveRecipe(definition, { overrides, name, code: codeOf(loaded), allFrozen });
+  return { loaded, overrides, recipe };
 }
 
 export interface Continuation extends RecipeRequest {

@@ -51,7 +51,10 @@ export interface OpenVoices {
   dispose(): Promise<void>;
 }
 
-/** An agent before reinforcement: `warm start`, `base model`, `step 20`; without a voice, why there is none. */
+/**
+ * An agent before reinforcement: `warm start`, `base model`, `random weights`, `step 20`; without a voice, why there is
+ * none.
+ */
 export interface UntrainedVoice {
   readonly what: string;
   readonly voice: Voice | undefined;
@@ -147,7 +150,7 @@ async function publish(backend: EmbeddedBackend, weights: OwnWeights): Promise<M
   return handle;
 }
 
-/** An agent of a run that trains. */
+/** An agent of a run that trains and speaks. */
 export interface TrainedAgent {
   readonly name: string;
   readonly policy: string;
@@ -155,13 +158,14 @@ export interface TrainedAgent {
   readonly here: boolean;
 }
 
-/** The agents of a run that train. */
+/** The agents of a run that train, but for those whose policy is a table of choices: it has nothing to say. */
 export function trainedAgents({ record }: RunDirectory): TrainedAgent[] {
   const { backend, assign, policies } = record.resolved;
   return Object.entries(isObject(assign) ? assign : {}).flatMap(([name, policy]) => {
     if (typeof policy !== 'string') return [];
     const settings = isObject(policies) ? policies[policy] : undefined;
-    const holder = (isObject(settings) ? settings.backend : undefined) ?? backend;
+    const { backend: holder = backend, model } = isObject(settings) ? settings : {};
+    if (isObject(model) && model.type === 'choice-table') return [];
     return [{ name, policy, here: !isObject(holder) || holder.type === 'embedded' }];
   });
 }
@@ -171,7 +175,7 @@ async function placesOfRun(
   { files, signal, notify }: Host,
 ): Promise<{ places: Place[]; origin: string }> {
   const run = await RunDirectory.open(from);
-  const { policies } = run.record.resolved;
+  const { policies, warmStart, seed } = run.record.resolved;
   const trained = trainedAgents(run);
   const names = trained.map(({ name }) => name);
   if (agent !== undefined && !names.includes(agent))
@@ -202,6 +206,7 @@ async function placesOfRun(
   const [oldest] = await run.checkpoints();
   const shared = {
     warmStart: await warmStartOf(files, checkpoint),
+    seed: warmStart === undefined && typeof seed === 'number' ? seed : undefined,
     oldest: oldest !== undefined && oldest.step < checkpoint.step ? oldest : undefined,
   };
   const environment = request.offline === true ? { ...process.env, HF_HUB_OFFLINE: '1' } : process.env;

@@ -6,6 +6,9 @@ import { RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import { isObject } from '../core/validation/objects.js';
 import { readTemplate } from '../model/formats/tokenizer-files.js';
+import { completeWhole } from '../model/model-spec.js';
+import { modelSchema } from '../recipe/choices.js';
+import { wholeWeights } from '../run/first-weights.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { isNoOptimizer } from '../store/files/digests.js';
 import { keptWarmStart } from '../training/warm-start/warm-start.js';
@@ -24,7 +27,7 @@ async function baseWeights(files: Files, directory: string): Promise<BaseSpec> {
 
 /** What a policy began with. */
 export interface Beginning {
-  /** The weights in words: `warm start`, `base model`, `step 20`. */
+  /** The weights in words: `warm start`, `base model`, `random weights`, `step 20`. */
   readonly what: string;
   readonly weights: OwnWeights;
 }
@@ -37,18 +40,20 @@ export interface Begun {
   readonly model: unknown;
   /** The hash of the run's warm start; undefined where there was none, or a version trained it that noted none. */
   readonly warmStart: string | undefined;
+  /** The seed of first weights that are drawn at random; undefined where a warm start came before reinforcement. */
+  readonly seed: number | undefined;
   /** The run's oldest checkpoint, where that is not the trained one. */
   readonly oldest: Checkpoint | undefined;
 }
 
 /**
  * The weights with which reinforcement began, or the nearest to them that are kept: the warm start in the cache, the
- * model that the recipe names, an adapter's base, the oldest checkpoint.
+ * model that the recipe names, an adapter's base, what the seed draws, the oldest checkpoint.
  * @param directory The trained weights
  * @throws RunError where none is kept
  */
 export async function weightsBefore(files: Files, directory: string, begun: Begun | undefined): Promise<Beginning> {
-  const { policy = '', model, warmStart, oldest } = begun ?? {};
+  const { policy = '', model, warmStart, seed, oldest } = begun ?? {};
   const kept = warmStart === undefined ? undefined : await keptWarmStart(files, warmStart);
   if (kept !== undefined) return { what: 'warm start', weights: await storedWeights(files, join(kept, policy)) };
   if (isObject(model) && model.type === 'lora' && typeof model.from === 'string')
@@ -58,6 +63,9 @@ export async function weightsBefore(files: Files, directory: string, begun: Begu
     const chatTemplate = typeof model.chatTemplate === 'string' ? model.chatTemplate : undefined;
     return { what: 'model it began with', weights: { type: 'directory', directory: model.path, chatTemplate } };
   }
+  const drawn = modelSchema.safeParse(model);
+  if (seed !== undefined && drawn.success && drawn.data.type === 'tiny-decoder')
+    return { what: 'random weights', weights: wholeWeights(completeWhole(drawn.data), seed) };
   if (oldest !== undefined)
     return { what: `step ${oldest.step}`, weights: await storedWeights(files, join(oldest.directory, policy)) };
   throw new RunError(

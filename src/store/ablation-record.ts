@@ -24,6 +24,8 @@ const recordSchema = z.object({
     .array(z.object({ name: z.string(), overrides: z.array(z.string()).readonly() }))
     .readonly()
     .optional(),
+  /** Named parts of the reward between which the variants are drawn. */
+  parts: z.array(z.string()).min(2).readonly().optional(),
   seeds: z.int().min(1),
   /** The seed of the first pair, where it is not 1. */
   firstSeed: z.int().min(0).optional(),

@@ -6,6 +6,8 @@ import { isObject } from '../core/validation/objects.js';
 import { linesOf } from './files/chained-file.js';
 import { type FileDigest, jsonOf } from './files/digests.js';
 
+const utf8 = new TextEncoder();
+
 /** A turn on disk, complete enough to grade it again or to train on it again. */
 export interface StoredTurn extends Omit<Turn, 'value'> {
   readonly value?: unknown;
@@ -67,7 +69,7 @@ export async function writeEpisodes(
   let bytes = 0;
   function* lines(): Generator<Uint8Array> {
     for (const episode of episodes) {
-      const line = Buffer.from(`${lineOf(episode)}\n`);
+      const line = utf8.encode(`${lineOf(episode)}\n`);
       hash.update(line);
       bytes += line.length;
       yield line;

@@ -113,6 +113,11 @@ export interface TurnReward {
   /** The turn's position in the episode: `turn` of a reply, or of one of `episode.turns`. */
   readonly turn: number;
   readonly value: RewardValue;
+  /**
+   * How long what the turn set off took (>= 0), such as the seconds of a tool, in any one unit: what
+   * `training.durationWeights` weighs advantages by. Durations that differ from run to run make runs that do.
+   */
+  readonly duration?: number;
 }
 
 /**

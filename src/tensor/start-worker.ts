@@ -10,5 +10,8 @@ export function startWorker(name: string, from: string, workerData: unknown, opt
   return new Worker(sources ? withLoader(entry) : entry, { ...options, workerData, eval: sources });
 }
 
-const withLoader = (entry: URL): string =>
-  `import('tsx/esm/api').then(({ register }) => (register(), import(${JSON.stringify(entry.href)})))`;
+/** The loader is named by its place, because what is evaluated looks for packages from the process's folder. */
+function withLoader(entry: URL): string {
+  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
+  return `import(${loader}).then(({ register }) => (register(), import(${JSON.stringify(entry)})))`;
+}

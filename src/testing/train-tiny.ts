@@ -104,6 +104,7 @@ function tinyAssignment(assign: NonNullable<RecipeInput['assign']>): NonNullable
 }
 
 function tinyModel(model: ModelInput | undefined): ModelInput {
+  if (model?.type === 'choice-table') return model;
   if (model?.type !== 'lora') return tinyWhole(model);
   return lora(tinyWhole(model.base), { rank: 2, targets: model.targets });
 }

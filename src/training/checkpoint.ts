@@ -5,8 +5,7 @@ import { CheckpointError, messageOf } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import type { RunDirectory } from '../store/run-directory.js';
-import { type OpenRun, type Progress, policyNamed, type TrainingRun } from './run-state.js';
+import { type OpenRun, type Progress, policyNamed, type RunLog, type TrainingRun } from './run-state.js';
 import { StabilityWatch } from './stability/stability-watch.js';
 import { symptomState } from './stability/symptoms.js';
 import { saveCritics } from './update/critics.js';
@@ -46,7 +45,7 @@ export function checkpointDue({ training }: Recipe, { step }: Progress): boolean
 export async function saveCheckpoint(
   run: TrainingRun,
   { step, evaluated, watch, kl, estimator, predictions, warmStart }: Progress,
-  log: RunDirectory,
+  log: RunLog,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
   const { assignment, commits, recipe } = run;

@@ -1,5 +1,5 @@
 import type { Recipe } from '../recipe/recipe.js';
-import type { RunDirectory } from '../store/run-directory.js';
+import type { RunLog } from './run-state.js';
 import type { StepAdvantages } from './step/advantages.js';
 import type { StepRollout } from './step/rollout-step.js';
 import type { Updates } from './update/update-result.js';
@@ -15,7 +15,7 @@ export function keepsEpisodes({ training: { keepEpisodes } }: Recipe, step: numb
  */
 export async function keepStep(
   recipe: Recipe,
-  log: RunDirectory,
+  log: RunLog,
   step: number,
   { all }: StepRollout,
   advantages?: StepAdvantages,

@@ -10,6 +10,7 @@ import type { TaskSet } from '../core/task.js';
 import type { Assignment } from '../recipe/assignment.js';
 import type { Recipe } from '../recipe/recipe.js';
 import type { RolloutExecutor } from '../rollout/executor.js';
+import type { RunDirectory } from '../store/run-directory.js';
 import type { StabilityWatch } from './stability/stability-watch.js';
 import type { Predictions } from './step/curriculum.js';
 import type { KlCoefficients } from './update/kl-penalty.js';
@@ -55,6 +56,9 @@ export interface TrainingRun extends OpenRun {
   /** By policy, where the estimator uses critics. */
   readonly critics: ReadonlyMap<string, CriticHandle>;
 }
+
+/** What the loop writes while it trains: a run's directory, or what shows a run that nobody keeps. */
+export type RunLog = Pick<RunDirectory, 'emit' | 'writeStepEpisodes' | 'writeEvaluationEpisodes' | 'writeCheckpoint'>;
 
 /** @throws BackendError when the run has no policy of this name */
 export function policyNamed({ policies }: Pick<OpenRun, 'policies'>, name: string): PolicyHandle {

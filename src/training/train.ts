@@ -6,18 +6,17 @@
  * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
  */
 import { TrainingError } from '../core/errors.js';
-import type { RunDirectory } from '../store/run-directory.js';
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import { keepStep } from './kept-episodes.js';
-import type { Progress, TrainingRun } from './run-state.js';
+import type { Progress, RunLog, TrainingRun } from './run-state.js';
 import { estimatorHints } from './stability/estimator-hints.js';
 import { measureInflation } from './stability/measured-inflation.js';
 import { stepAdvantages } from './step/advantages.js';
 import { commonFailure, failureText } from './step/common-failure.js';
 import { predictionsAfter } from './step/curriculum.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
-import { failureEvents, gapWarnings, stepEvent } from './step/step-event.js';
+import { failureEvents, gapWarnings, partWarnings, stepEvent } from './step/step-event.js';
 import { stepSpending } from './step/step-spending.js';
 import { turnScores } from './step/turn-scores.js';
 import { updatePolicies } from './update/update-policies.js';
@@ -27,7 +26,7 @@ import { updatePolicies } from './update/update-policies.js';
  * are played or after a whole step: the updates of a step are all made or none.
  * @throws TrainingError when it cannot go on; the reason of the signal when interrupted
  */
-export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDirectory): Promise<void> {
+export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLog): Promise<void> {
   const { recipe, host } = run;
   const { clock, signal } = host;
   const { steps, failedEpisodes, logprobGap } = recipe.training;
@@ -67,7 +66,11 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunDi
     log.emit(recorded);
     const { events, fatal } = progress.watch.judge(recorded, advantages, updates);
     const silence = progress.watch.silence.judge(recorded, updates);
-    const hints = [...gapWarnings(step, rollout, updates, logprobGap), ...estimatorHints(recipe, step, advantages)];
+    const hints = [
+      ...partWarnings(recipe, step, rollout),
+      ...gapWarnings(step, rollout, updates, logprobGap),
+      ...estimatorHints(recipe, step, advantages),
+    ];
     for (const event of [...events, ...silence, ...hints]) log.emit(event);
     await keepStep(recipe, log, step, rollout, advantages, updates);
 

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { trainable } from '../../src/agents/index.js';
 import { agent } from '../../src/teams/agent.js';
 import { defineTeam } from '../../src/teams/team.js';
+import { playScripted } from '../../src/testing/play-scripted.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 import { aiSdkCells } from './ai-sdk-cells.js';
 import { conformance } from './conformance.js';
@@ -91,6 +92,25 @@ describe('a program whose history outgrows the context', () => {
     const [step] = await stepsOf(await trainTiny(root, tinyRecipe({ team, tasks, training })));
     expect(step?.episodes).toEqual({ played: 4, failed: 0, refused: { solver: 4 } });
     expect(step?.agents.solver?.turns).toBe(4);
+  });
+});
+
+describe('a tool whose schema changes what the model wrote', () => {
+  it.each<[string, z.ZodType<object>, boolean]>([
+    ['nothing', z.object({ n: z.number() }), true],
+    ['a default', z.object({ n: z.number(), unit: z.string().default('m') }), false],
+    ['a transformation', z.object({ n: z.number().transform((n) => 10 * n) }), false],
+  ])('is read as the framework gives it back: %s', async (_, inputSchema, isExact) => {
+    const look = tool({ inputSchema, execute: async (input) => JSON.stringify(input) });
+    const team = defineTeam({
+      ...{ task: z.object({}), agents: { boss: agent({ tools: 'plain' }) }, reward: () => 0 },
+      play: ({ agents: { boss } }) => generateText({ model: boss.model, prompt: 'x', tools: { look }, stopWhen }),
+    });
+    const { turns } = await playScripted(team, {}, { boss: ['@look( 7 )', 'fine'] });
+    const [first, second] = turns;
+    expect(second?.history).toMatchObject({ exact: Number(isExact), foreign: Number(!isExact) });
+    const read = [...(first?.prompt ?? []), ...(first?.response ?? [])];
+    expect(read.every((id, i) => second?.prompt[i] === id)).toBe(isExact);
   });
 });
 

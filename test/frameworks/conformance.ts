@@ -71,14 +71,18 @@ const expected: Readonly<Record<Cell, Expected>> = {
   },
 };
 
-/**
- * The suite for a framework; a cell that it has no notion of is left out.
- * @param rewritten The cells in which the framework gives back something else than the agent said
- */
+interface Ways {
+  /** The cells in which the framework gives back something else than the agent said. */
+  readonly rewritten?: readonly Cell[];
+  /** What the agents write where that is not what the others' do. */
+  readonly lines?: { readonly [Name in Cell]?: Lines<typeof agents> };
+}
+
+/** The suite for a framework; a cell that it has no notion of is left out. */
 export function conformance(
   framework: string,
   plays: { readonly [Name in Cell]?: CellPlay },
-  rewritten: readonly Cell[] = [],
+  { rewritten = [], lines: otherLines = {} }: Ways = {},
 ): void {
   describe(`${framework} with agents in the place of models`, () => {
     const cells = CELLS.filter((cell) => plays[cell] !== undefined);
@@ -96,7 +100,7 @@ export function conformance(
         play: async (context) => plays[cell]?.({ ...context, look }),
         reward: () => 1,
       });
-      const episode = await playScripted(team, { question: 'How much is it?' }, lines);
+      const episode = await playScripted(team, { question: 'How much is it?' }, otherLines[cell] ?? lines);
       expect(episode.outcome).toEqual(outcome);
       expect(episode.turns.map(({ agent }) => agent)).toEqual(speakers);
       expect(seen.toSorted((a, b) => a - b)).toEqual(calls);

@@ -162,17 +162,6 @@ export async function trainDesk(
   };
 }
 
-/**
- * What a run of one step sampled in the episodes of the plain one whose boss ended its turn with a word. Some
- * frameworks leave empty messages out, so that their helper reads something else behind one.
- * @public The teams of frameworks with dependencies of their own read it.
- */
-export function sampledBehindWords(run: DeskRun, plain: DeskRun): unknown[] {
-  return plain.turns.flatMap(({ turns }, i) =>
-    turns.at(-2)?.response.length === 1 ? [] : [run.turns[i]?.turns.map(({ advantage: _, ...turn }) => turn)],
-  );
-}
-
 /** Steps enough to learn something. */
 export const LEARNING = ['training.steps=15'];
 

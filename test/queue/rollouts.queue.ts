@@ -96,6 +96,21 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     }
   });
 
+  it('are those of one process where a step is played ahead', async () => {
+    const queue = `test-${process.pid}-ahead`;
+    const workers = [0, 1].map(() => startWorker({ queue, concurrency: 8, toolMs: 20 }));
+    const ahead = ['--set', 'rollout.staleness=1', '--set', 'training.steps=6'];
+    try {
+      const there = await train('ahead-on-queue', [...onQueue(queue), ...ahead], 20);
+      const here = await train('ahead-in-process', ahead, 0);
+      expect(await comparable(there)).toEqual(await comparable(here));
+      const stale = here.events.filter((event): event is RunEvent & Step => event.type === 'step');
+      expect(stale.map(({ staleness }) => staleness)).toEqual([0, 1, 1, 1, 1, 1]);
+    } finally {
+      await Promise.all(workers.map(kill));
+    }
+  });
+
   it('are played 3.2 times as fast by four workers as by one, where tools are waited for; memory stays flat', async ({
     skip,
   }) => {

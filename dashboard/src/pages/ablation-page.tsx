@@ -2,6 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { percent, significant } from '../../../src/core/format.js';
 import { type RunSummary, summariseRun, summariseVariants } from '../../../src/report/analysis/ablation-summary.js';
 import { agentMeasures, valuesOf } from '../../../src/report/analysis/agent-measures.js';
+import { paretoPicture } from '../../../src/report/analysis/aims/pareto-front.js';
 import { bandOf } from '../../../src/report/analysis/band.js';
 import type { ListedAblation } from '../../../src/report/analysis/feed.js';
 import { type PairedDifference, pairedDifferences } from '../../../src/report/analysis/paired-differences.js';
@@ -15,6 +16,7 @@ import { Table } from '../parts/table.js';
 import { clean, pointsText } from '../parts/texts.js';
 import { addressOf, runAddress } from '../routes.js';
 import { type HeardRun, useHeard } from '../run-store.js';
+import { ParetoView } from './pareto-view.js';
 
 interface AblationPageProps {
   readonly name: string;
@@ -152,8 +154,10 @@ function Results({ ablation, heard }: ResultsProps) {
       summariseRun(member, [...log.steps, ...log.evaluations, ...log.spikes], ended ? undefined : 'not completed'),
     ];
   });
+  const summaries = summariseVariants(runs, variants);
+  const picture = ablation.parts && paretoPicture(summaries, ablation.parts);
   const differences = new Map(pairedDifferences(runs, variants, baseline).map((one) => [one.variant, one]));
-  const rows = summariseVariants(runs, variants).map((summary, i) => {
+  const rows = summaries.map((summary, i) => {
     const { variant, start, score, scoreSpread, spikes } = summary;
     const ofVariant = runs.filter((run) => run.variant === variant);
     return [
@@ -183,7 +187,12 @@ function Results({ ablation, heard }: ResultsProps) {
     'spikes a run',
     'runs',
   ];
-  return <Table header={header} rows={rows} />;
+  return (
+    <>
+      <Table header={header} rows={rows} />
+      {picture && <ParetoView picture={picture} variants={variants} />}
+    </>
+  );
 }
 
 function Difference({ difference }: { readonly difference: PairedDifference | undefined }) {

@@ -1,3 +1,4 @@
+import { FIELD_OF_NEED } from '../../../src/advantage/define-estimator.js';
 import { estimators as declared } from '../../../src/advantage/estimators/index.js';
 import { settingsSchema } from '../../../src/advantage/named-choices.js';
 import { defaultText, inputNode } from '../json-schema.js';
@@ -19,7 +20,7 @@ export const estimators: Region = {
           .map(([name, node]) => `\`${name}\` ${defaultText(node)}`.trim())
           .join(', '),
         source,
-        traits.needs === undefined ? use : `${use}. Needs \`${traits.needs}\``,
+        traits.needs === undefined ? use : `${use}. Needs \`${FIELD_OF_NEED[traits.needs]}\``,
       ]),
     ),
 };

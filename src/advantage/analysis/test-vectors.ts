@@ -163,6 +163,7 @@ const settings: readonly Estimator[] = [
   { type: 'reinforce++' },
   { type: 'reinforce++', gamma: 0.5 },
   { type: 'remax' },
+  { type: 'counterfactual' },
   { type: 'gae' },
   { type: 'gae', gamma: 0.9, lambda: 0.5, whiten: 'agent' },
   { type: 'gae', whiten: 'agent-residuals' },

@@ -17,6 +17,7 @@ import { rloo } from './by-group/rloo.js';
 import { gae } from './by-token/gae.js';
 import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
 import { remax } from './by-token/remax.js';
+import { counterfactual } from './counterfactual.js';
 import { ema } from './ema.js';
 import { gigpo } from './gigpo.js';
 import { grpoPassK } from './grpo-passk.js';
@@ -43,6 +44,7 @@ const list = [
   rejection,
   reinforcePlusPlus,
   remax,
+  counterfactual,
   gae,
   ema,
 ] as const;
@@ -84,9 +86,14 @@ export function rivalOf(estimator: Pick<Estimator, 'type'>): string {
 }
 
 /**
- * The field of turns that the estimator needs and that playing does not tell.
+ * What the estimator needs that playing does not tell.
  * @throws ArgumentError for an unknown type
  */
 export function needOf(estimator: Pick<Estimator, 'type'>): Need | undefined {
   return declarationOf(estimator).traits.needs;
+}
+
+/** How often the estimator wants each turn to be played again from its context on; 0 where it does not. */
+export function alternativesOf(estimator: Estimator): number {
+  return 'alternatives' in estimator ? (estimator.alternatives ?? 1) : 0;
 }

@@ -1,7 +1,7 @@
 /** What the gateway does for one episode: it answers calls, counts them, and answers no call twice. */
 import { createHash } from 'node:crypto';
 import { DialectError } from '../../core/errors.js';
-import type { ModelAnswer, ModelRequest } from '../../dialects/dialect.js';
+import type { ModelAnswer, ModelRequest, Said } from '../../dialects/dialect.js';
 import type { ModelCall } from '../../dialects/model-app.js';
 import { onAbort, unlessAborted } from '../../platform/on-abort.js';
 import type { EpisodeInPlay } from '../../rollout/rollout-context.js';
@@ -62,6 +62,11 @@ export class EpisodeDesk {
       flight.controller.abort(signal.reason);
     });
     return unlessAborted(flight.answer, signal).finally(stopListening);
+  }
+
+  /** What was said in the episode under an answer's id. */
+  recall(id: string): Said | undefined {
+    return this.#options.calls.recall(id);
   }
 
   /** Counts the tokens of a prompt, which is no call. @throws DialectError */

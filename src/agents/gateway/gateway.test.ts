@@ -81,35 +81,98 @@ const looking: Script = ({ policy, prompt }) => {
   return prompt.includes('seven') ? 'It is seven.' : 'Let me see.\n@look()';
 };
 
+/** The solver looks something up and answers, the judge says what it thinks of that. */
+const plainly: Play = async ({ agents: { solver, judge } }) => {
+  const tools = [lookTool];
+  const question = user('What is in a?');
+  const first = await solver([question], { tools });
+  const calls = first.toolCalls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text }));
+  const spoken = { role: 'assistant', content: first.content, toolCalls: calls } as const;
+  const result = { role: 'tool', content: 'seven', toolCallId: calls[0]?.id ?? '' } as const;
+  const second = await solver([question, spoken, result], { tools });
+  return (await judge([user(second.text)])).text;
+};
+const overChat: Play = async ({ gateway }) => {
+  const { chat } = clientOf(gateway);
+  const tools = [{ type: 'function' as const, function: lookTool }];
+  const question = { role: 'user' as const, content: 'What is in a?' };
+  const first = await chat.completions.create({ model: 'solver', messages: [question], tools });
+  const spoken = first.choices[0]?.message ?? { role: 'assistant' as const, content: '', refusal: null };
+  const call = spoken.tool_calls?.[0]?.id ?? '';
+  const result = { role: 'tool' as const, content: 'seven', tool_call_id: call };
+  const second = await chat.completions.create({ model: 'solver', messages: [question, spoken, result], tools });
+  const answer = { role: 'user' as const, content: second.choices[0]?.message.content ?? '' };
+  const verdict = await chat.completions.create({ model: 'judge', messages: [answer] });
+  return verdict.choices[0]?.message.content;
+};
+/** @param refer Whether what was answered is named by its ids, in place of being repeated */
+const overResponses =
+  (refer: boolean): Play =>
+  async ({ gateway }) => {
+    const { responses } = clientOf(gateway);
+    const tools = [{ type: 'function' as const, strict: false, ...lookTool }];
+    const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'What is in a?' }];
+    const first = await responses.create({ model: 'solver', input, tools });
+    for (const item of first.output)
+      input.push(refer ? { type: 'item_reference', id: item.id ?? '' } : (item as (typeof input)[number]));
+    const call = first.output.find(({ type }) => type === 'function_call') as OpenAI.Responses.ResponseFunctionToolCall;
+    input.push({ type: 'function_call_output', call_id: call.call_id, output: 'seven' });
+    const second = await responses.create({ model: 'solver', input, tools });
+    return (await responses.create({ model: 'judge', input: second.output_text })).output_text;
+  };
+const block = z.looseObject({ type: z.string(), id: z.string().optional(), text: z.string().optional() });
+const overMessages: Play = async ({ gateway: { url, secret } }) => {
+  const ask = async (model: string, messages: object[], more = {}) => {
+    const body = JSON.stringify({ model, messages, max_tokens: 64_000, ...more });
+    const answer = await fetch(`${url}/v1/messages`, { method: 'POST', headers: { 'x-api-key': secret }, body });
+    return z.object({ content: z.array(block) }).parse(await answer.json()).content;
+  };
+  const { name, description, parameters } = lookTool;
+  const tools = [{ name, description, input_schema: parameters }];
+  const question = { role: 'user', content: 'What is in a?' };
+  const first = await ask('solver', [question], { tools });
+  const call = first.find(({ type }) => type === 'tool_use')?.id;
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: call, content: 'seven' }] };
+  const second = await ask('solver', [question, { role: 'assistant', content: first }, result], { tools });
+  return (await ask('judge', [{ role: 'user', content: second[0]?.text }]))[0]?.text;
+};
+
 describe('an episode over HTTP', () => {
-  it('has the same turns, ids and log-probs as in plain play', async () => {
+  it.each<[string, Play]>([
+    ['chat completions', overChat],
+    ['responses', overResponses(false)],
+    ['responses that name what was answered', overResponses(true)],
+    ['messages', overMessages],
+  ])('has the same turns, ids and log-probs as in plain play: %s', async (_, act) => {
     const { play } = await opened(looking);
-    const plain = await play(async ({ agents: { solver, judge } }) => {
-      const tools = [lookTool];
-      const question = user('What is in a?');
-      const first = await solver([question], { tools });
-      const calls = first.toolCalls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text }));
-      const spoken = { role: 'assistant', content: first.content, toolCalls: calls } as const;
-      const result = { role: 'tool', content: 'seven', toolCallId: calls[0]?.id ?? '' } as const;
-      const second = await solver([question, spoken, result], { tools });
-      return (await judge([user(second.text)])).text;
-    });
+    const plain = await play(plainly);
     expect(plain.failure).toBeUndefined();
     expect(plain.turns.map(({ toolCalls = [] }) => toolCalls.length)).toEqual([1, 0, 0]);
-    const foreign = await play(async ({ gateway }) => {
-      const { chat } = clientOf(gateway);
-      const tools = [{ type: 'function' as const, function: lookTool }];
-      const question = { role: 'user' as const, content: 'What is in a?' };
-      const first = await chat.completions.create({ model: 'solver', messages: [question], tools });
-      const spoken = first.choices[0]?.message ?? { role: 'assistant' as const, content: '', refusal: null };
-      const call = spoken.tool_calls?.[0]?.id ?? '';
-      const result = { role: 'tool' as const, content: 'seven', tool_call_id: call };
-      const second = await chat.completions.create({ model: 'solver', messages: [question, spoken, result], tools });
-      const answer = { role: 'user' as const, content: second.choices[0]?.message.content ?? '' };
-      const verdict = await chat.completions.create({ model: 'judge', messages: [answer] });
-      return verdict.choices[0]?.message.content;
+    expect(plain.turns[1]?.history).toMatchObject({ exact: 1 });
+    // The ids of turns come back in some dialects and not in others; what was read and written is the same.
+    const withoutIds = ({ turns, ...rest }: typeof plain) => ({
+      ...rest,
+      turns: turns.map((turn) => ({ ...turn, messages: turn.messages.map(({ turnId: _, ...message }) => message) })),
     });
-    expect(foreign).toEqual(plain);
+    expect(withoutIds(await play(act))).toEqual(withoutIds(plain));
+  });
+
+  it('names nothing that was said in another', async () => {
+    const { play } = await opened(() => 'fine');
+    const other = await play(async ({ gateway }) => {
+      return (await clientOf(gateway).responses.create({ model: 'judge', input: 'Hi' })).output[0]?.id ?? '';
+    });
+    const { outcome } = await play(async ({ gateway }) => {
+      const response = await clientOf(gateway).responses.create({ model: 'judge', input: 'Well?' });
+      const answers = [response.output[0]?.id ?? '', `${other.outcome}`].map((id) =>
+        clientOf(gateway)
+          .responses.create({ model: 'judge', input: [{ type: 'item_reference', id }] })
+          .then(({ output_text }) => output_text)
+          .catch(({ status, message }) => `${status} ${message}`),
+      );
+      return Promise.all(answers);
+    }, 1);
+    expect(outcome).toEqual(['fine', expect.stringContaining('400 input.0: nothing is kept')]);
   });
 
   it('is open to every dialect, streamed too, and gives token ids to those who ask', async () => {
@@ -315,6 +378,7 @@ describe('a gateway', () => {
     const calls = {
       agents: ['judge'],
       measure: () => undefined,
+      recall: () => undefined,
       complete: async (_: string, __: ModelRequest) => Promise.reject(new Error()),
     };
     ({ url } = gateway.connect(episode, calls));

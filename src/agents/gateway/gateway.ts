@@ -36,6 +36,7 @@ export class Gateway {
     this.app = modelApp<Caller>({
       authorise: ({ secret, path }) => this.#callerOf(secret, path),
       models: ({ desk }) => desk.agents,
+      recall: (id, { desk }) => desk.recall(id),
       complete: (request, call) => {
         const agent = agentOf(request, call.caller);
         if (request.ignored.length > 0) options.onIgnored(agent, request.ignored);

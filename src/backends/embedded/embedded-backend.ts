@@ -67,7 +67,8 @@ export class EmbeddedBackend implements Backend {
   readonly #bases = new Map<string, Promise<Base>>();
   #nextId = 0;
 
-  private constructor(thread: EngineThread, files: Files) {
+  /** On an engine that is ready. */
+  constructor(thread: EngineThread, files: Files) {
     this.#room = { thread, files, queue: new GenerationQueue(thread) };
   }
 
@@ -146,6 +147,8 @@ export class EmbeddedBackend implements Backend {
         };
       case 'saved-adapter':
         return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
+      case 'table':
+        throw new BackendError(`'${named.name}': a table of choices is no language model`);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
 import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
+import { macrotask } from '../../platform/macrotask.js';
 import { onAbort } from '../../platform/on-abort.js';
 import type { NumberedRequest } from './thread/engine-protocol.js';
 import type { EngineThread } from './thread/engine-thread.js';
@@ -48,6 +49,7 @@ export class GenerationQueue {
       };
       const stopListening = signal === undefined ? () => {} : onAbort(signal, () => cancel(signal.reason));
       this.#waiting.set(id, { resolve, reject, stopListening, onTokens, cancel });
+      this.#thread.expectAnswers(1);
       this.#requests.push({ id, policy, request, streamed: onTokens !== undefined });
       this.#flushSoon();
     });
@@ -55,8 +57,10 @@ export class GenerationQueue {
 
   #take(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return undefined;
     this.#waiting.delete(id);
-    waiting?.stopListening();
+    this.#thread.expectAnswers(-1);
+    waiting.stopListening();
     return waiting;
   }
 
@@ -76,7 +80,7 @@ export class GenerationQueue {
 
   #flushSoon(): void {
     if (this.#requests.length + this.#cancelled.length > 1) return; // a flush is under way
-    setImmediate(() => {
+    macrotask(() => {
       const [requests, ids] = [this.#requests, this.#cancelled];
       this.#requests = [];
       this.#cancelled = [];

@@ -196,6 +196,13 @@ describe('checkpoints of Hugging Face', () => {
   });
 });
 
+it('lets a process end that waits for nothing more of its model', async () => {
+  const path = await writeModel(join(directory, 'undisposed'));
+  const script = fileURLToPath(new URL('../../../test/support/undisposed-policy.ts', import.meta.url));
+  const { stdout } = await promisify(execFile)('node', ['--import', 'tsx', script, path], { timeout: 50_000 });
+  expect(stdout).toBe('4 tokens\n');
+}, 60_000);
+
 /** A model whose weights are zeros, in bfloat16: a file that takes no room. */
 async function writeZeros(path: string, sizes: DecoderConfig): Promise<string> {
   await nodeFiles.makeDirectory(path);

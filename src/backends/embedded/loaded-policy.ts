@@ -25,10 +25,10 @@ export interface OpenOptions extends EmbeddedOptions {
 
 /**
  * A model from a directory in the Hugging Face layout, or an adapter in PEFT's and the model it adapts, computed in a
- * worker thread; calls may overlap. The thread, and with it the process, lives until `dispose`; calls after that are
+ * worker thread; calls may overlap. The thread lives until `dispose`, or with the process; calls after that are
  * rejected with a BackendError.
  */
-export class LoadedPolicy {
+export class LoadedPolicy implements AsyncDisposable {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
   /** The number of parameters; of an adapter, without those of its base. */
@@ -163,6 +163,10 @@ export class LoadedPolicy {
 
   dispose(): Promise<void> {
     return this.#backend.dispose();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
   }
 
   #publish(): Promise<unknown> {

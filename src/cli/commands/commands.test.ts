@@ -25,7 +25,7 @@ describe('commands', () => {
 
   it('are written with what they cannot do without', () => {
     expect(usageOf(named('export'))).toBe('drmas export <run> --agent <name> --to <directory>');
-    expect(usageOf(named('report'))).toBe('drmas report <run...>');
+    expect(usageOf(named('report'))).toBe('drmas report [run...]');
     expect(usageOf(named('doctor'))).toBe('drmas doctor');
     expect(argumentText(optionalArgument('folder', 'where'))).toBe('[folder]');
   });

@@ -4,7 +4,7 @@ import { EVENT_VERSION } from '../../core/events.js';
 import { evaluateWith } from '../../run/api.js';
 import { INTERRUPTED, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, set, text, threads, toggle } from '../flags.js';
+import { integer, json, list, set, text, threads, toggle } from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -21,7 +21,7 @@ export const evaluate = defineCommand({
     set,
     samples: integer(1, 'episodes a task'),
     tasks: integer(1, 'held-out tasks, of each benchmark'),
-    by: text('fields', 'fields of tasks by which the scores are divided too, such as level'),
+    by: list('fields', 'fields of tasks by which the scores are divided too, such as level'),
     recipe: text('file', "where the recipe's file lies now, if it was moved"),
     acceptChanges: toggle('play although the code of the recipe has changed'),
     threads,
@@ -31,14 +31,13 @@ export const evaluate = defineCommand({
     'drmas evaluate runs/first --tasks 500 --samples 8 --by level',
     'drmas evaluate runs/first --set evaluation.sampling.temperature=0',
   ],
-  async run(context, [path], { by, json: asJson, ...options }) {
+  async run(context, [path], { json: asJson, ...options }) {
     const { signal } = context;
     const screen = screenOf(context.stdout, context.environment);
     const lines = new StatusLines(screen);
     try {
       const { event, episodes, log } = await evaluateWith(context.work, path, {
         ...options,
-        ...(by === undefined ? {} : { by: by.split(',').map((field) => field.trim()) }),
         signal,
         onNotice: (message) => void context.stderr.write(`${message}\n`),
         ...(asJson === true

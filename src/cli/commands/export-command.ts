@@ -112,7 +112,9 @@ async function exampleOf(run: RunDirectory, agent: string, prompt: string | unde
 
 /** The backend that trained a policy of a run, by what the run recorded. @throws RunError */
 function backendOfRun({ backend, policies }: Readonly<Record<string, unknown>>, policy: string) {
-  const type = entryOf(entryOf(entryOf(policies, policy), 'backend') ?? backend, 'type');
+  const settings = entryOf(policies, policy);
+  const isTable = entryOf(entryOf(settings, 'model'), 'type') === 'choice-table';
+  const type = isTable ? 'table' : entryOf(entryOf(settings, 'backend') ?? backend, 'type');
   const row = typeof type === 'string' ? backendNamed(type) : undefined;
   if (row === undefined) throw new RunError(`the run was trained on a backend that there is not: ${shown(type)}`);
   return row;

@@ -6,7 +6,6 @@ import { evaluate } from './evaluate-command.js';
 import { exportPolicy } from './export-command.js';
 import { init } from './init-command.js';
 import { inspectLog } from './inspect-command.js';
-import { probe } from './probe-command.js';
 import { recipes } from './recipes-command.js';
 import { report } from './report-command.js';
 import { resume } from './resume-command.js';
@@ -14,6 +13,9 @@ import { runs } from './runs-command.js';
 import { chat } from './serving/chat-command.js';
 import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
+import { improve } from './studies/improve-command.js';
+import { plan } from './studies/plan-command.js';
+import { probe } from './studies/probe-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { verify } from './upkeep/verify-command.js';
@@ -27,7 +29,9 @@ export const commands: readonly Command[] = [
   evaluate,
   init,
   probe,
+  plan,
   ablate,
+  improve,
   exportPolicy,
   serve,
   chat,

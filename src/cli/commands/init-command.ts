@@ -72,7 +72,8 @@ export const init = defineCommand({
       '  npm install',
       `  npm run ${scripts.probe}    will reinforcement help?`,
       `  npm run ${scripts.train}    seconds: right answers go from about 36 % to about 97 %`,
-      `  npm run ${scripts.report} -- runs/...    one page about a run`,
+      `  npm run ${scripts.watch}    a live dashboard of it in the browser`,
+      `  npm run ${scripts.report}   one page about the last run`,
       '',
       `then make it yours: team.${extension} and tasks/ (README.md says how)`,
     ];

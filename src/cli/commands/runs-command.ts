@@ -1,15 +1,13 @@
 import { messageOf, RunError } from '../../core/errors.js';
 import { codeOf } from '../../platform/node-files.js';
 import { type RunFacts, RunFactsReader, type ScorePoint } from '../../report/analysis/run-facts.js';
-import { findRuns } from '../../report/find-runs.js';
+import { findRuns, RUNS } from '../../report/find-runs.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { type Screen, screenOf, tone } from '../reporter/screen.js';
 import { nearPath, percent, visible, wrap } from '../reporter/text-layout.js';
-
-const FOLDER = 'runs';
 
 /** A run as the list shows it; null where the run does not say. */
 interface ListedRun
@@ -32,7 +30,7 @@ export const runs = defineCommand({
   description: 'list the runs of a folder, newest first: how they ended and what they scored',
   details:
     'lists the runs in `runs/`, or in a given folder, newest first: recipe, state, steps, first and last score with its interval, estimator, seed. `--json`',
-  arguments: [optionalArgument('folder', `folder of runs (default: ${FOLDER})`)],
+  arguments: [optionalArgument('folder', `folder of runs (default: ${RUNS})`)],
   flags: { json: toggle('print them as JSON') },
   examples: ['drmas runs', 'drmas runs experiments --json'],
   async run(context, [folder], flags) {
@@ -44,7 +42,7 @@ export const runs = defineCommand({
     }
     const screen = screenOf(context.stdout, context.environment);
     const lines = newestFirst.flatMap((run) => runLines(run, screen));
-    if (lines.length === 0) lines.push(`no runs in ${folder ?? FOLDER}`);
+    if (lines.length === 0) lines.push(`no runs in ${folder ?? RUNS}`);
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
@@ -55,7 +53,7 @@ export const runs = defineCommand({
  * @throws RunError when the folder was named and cannot be read
  */
 async function runPaths(folder: string | undefined): Promise<string[]> {
-  const path = folder ?? FOLDER;
+  const path = folder ?? RUNS;
   try {
     return (await findRuns(path)).runs.map((run) => run.path);
   } catch (error) {

@@ -1,11 +1,17 @@
-import { trainWith } from '../../run/api.js';
+import { join } from 'node:path';
+import type { RunEvent } from '../../core/events.js';
+import { nodeFiles } from '../../platform/node-files.js';
+import { resumeWith, trainWith } from '../../run/api.js';
 import { requestRecipe } from '../../run/request.js';
-import { type CommandContext, jsonText } from '../command-context.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import { RECIPE } from '../../store/run-files.js';
+import { type CommandContext, jsonSink, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { integer, json, set, text, threads, toggle, track } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
-import { planLines } from '../reporter/plan-printer.js';
+import { planLines } from '../reporter/planning/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
+import { onRay, withRay } from '../with-ray.js';
 
 /** Trains a team. It creates nothing before the recipe, the tasks and the run directory have been checked. */
 export const train = defineCommand({
@@ -19,6 +25,8 @@ export const train = defineCommand({
     run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
     seed: integer(0, 'seed of sampling and reinforcement'),
     dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
+    goOn: toggle('go on with the run of --run where there is one; with --json its events are printed again'),
+    ...onRay,
     threads,
     watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
     track,
@@ -31,14 +39,64 @@ export const train = defineCommand({
     'drmas train gsm8k --set tasks.train.file=train.jsonl',
     'drmas train examples/own-team.ts --run runs/first',
   ],
-  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, ...options }) {
+  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, goOn = false, ...flags }) {
+    const { ray, store, rayCommand, ...options } = flags;
     if (dryRun) return showPlan(context, source, options, asJson);
-    const request = () => typedRequest(source, options.set);
-    const perform = (reporting: Reporting) => trainWith(context.work, source, { ...options, ...reporting });
-    const start = (reporting: Reporting) => (watch ? watched(context, reporting, perform) : perform(reporting));
-    return reportRun(context, asJson, request, start, options);
+    const goesOn = goOn && (await isRun(options.run));
+    const cluster = { ray, store, rayCommand, cpus: options.threads };
+    return withRay(context, cluster, (there) =>
+      goesOn ? goOnWith(there, source, options, asJson) : begin(there, source, options, asJson, watch),
+    );
   },
 });
+
+function begin(
+  context: CommandContext,
+  source: string,
+  options: Begun,
+  asJson: boolean,
+  watch: boolean,
+): Promise<number> {
+  const request = () => typedRequest(source, options.set);
+  const perform = (reporting: Reporting) => trainWith(context.work, source, { ...options, ...reporting });
+  const start = (reporting: Reporting) => (watch ? watched(context, reporting, perform) : perform(reporting));
+  return reportRun(context, asJson, request, start, options);
+}
+
+interface Begun {
+  readonly set: readonly string[];
+  readonly run?: string;
+  readonly seed?: number;
+  readonly threads?: number;
+  readonly track: readonly string[];
+}
+
+const isRun = async (path: string | undefined): Promise<boolean> =>
+  path !== undefined && nodeFiles.exists(join(path, RECIPE));
+
+/** Goes on with a run that lies where a new one was to lie, and tells the events that it has already. */
+async function goOnWith(there: CommandContext, source: string, options: Begun, asJson: boolean): Promise<number> {
+  const { run: path = '', threads, track } = options;
+  const print = jsonSink(there);
+  const before = await (await RunDirectory.open(path)).events();
+  if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed')) {
+    if (asJson) for (const event of before) print.write(event);
+    return 0;
+  }
+  let isReplayed = !asJson;
+  const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
+    resumeWith(there.work, path, source, {
+      ...{ ...(threads === undefined ? {} : { threads }), track, ...reporting },
+      // What is announced while the log is taken back is among the events that are printed then.
+      sinks: asJson ? [{ write: (event: RunEvent) => void (isReplayed && print.write(event)) }] : sinks,
+      onStart(start) {
+        if (!isReplayed) for (const event of start.events) print.write(event);
+        isReplayed = true;
+        onStart?.(start);
+      },
+    });
+  return reportRun(there, asJson, () => typedRequest(source, options.set), perform, options);
+}
 
 /** Trains with a dashboard beside it, which begins with the run and ends with it. */
 async function watched<Result>(

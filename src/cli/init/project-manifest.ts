@@ -99,6 +99,7 @@ const scriptsFor = (extension: PlannedManifest['extension']): Entries => ({
   train: `drmas train team.${extension}`,
   probe: `drmas probe team.${extension}`,
   report: 'drmas report',
+  watch: 'drmas watch',
   test: `node --import tsx --test team.test.${extension}`,
   check: 'tsc',
 });

@@ -3,6 +3,7 @@
 import type { RunSummary, VariantSummary } from '../../report/analysis/ablation-summary.js';
 import type { PairedDifference } from '../../report/analysis/paired-differences.js';
 import type { AblationResult } from '../../studies/ablation/ablate.js';
+import { paretoLines } from './comparison/pareto-printer.js';
 import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** One line for a run that has ended. */
@@ -23,6 +24,7 @@ export function ablationLines(result: AblationResult, width: number): string[] {
     ...measureTables(variants, width),
     ...spendingTable(variants),
     ...budgetTable(variants),
+    ...(result.pareto === undefined ? [] : paretoLines(result.pareto, width)),
     ...differenceLines('the score, in points', { '': differences }, width, points),
     ...differenceLines('metrics', metricDifferences, width, plain),
     ...failed.flatMap((run) => wrap(endedLine(run), width)),

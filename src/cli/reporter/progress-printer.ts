@@ -7,6 +7,7 @@ import { mean } from '../../core/statistics.js';
 import { remedyOfFailure } from '../../rollout/episode-failure.js';
 import { isSilent } from '../../training/stability/silence.js';
 import type { History } from './run-history.js';
+import type { StatusLines } from './status-lines.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
@@ -111,8 +112,13 @@ export function spikeLine(event: Spike, width: number): string {
   const what =
     event.gradientNorm === null
       ? `  ! dropped: ${who}, gradient is not a number`
-      : `  ! ${event.type}: ${who} ${significant(event.gradientNorm)}, ${significant(event.gradientNorm / event.median)} x the median; ${answer}`;
-  return shortened([{ text: what, rank: 0 }, ...event.episodes.slice(0, 1).map((text) => ({ text, rank: 1 }))], width);
+      : `  ! ${event.type}: ${who} ${significant(event.gradientNorm)}, ${significant(event.gradientNorm / event.median)} x the median`;
+  const parts = [
+    { text: what, rank: 0 },
+    ...(event.gradientNorm === null ? [] : [{ text: answer, rank: 1 }]),
+    ...event.episodes.slice(0, 1).map((text) => ({ text, rank: 2 })),
+  ];
+  return shortened(parts, width);
 }
 
 export function evaluationLine(event: EvaluationEvent, width: number): string {
@@ -143,4 +149,13 @@ export function measureLines(event: EvaluationEvent, width: number): string[] {
 export function failureLines({ step, task, episode, reason, message, stack }: EpisodeFailed, width: number): string[] {
   const what = `first failed episode: step ${step}, ${task}/${episode} (${reason}): ${message}`;
   return [...wrap(what, width), ...(stack?.split('\n') ?? []), ...wrap(`  ${remedyOfFailure(reason)}`, width)];
+}
+
+/** Shows how far a warm start is that comes before something else. */
+export function warmupLines(status: StatusLines, width: number): (event: Warmup) => void {
+  let before = 0;
+  return (event) => {
+    status.progress(warmupLine(event, before, width), 'stays');
+    before = event.step % event.steps;
+  };
 }

@@ -60,6 +60,7 @@ export function modelText(model: ModelSpec): string {
   if (model.type === 'lora' && 'from' in model) return `the adapter in ${model.from} on ${modelText(model.base)}`;
   if (model.type === 'lora') return `adapters of rank ${model.rank} on ${modelText(model.base)}`;
   if (model.type === 'checkpoint') return model.path;
+  if (model.type === 'choice-table') return `a table of ${model.features.length} x ${model.choices.length} choices`;
   const { tokenizer } = model;
   const tokens = tokenizer.type === 'symbols' ? `${tokenizer.symbols.length} symbols` : 'bytes';
   return `d${model.width} x ${model.layers} layers, ${tokens}`;

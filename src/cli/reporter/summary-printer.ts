@@ -125,6 +125,7 @@ function timeSpent(history: History, total: number): TimeSpent {
 export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
   return [
     'next',
+    `  npx drmas report ${runPath}`,
     `  npx drmas evaluate ${runPath}`,
     `  npx drmas train ${request} --set advantage.type=${rival}`,
     `  npx drmas train ${request} --seed ${seed + 1}`,

@@ -108,7 +108,7 @@ describe('the report of a run', () => {
     const shown = await report({ width: 100 });
     expect(shown).toMatch(/^step 1\/3 .* verifier 0\.60 \(0\.92\) {2}/m);
     expect(shown).toMatch(/^step 2\/3 .* verifier 0\.60 \(0\.92!\) {2}/m);
-    expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median; clipped {2}16a\+8b-3c\/4/);
+    expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median {2}clipped {2}16a\+8b-3c\/4/);
   });
 
   it('goes on from what it recalls without repeating it', async () => {

@@ -9,7 +9,7 @@ export function measuresOf(event: EvaluationEvent): readonly (readonly [label: s
   return [
     ...Object.entries(metrics),
     ...(reward === averageAtK ? [] : [['reward', reward] as const]),
-    ...several(parts).map(([name, value]) => [`reward: ${name}`, value] as const),
+    ...several(parts).map(([name, value]) => [labelOfPart(name), value] as const),
     ...Object.entries(agents).flatMap(([agent, { reward: earned = reward, parts: ofAgent = {} }]) =>
       earned === reward
         ? []
@@ -21,6 +21,9 @@ export function measuresOf(event: EvaluationEvent): readonly (readonly [label: s
   ];
 }
 
+/** How a named part of the team's reward is labelled. */
+export const labelOfPart = (name: string) => `reward: ${name}`;
+
 const several = (named: Readonly<Record<string, number>>) =>
   Object.keys(named).length > 1 ? Object.entries(named) : [];
 
@@ -31,7 +34,7 @@ const several = (named: Readonly<Record<string, number>>) =>
 export function rewardsOf({ reward, parts = {}, agents }: EvaluationEvent): Record<string, number> {
   return {
     ...(reward === undefined ? {} : { reward }),
-    ...Object.fromEntries(several(parts).map(([name, value]) => [`reward: ${name}`, value])),
+    ...Object.fromEntries(several(parts).map(([name, value]) => [labelOfPart(name), value])),
     ...Object.fromEntries(
       Object.entries(agents).flatMap(([agent, { reward: earned, parts: ofAgent = {} }]) => [
         ...(earned === undefined || earned === reward ? [] : [[`reward of ${agent}`, earned] as const]),

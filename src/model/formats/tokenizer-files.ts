@@ -6,7 +6,7 @@ import type { Tokenizer } from '../../core/tokenizer.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { templateOf } from '../tokenizers/named-templates.js';
 import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
-import { type HuggingFaceSpec, parseTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
+import { type HuggingFaceSpec, parseTextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
@@ -56,7 +56,7 @@ export function readTemplate(files: Files, directory: string): Promise<string | 
 
 /** Writes the chat template of an adapter's base, which the base's own directory may lack, into the adapter's. */
 export async function writeTemplate(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
-  const spec = parseTokenizerSpec(tokenizer.toJSON());
+  const spec = parseTextTokenizerSpec(tokenizer.toJSON());
   if (spec.type === 'huggingface' && spec.chatTemplate !== undefined)
     await files.write(`${directory}/${TEMPLATE}`, spec.chatTemplate);
 }
@@ -66,7 +66,7 @@ export async function writeTemplate(files: Files, directory: string, tokenizer: 
  * a text, which belong to config.json, and further variables of a chat template, which belong to the recipe.
  */
 export async function writeTokenizer(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
-  const spec = parseTokenizerSpec(tokenizer.toJSON());
+  const spec = parseTextTokenizerSpec(tokenizer.toJSON());
   if (spec.type !== 'huggingface') {
     await files.write(`${directory}/${DRMAS_TOKENIZER}`, formatJson(spec));
     return;
@@ -83,7 +83,7 @@ export async function writeTokenizer(files: Files, directory: string, tokenizer:
 export async function addHuggingFaceTokenizer(files: Files, directory: string): Promise<void> {
   const file = `${directory}/${DRMAS_TOKENIZER}`;
   if (!(await isThere(files, file))) return;
-  const spec = parseTokenizerSpec(await readJson(files, file));
+  const spec = parseTextTokenizerSpec(await readJson(files, file));
   if (spec.type !== 'huggingface') await writeHuggingFace(files, directory, huggingFaceForm(spec));
 }
 

@@ -1,5 +1,6 @@
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { bytesTokenizer } from './bytes.js';
+import { choicesTokenizer } from './choice-names.js';
 import { huggingFaceTokenizer } from './huggingface.js';
 import { symbolsTokenizer } from './symbols.js';
 import { parseTokenizerSpec } from './tokenizer-spec.js';
@@ -15,6 +16,8 @@ export function createTokenizer(description: unknown): Tokenizer {
       return symbolsTokenizer(spec);
     case 'bytes':
       return bytesTokenizer();
+    case 'choices':
+      return choicesTokenizer(spec);
     case 'huggingface':
       return huggingFaceTokenizer(spec);
   }

@@ -25,11 +25,17 @@ export const ownTokenizerSpec = z.discriminatedUnion('type', [
 ]);
 
 /**
- * All tokenizers. `huggingface` holds the contents of a directory's tokenizer.json and tokenizer_config.json; their
- * inside is not validated here, since the library that reads them reports errors itself.
+ * All tokenizers. `choices` has the names of a table of choices. `huggingface` holds the contents of a directory's
+ * tokenizer.json and tokenizer_config.json; their inside is not validated here, since the library that reads them
+ * reports errors itself.
  */
 const tokenizerSpec = z.discriminatedUnion('type', [
   ...ownTokenizerSpec.options,
+  z.strictObject({
+    type: z.literal('choices'),
+    choices: z.array(z.string()).readonly(),
+    features: z.array(z.string()).readonly(),
+  }),
   z.strictObject({
     type: z.literal('huggingface'),
     tokenizer: jsonObject,
@@ -64,8 +70,14 @@ export interface BytesSpec {
 /** The contents of a directory's tokenizer.json and tokenizer_config.json. */
 export type HuggingFaceSpec = Extract<z.infer<typeof tokenizerSpec>, { type: 'huggingface' }>;
 
+/** The names of a table of choices. */
+export type ChoicesSpec = Extract<z.infer<typeof tokenizerSpec>, { type: 'choices' }>;
+
+/** A language model's tokenizer as plain data, for its directory. */
+export type TextTokenizerSpec = SymbolsSpec | BytesSpec | HuggingFaceSpec;
+
 /** A tokenizer as plain data, for recipe.json and checkpoints. */
-export type TokenizerSpec = SymbolsSpec | BytesSpec | HuggingFaceSpec;
+export type TokenizerSpec = TextTokenizerSpec | ChoicesSpec;
 
 /** Validates a tokenizer's description. @throws TokenizerError naming each wrong key and what was expected of it */
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {
@@ -73,4 +85,11 @@ export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.map(({ path, message }) => ({ path: ['tokenizer', ...path], message }));
   throw new TokenizerError(issuesText(issues));
+}
+
+/** The same of a language model. @throws TokenizerError for the names of a table of choices too */
+export function parseTextTokenizerSpec(value: unknown): TextTokenizerSpec {
+  const spec = parseTokenizerSpec(value);
+  if (spec.type === 'choices') throw new TokenizerError('tokenizer: a table of choices reads and writes no text');
+  return spec;
 }

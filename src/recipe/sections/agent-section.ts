@@ -18,6 +18,11 @@ export const evaluationSampling = z
   .partial();
 
 export const agentSchema = z.strictObject({
+  system: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The system prompt in place of the team's. Demonstrations of a warm start begin with it too."),
   sampling: z
     .strictObject({
       temperature: nonNegative.describe(

@@ -43,6 +43,22 @@ export const trainingSchema = z.strictObject({
       'Which tasks are played, by the predicted success of each: the moving average of its level. By default all are ' +
         'as likely as the source has them.',
     ),
+  partWeights: z
+    .record(z.string(), nonNegative)
+    .optional()
+    .describe(
+      "What named parts of the team's reward count in its sum; a part that is not named counts once. Parts are " +
+        'reported as they are, and success stays what it is.',
+    ),
+  durationWeights: z
+    .strictObject({
+      most: z.number().gt(1).default(10).describe('The largest weight of a turn.'),
+    })
+    .optional()
+    .describe(
+      'Weighs the advantages of each turn by how long what it set off took, as the team says it, over the mean of its ' +
+        "agent's turns in the step. A turn whose duration nobody says counts once. By default all do.",
+    ),
   failedEpisodes: z
     .enum(['exclude', 'zero'])
     .default('exclude')

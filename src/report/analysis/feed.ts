@@ -44,6 +44,8 @@ export interface ListedAblation {
   readonly variants: readonly string[];
   /** The variant that the others are compared with. */
   readonly baseline: string;
+  /** Named parts of the reward between which the variants are drawn. */
+  readonly parts?: readonly string[];
   readonly runs: readonly ComparedRun[];
 }
 

@@ -46,6 +46,11 @@ function* policyChecks(recipe: Recipe, policy: string, can: Capabilities): Check
     can.precisions.includes(precision),
     `cannot be asked for '${precision}' products; it has ${can.precisions.join(', ')}`,
   );
+  yield {
+    path: `${path}.backend`,
+    test: model.type !== 'choice-table' || recipe.policies[policy]?.backend === undefined,
+    message: 'a table of choices is held here, whatever holds the others: expected none',
+  };
   const { type } = optimizer;
   yield check(
     `${path}.optimizer.type`,
@@ -73,6 +78,11 @@ function* modelChecks(
     path,
     model.type === 'lora' || weights.includes('random') || weights.includes('directory'),
     `${role === 'policy' ? 'trains' : 'holds'} adapters only; expected lora(checkpoint(path), { rank }), got '${model.type}'`,
+  );
+  yield check(
+    path,
+    model.type !== 'choice-table' || weights.includes('table'),
+    'holds language models; a table of choices is a policy, which trains',
   );
   yield check(
     path,

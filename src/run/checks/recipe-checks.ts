@@ -1,11 +1,12 @@
 /** The checks that a recipe must pass beside its schema, which cannot see tasks, models and backends. */
-import { declarationOf } from '../../advantage/estimators/index.js';
+import { alternativesOf, declarationOf } from '../../advantage/estimators/index.js';
 import { backendIdentity } from '../../backends/registry.js';
 import type { PlayableHandle } from '../../contract/sampling.js';
 import { RecipeError } from '../../core/errors.js';
 import { RandomStream } from '../../core/random.js';
 import { fieldText } from '../../core/task.js';
 import { wholeModel } from '../../model/model-spec.js';
+import { contextOf } from '../../model/table/choice-table.js';
 import { toolFormatNames } from '../../model/tool-formats/index.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { suggestion } from '../../recipe/explain.js';
@@ -29,6 +30,7 @@ export function checkRecipe(
   checkBackends(recipe, assignment, can, purpose);
   requireAll(contextChecks(recipe, assignment));
   requireAll(groupChecks(recipe));
+  requireAll(branchChecks(recipe, assignment));
   requireAll(referenceChecks(recipe));
   requireAll(warmStartChecks(recipe, assignment));
   requireAll(sliceChecks(recipe, tasks));
@@ -70,7 +72,8 @@ function* taskChecks(tasks: Tasks): Checks {
 function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
   for (const { model, agents } of models) {
     const whole = wholeModel(model);
-    if (whole.type !== 'tiny-decoder') continue;
+    if (whole.type === 'checkpoint') continue;
+    const context = whole.type === 'choice-table' ? contextOf(whole) : whole.context;
     for (const agent of agents) {
       const { sampling, evaluationSampling: apart } = recipe.agents[agent] as Recipe['agents'][string];
       const inEvaluations =
@@ -82,8 +85,8 @@ function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
       for (const [section, maxTokens] of lengths)
         yield {
           path: `${section}.maxTokens`,
-          test: maxTokens < whole.context,
-          message: `${maxTokens} leave no room for a prompt in the model's context of ${whole.context}`,
+          test: maxTokens < context,
+          message: `${maxTokens} leave no room for a prompt in the model's context of ${context}`,
         };
     }
   }
@@ -111,6 +114,16 @@ function* groupChecks({ advantage, agents, training }: Recipe): Checks {
     };
 }
 
+/** An episode that is played again begins with answers that are known by their random numbers; servers have none. */
+function* branchChecks({ advantage }: Recipe, { endpoints }: Assignment): Checks {
+  const [endpoint] = endpoints;
+  yield {
+    path: 'advantage.type',
+    test: alternativesOf(advantage) === 0 || endpoint === undefined,
+    message: `'${advantage.type}' plays turns again in their context, and the endpoint of ${endpoint?.agents.join(', ')} may answer otherwise: expected models that are held here`,
+  };
+}
+
 /** A policy may be held near another policy of the recipe. */
 function* referenceChecks({ policies }: Recipe): Checks {
   for (const [policy, { kl }] of Object.entries(policies)) {
@@ -127,10 +140,15 @@ function* referenceChecks({ policies }: Recipe): Checks {
 }
 
 /** A warm start needs demonstrations of every policy that learns from its own. */
-function* warmStartChecks(recipe: Recipe, { warmStarted }: Assignment): Checks {
+function* warmStartChecks(recipe: Recipe, { taught }: Assignment): Checks {
   const { warmStart, tasks, team } = recipe;
   if (warmStart === undefined) return;
   const { name, trace } = tasks.train;
+  yield {
+    path: 'warmStart',
+    test: taught.length > 0,
+    message: 'all policies are tables of choices, which learn from no demonstrations: expected none',
+  };
   yield {
     path: 'warmStart',
     test: trace !== undefined,
@@ -145,13 +163,13 @@ function* warmStartChecks(recipe: Recipe, { warmStarted }: Assignment): Checks {
   };
   const path = 'warmStart.share';
   if (warmStart.share === 'base') {
-    const models = new Set(warmStarted.map(({ model }) => JSON.stringify(model)));
+    const models = new Set(taught.map(({ model }) => JSON.stringify(model)));
     yield {
       path,
       test: models.size <= 1,
       message: "policies with different models cannot share a base; expected 'policy'",
     };
-    const names = warmStarted.map(({ name }) => name);
+    const names = taught.map(({ name }) => name);
     yield {
       path,
       test: new Set(names.map((name) => backendIdentity(backendOfModel(recipe, name)))).size <= 1,
@@ -159,7 +177,7 @@ function* warmStartChecks(recipe: Recipe, { warmStarted }: Assignment): Checks {
     };
     return;
   }
-  for (const { name: policy, agents } of warmStarted)
+  for (const { name: policy, agents } of taught)
     yield {
       path,
       test: agents.some((agent) => demonstrated.has(agent)),

@@ -4,7 +4,6 @@ import { messageOf, RecipeError, RunError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
 import type { Host } from '../../core/host.js';
 import { type PlayProgress, progressObserver } from '../../core/play/play-observer.js';
-import { trainingBudget } from '../../core/play/training-budget.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { nodeHost } from '../../platform/node-host.js';
 import type { RecipeDefinition } from '../../recipe/define.js';
@@ -12,12 +11,8 @@ import { suggestion } from '../../recipe/explain.js';
 import { codeOf, type LoadedRecipe } from '../../recipe/load-recipe.js';
 import { type Recipe, recipeJson } from '../../recipe/recipe.js';
 import { resolveRecipe } from '../../recipe/resolve.js';
-import {
-  type RunSummary,
-  summariseRun,
-  summariseVariants,
-  type VariantSummary,
-} from '../../report/analysis/ablation-summary.js';
+import { type RunSummary, summariseVariants, type VariantSummary } from '../../report/analysis/ablation-summary.js';
+import { type ParetoPicture, paretoPicture } from '../../report/analysis/aims/pareto-front.js';
 import {
   metricDifferences,
   type PairedDifference,
@@ -34,6 +29,7 @@ import { defaultRunPath } from '../../store/run-path.js';
 import { requestedTrackers } from '../../trackers/index.js';
 import { type ComparedOptions, comparedOf, type PlannedRun, plannedRuns } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';
+import { summaryOf } from './summary-of-run.js';
 
 /** The most runs at once by default: small models leave most of a machine idle, but more runs only crowd each other. */
 const MOST_PARALLEL = 4;
@@ -51,6 +47,8 @@ export interface AblateOptions extends ComparedOptions {
   readonly warmStartSeed?: number;
   /** The variant that the others are compared with; by default the first. */
   readonly baseline?: string;
+  /** Named parts of the team's reward between which the variants are drawn: the Pareto front. */
+  readonly parts?: readonly string[];
   /** Overrides of every run, as on the command line: `training.steps=20`. */
   readonly set?: readonly string[];
   /**
@@ -101,6 +99,8 @@ export interface AblationResult {
   readonly differences: readonly PairedDifference[];
   /** The differences of the team's metrics, by their names. */
   readonly metricDifferences: Readonly<Record<string, readonly PairedDifference[]>>;
+  /** The variants between the named parts that were asked for. */
+  readonly pareto?: ParetoPicture;
 }
 
 /** The parts that tests replace. */
@@ -152,12 +152,16 @@ export async function ablateWith(
 
   const { variants } = plan;
   const { baseline } = plan.record;
+  const summaries = summariseVariants(runs, variants);
+  const { parts } = plan.record;
+  const pareto = parts && paretoPicture(summaries, parts);
   const result = {
     baseline,
     runs,
-    variants: summariseVariants(runs, variants),
+    variants: summaries,
     differences: pairedDifferences(runs, variants, baseline),
     metricDifferences: metricDifferences(runs, variants, baseline),
+    ...(pareto === undefined ? {} : { pareto }),
   };
   await writeAblation(directory, { ...plan.record, result });
   return { directory, ...result };
@@ -189,6 +193,7 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
     recipe: { source: loaded.source, codeHash: loaded.codeHash, overrides: set },
     vary: compared.vary,
     ...(compared.bundles.length === 0 ? {} : { bundles: compared.bundles }),
+    ...(options.parts === undefined ? {} : { parts: options.parts }),
     seeds,
     ...(firstSeed === 1 ? {} : { firstSeed }),
     ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
@@ -271,15 +276,6 @@ async function perform(
   return summaryOf(planned, await run.events(), failure);
 }
 
-function summaryOf(planned: ResolvedRun, events: readonly RunEvent[], failure?: string): RunSummary {
-  const { assign, policies } = planned.recipe;
-  const whole = Object.entries(assign).flatMap(([agent, policy]) =>
-    typeof policy === 'string' && policies[policy]?.model.type !== 'lora' ? [[agent, policy] as const] : [],
-  );
-  const budget = trainingBudget(events, Object.fromEntries(whole));
-  return { ...summariseRun(planned, events, failure), ...(budget === undefined ? {} : { budget }) };
-}
-
 /** Requires that a directory holds no run or the same one. @throws RunError when it holds another */
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
@@ -290,5 +286,7 @@ async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: 
 
 function parallelFor(recipe: Recipe | undefined, threads: number): number {
   const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model.type);
-  return models.every((type) => type === 'tiny-decoder') ? Math.min(threads, MOST_PARALLEL) : 1;
+  return models.every((type) => type === 'tiny-decoder' || type === 'choice-table')
+    ? Math.min(threads, MOST_PARALLEL)
+    : 1;
 }

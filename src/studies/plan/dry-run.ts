@@ -1,34 +1,29 @@
 /** The plan of a run, before anything of it exists: no file is written, no backend started, no model called. */
 import { openGateway } from '../../agents/gateway/open-gateway.js';
 import { waysIn } from '../../agents/ways.js';
-import type { Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../backends/backend-declaration.js';
-import { modelDirectory } from '../../backends/hub/model-directory.js';
+import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backends/backend-declaration.js';
 import { type BackendSpec, backendOf } from '../../backends/registry.js';
-import type { AdapterSettings } from '../../contract/architecture.js';
 import type { Generation, PlayableHandle } from '../../contract/sampling.js';
 import type { Episode } from '../../core/episode.js';
-import { HubError } from '../../core/errors.js';
 import type { Phase } from '../../core/play/play-observer.js';
 import { mean } from '../../core/statistics.js';
 import { adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
 import { parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
-import { readAdapterDescription } from '../../model/formats/peft.js';
-import { type ModelSpec, type WholeModelSpec, wholeModel } from '../../model/model-spec.js';
-import { bytesTokenizer } from '../../model/tokenizers/bytes.js';
+import { wholeModel } from '../../model/model-spec.js';
 import { runInScope } from '../../platform/async-scopes.js';
-import { nodeFiles } from '../../platform/node-files.js';
 import { type Assignment, assignmentOf } from '../../recipe/assignment.js';
 import { backendOfModel, evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import { inProcessExecutor } from '../../rollout/executor.js';
+import { agentSettings } from '../../run/agent-settings.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
-import { wholeWeights } from '../../run/first-weights.js';
 import { modelsByBackend } from '../../run/open-backends.js';
-import { agentSettings, taskWarnings } from '../../run/open-run.js';
+import { taskWarnings } from '../../run/open-run.js';
 import type { Tasks } from '../../training/run-state.js';
 import { stalenessOf } from '../../training/step/rollouts-ahead.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { traceBatch } from '../../training/warm-start/supervised.js';
-import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from './token-budget.js';
+import { adapterOf, type KnownModel, knownModel, notHere } from './known-model.js';
+import { type AgentUse, agentUse, alternatives, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks that are rehearsed, once each, and demonstrations that are counted. */
 const REHEARSED = 16;
@@ -62,16 +57,6 @@ export interface RunPlan {
   readonly memoryElsewhere?: string;
   /** The assumptions behind the figures, warnings about the tasks, and what is missing. */
   readonly notes: readonly string[];
-}
-
-/** A model as far as it can be known without a download. */
-interface KnownModel extends SizedModel {
-  /** False for a stand-in whose tokenizer is not the model's. */
-  readonly isHere: boolean;
-  /** A sentence about what is not known of the model, and why. */
-  readonly unknown?: string | undefined;
-  /** Where it is an adapter on that. */
-  readonly adapter?: AdapterSettings | undefined;
 }
 
 /**
@@ -127,39 +112,8 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     policies,
     ...(memory === undefined ? {} : { memory }),
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
-    notes: [...taskWarnings(tasks), ...notes(recipe, episodes, models)],
+    notes: [...taskWarnings(tasks), ...notes(recipe, episodes, models), ...alternativesNote(recipe, use)],
   };
-}
-
-async function adapterOf(model: ModelSpec): Promise<AdapterSettings | undefined> {
-  if (model.type !== 'lora') return undefined;
-  return 'from' in model ? (await readAdapterDescription(nodeFiles, model.from)).settings : model;
-}
-
-async function knownModel(model: WholeModelSpec, backend: Recipe['backend']): Promise<KnownModel> {
-  const known = wholeWeights(model, 0);
-  if (known.type === 'random') {
-    const { tokenizer, config } = known;
-    return { tokenizer, config, context: config.context, isHere: true };
-  }
-  try {
-    const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
-    const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
-    const model = await backendOf(backend).plan.readModel(nodeFiles, directory, known.chatTemplate);
-    if (model.config !== undefined) return { ...model, isHere: true };
-    const unknown = `${known.directory} is of a family whose layers are not known here, and so its sizes`;
-    return { ...model, unknown, isHere: true };
-  } catch (error) {
-    if (!(error instanceof HubError)) throw error;
-    return notHere(
-      `${known.directory} is not on this machine: its sizes are not known, and its prompts are counted in bytes`,
-    );
-  }
-}
-
-/** A model that is not here: no more tokens than bytes. */
-function notHere(unknown?: string): KnownModel {
-  return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown, isHere: false };
 }
 
 /** Whether no response may be longer, or shorter, in evaluations than in training. */
@@ -180,8 +134,7 @@ async function rehearse(
   const context = {
     agents: agentSettings(recipe, assignment),
     policies: Object.fromEntries(Array.from(models, ([name, model]) => [name, rehearsed(model)])),
-    seed: recipe.seed,
-    maxTurns: recipe.training.maxTurns,
+    ...{ seed: recipe.seed, maxTurns: recipe.training.maxTurns },
   };
   const { maxTurns } = context;
   const gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn: () => {} }));
@@ -225,8 +178,8 @@ function policyPlan(
   models: ReadonlyMap<string, KnownModel>,
   plan: MemoryPlan | undefined,
 ): PolicyPlan | undefined {
-  const { config, adapter } = models.get(policy) as KnownModel;
-  if (config === undefined) return undefined;
+  const { config, adapter, parameters } = models.get(policy) as KnownModel;
+  if (config === undefined) return parameters === undefined ? undefined : { trained: parameters, whole: parameters };
   const whole = parameterCount(config);
   const memory = plan?.policies[policy];
   return {
@@ -267,7 +220,7 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
   const { warmStart } = recipe;
   if (warmStart === undefined) return 0;
   const agents = Object.keys(recipe.agents);
-  const all = assignment.warmStarted;
+  const all = assignment.taught;
   const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
   return learners.reduce((sum, { name, agents: spokenFor }) => {
     const { tokenizer } = models.get(name) as KnownModel;
@@ -275,6 +228,15 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
     const samples = traceBatch(recipe, { agents: learned, tokenizer }, DEMONSTRATIONS, 'train', 1, warmStart.seed);
     return sum + warmStart.steps * warmStart.batch * mean(samples.map(({ tokens }) => tokens.length));
   }, 0);
+}
+
+/** What the estimator plays besides, where it wants alternatives. */
+function alternativesNote(recipe: Recipe, use: Readonly<Record<string, AgentUse>>): string[] {
+  const { episodes, whole } = alternatives(recipe, use);
+  if (episodes === 0) return [];
+  return [
+    `'${recipe.advantage.type}' plays every turn again from its context on: ${episodes.toFixed(1)} more episodes for each that is learnt from, whose tokens are those of ${whole.toFixed(1)} whole ones`,
+  ];
 }
 
 function notes(recipe: Recipe, episodes: readonly Episode[], models: ReadonlyMap<string, KnownModel>): string[] {

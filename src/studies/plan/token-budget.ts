@@ -1,5 +1,5 @@
 /** The episodes and tokens of a run, from what an episode takes: rehearsed before the run, or played by a probe. */
-import { needOf } from '../../advantage/estimators/index.js';
+import { alternativesOf, needOf } from '../../advantage/estimators/index.js';
 import type { Episode } from '../../core/episode.js';
 import { priced, type TokenCount } from '../../core/play/token-count.js';
 import { mean } from '../../core/statistics.js';
@@ -70,6 +70,22 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   );
 }
 
+/**
+ * What an estimator that wants alternatives plays of each episode once more: the episodes, one for each turn that is
+ * learnt from, and as how many whole ones they count. Turn i of n leaves n - i of the episode to play, (n + 1) / 2 of n
+ * on average.
+ */
+export function alternatives(
+  { advantage, assign }: Pick<Recipe, 'advantage' | 'assign'>,
+  use: Readonly<Record<string, AgentUse>>,
+): { readonly episodes: number; readonly whole: number } {
+  const calls = (agents: readonly [string, AgentUse][]) => agents.reduce((sum, [, { calls }]) => sum + calls, 0);
+  const all = calls(Object.entries(use));
+  const learnt = calls(Object.entries(use).filter(([agent]) => typeof assign[agent] === 'string'));
+  const episodes = alternativesOf(advantage) * learnt;
+  return { episodes, whole: all === 0 ? 0 : (episodes * (all + 1)) / (2 * all) };
+}
+
 function agentBudgets(
   recipe: Recipe,
   { use, evaluated }: Readonly<Record<'use' | 'evaluated', Readonly<Record<string, AgentUse>>>>,
@@ -112,8 +128,12 @@ export function tokenBudget(
 ): TokenBudget {
   const { steps, tasksPerStep, groupSize } = recipe.training;
   const learnt = tasksPerStep * groupSize;
-  const step = learnt + (needOf(recipe.advantage) === 'baseline' ? tasksPerStep : 0);
-  const episodes = { step, training: step * steps, evaluation: evaluationEpisodes(recipe) };
+  const again = alternatives(recipe, use);
+  const greedy = needOf(recipe.advantage) === 'baseline' ? tasksPerStep : 0;
+  const inStep = learnt * (1 + again.episodes) + greedy;
+  const episodes = { step: inStep, training: inStep * steps, evaluation: evaluationEpisodes(recipe) };
+  /** Episodes by what is played of them, a part where they begin with turns of another. */
+  const step = learnt * (1 + again.whole) + greedy;
   const policies = Object.fromEntries(
     Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {
       const sum = (uses: Readonly<Record<string, AgentUse>>, of: (agent: AgentUse) => number) =>
@@ -125,7 +145,7 @@ export function tokenBudget(
       const generated = ({ responseTokens }: AgentUse) => responseTokens;
       const trained = learnt * epochs * (sum(use, read) + sum(use, generated));
       const inRun = (of: (agent: AgentUse) => number) =>
-        episodes.training * sum(use, of) + episodes.evaluation * sum(evaluated, of);
+        step * steps * sum(use, of) + episodes.evaluation * sum(evaluated, of);
       return [
         policy,
         {
@@ -142,7 +162,7 @@ export function tokenBudget(
     generated: total(({ generated }) => generated),
     trained: total(({ trained }) => trained),
   };
-  const agents = agentBudgets(recipe, { use, evaluated }, episodes);
+  const agents = agentBudgets(recipe, { use, evaluated }, { ...episodes, training: step * steps });
   const costs = Object.values(agents).flatMap(({ cost }) => cost ?? []);
   return { episodes, policies, agents, run, ...(costs.length > 0 && { cost: costs.reduce((a, b) => a + b, 0) }) };
 }

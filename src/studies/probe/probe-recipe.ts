@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import type { Episode, EpisodeGroup, Turn } from '../../core/episode.js';
 import { ArgumentError } from '../../core/errors.js';
-import { EVENT_VERSION, type Warmup } from '../../core/events.js';
 import type { Files } from '../../core/files.js';
 import type { Host } from '../../core/host.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -11,10 +10,11 @@ import { openRun, prepareTasks, publishAll } from '../../run/open-run.js';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import { type StoredEpisode, storedEpisode } from '../../store/episode-files.js';
 import { REFERENCES } from '../../store/run-files.js';
-import { commitsOf, firstProgress, loadCheckpoint } from '../../training/checkpoint.js';
-import type { OpenRun, Progress, TrainingRun } from '../../training/run-state.js';
+import { commitsOf } from '../../training/checkpoint.js';
+import type { Progress, TrainingRun } from '../../training/run-state.js';
 import { measureInflation } from '../../training/stability/measured-inflation.js';
 import { type EstimatorInputs, type StepAdvantages, stepAdvantages } from '../../training/step/advantages.js';
+import { playBranches } from '../../training/step/branches.js';
 import { playGreedy, playTasks } from '../../training/step/rollout-step.js';
 import { tasksOfStep } from '../../training/step/step-tasks.js';
 import { type TurnScores, turnScores } from '../../training/step/turn-scores.js';
@@ -22,18 +22,14 @@ import { openCritics, stepsAhead } from '../../training/update/critics.js';
 import type { KlCoefficients } from '../../training/update/kl-penalty.js';
 import { openReferences, type ReferenceStore } from '../../training/update/references.js';
 import { updatePolicies } from '../../training/update/update-policies.js';
-import { type WarmStartLog, warmStart } from '../../training/warm-start/warm-start.js';
 import { agentUse, evaluationEpisodes, type TokenBudget, tokenBudget } from '../plan/token-budget.js';
 import { type Advice, advise } from './probe-advice.js';
 import { type ProbeFindings, probeFindings } from './probe-findings.js';
+import { type Start, type StartOptions, startingWeights } from './starting-weights.js';
 
-export interface ProbeOptions {
+export interface ProbeOptions extends StartOptions {
   /** Tasks to play, each `training.groupSize` times. */
   readonly tasks: number;
-  /** Where the policies come from; otherwise the recipe's warm start, or their first weights. */
-  readonly checkpoint?: Checkpoint | undefined;
-  /** Receives the warm start's events. */
-  readonly onWarmup?: (event: Warmup) => void;
 }
 
 /** The cost of the whole run on this machine, in seconds and bytes, projected from that of the probe. */
@@ -52,7 +48,7 @@ export interface Projection {
 
 export interface ProbeReport extends ProbeFindings {
   readonly recipe: string;
-  readonly start: 'checkpoint' | 'warm start' | 'first weights';
+  readonly start: Start['start'];
   /** Reinforcement has something to work with. */
   readonly worthwhile: boolean;
   readonly advice: readonly Advice[];
@@ -77,7 +73,7 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
   const run = await openRun(recipe, await prepareTasks(recipe), host, { commits });
   try {
     for (const { message } of run.warnings) host.notify(message);
-    const { start, progress, seconds: warmStartSeconds } = await firstWeights(run, options);
+    const { start, progress, seconds: warmStartSeconds } = await startingWeights(run, options);
     const training: TrainingRun = {
       ...run,
       references: await openReferences(run, await keptReferences(host.files, checkpoint)),
@@ -111,32 +107,6 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
   }
 }
 
-interface Start {
-  readonly start: ProbeReport['start'];
-  readonly progress: Progress;
-  readonly seconds: number;
-}
-
-/** Gives the policies the weights that reinforcement would begin with; says what that took. */
-async function firstWeights(run: OpenRun, { checkpoint, onWarmup }: ProbeOptions): Promise<Start> {
-  const { recipe, host } = run;
-  if (checkpoint !== undefined)
-    return { start: 'checkpoint', progress: await loadCheckpoint(run, checkpoint, { optimizer: false }), seconds: 0 };
-  const progress = firstProgress(recipe);
-  if (recipe.warmStart === undefined) return { start: 'first weights', progress, seconds: 0 };
-  let seconds = 0;
-  const log: WarmStartLog = {
-    emit(body) {
-      seconds += body.seconds;
-      onWarmup?.(body);
-      return { ...body, time: host.clock.now().toISOString(), version: EVENT_VERSION };
-    },
-    write() {}, // a cached warm start's events: the run would not train it again either
-  };
-  await warmStart(run, log, recipe.warmStart);
-  return { start: 'warm start', progress, seconds };
-}
-
 /** The warm-started references that the checkpoint's run keeps; without them the policies' first weights are copied. */
 async function keptReferences(files: Files, checkpoint: Checkpoint | undefined): Promise<ReferenceStore | undefined> {
   if (checkpoint === undefined) return undefined;
@@ -164,7 +134,9 @@ async function playSteps(run: TrainingRun, coefficients: KlCoefficients, count: 
     const started = host.clock.seconds();
     const all = await playTasks(run, step, together);
     const kept = applyFailureRule(all, failedEpisodes);
-    const scores = await turnScores(run, coefficients, { kept, greedy: await playGreedy(run, step, kept) });
+    const greedy = await playGreedy(run, step, kept);
+    const branches = await playBranches(run, step, kept);
+    const scores = await turnScores(run, coefficients, { kept, greedy, branches });
     steps.push({ all, kept, scores, seconds: host.clock.seconds() - started });
     left -= together.length;
   }

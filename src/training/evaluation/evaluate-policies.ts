@@ -3,10 +3,9 @@ import type { AgentEvaluation, EvaluationEvent } from '../../core/events.js';
 import { type Price, playedTokens, priced } from '../../core/play/token-count.js';
 import { mean } from '../../core/statistics.js';
 import { pricesOf, type Recipe } from '../../recipe/recipe.js';
-import type { RunDirectory } from '../../store/run-directory.js';
 import { BENCHMARK } from '../../tasks/benchmarks.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
-import type { OpenRun, Progress } from '../run-state.js';
+import type { OpenRun, Progress, RunLog } from '../run-state.js';
 import { failureText } from '../step/common-failure.js';
 import { evaluationTasks } from '../step/step-tasks.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
@@ -49,7 +48,7 @@ export function evaluationDue({ training, evaluation }: Recipe, { step, evaluate
 }
 
 /** Evaluates at the run's step as the recipe says, writes every episode, then the event. */
-export async function evaluatePolicies(run: OpenRun, progress: Progress, log: RunDirectory): Promise<void> {
+export async function evaluatePolicies(run: OpenRun, progress: Progress, log: RunLog): Promise<void> {
   const { recipe } = run;
   const { step } = progress;
   const { tasks, samples, samplesDuring = samples, level } = recipe.evaluation;

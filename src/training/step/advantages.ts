@@ -11,6 +11,7 @@ import {
   turnReward,
 } from '../../core/episode.js';
 import { chainsOf } from './chains.js';
+import { type DurationWeights, durationWeights } from './duration-weights.js';
 
 /** A turn with its reward and its advantage. */
 export interface TurnAdvantage {
@@ -60,15 +61,17 @@ export interface EstimatorInputs {
 export interface AdvantageSettings {
   readonly advantage: Estimator;
   readonly agents: Readonly<Record<string, { readonly rewardWeight: number }>>;
+  readonly training?: { readonly durationWeights?: DurationWeights | undefined };
 }
 
 /**
  * Estimates the advantages of a step's turns. Turns of frozen agents take no part: they are not in the statistics of a
- * task and not in an episode's score. Afterwards an agent's advantages are multiplied by its weight.
+ * task and not in an episode's score. Afterwards an agent's advantages are multiplied by its weight, and those of turns
+ * by what their durations count, where the recipe asks for that.
  * @param before the state that the estimator kept from the step before
  */
 export function stepAdvantages(
-  { advantage: estimator, agents }: AdvantageSettings,
+  { advantage: estimator, agents, training }: AdvantageSettings,
   groups: readonly EpisodeGroup[],
   inputs: EstimatorInputs = {},
   before: EstimatorState = {},
@@ -93,11 +96,18 @@ export function stepAdvantages(
     ...inputsOf(inputs, turn),
   }));
   const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
+  const byDuration = durationWeights(
+    pairs.map(({ turn }) => turn),
+    training?.durationWeights,
+  );
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
     reward: (records[i] as TurnRecord).reward,
-    advantage: weighted(advantages[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
+    advantage: weighted(
+      advantages[i] as number | number[],
+      (agents[turn.agent]?.rewardWeight ?? 1) * (byDuration[i] as number),
+    ),
     ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
   }));
   const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));

@@ -9,6 +9,7 @@ import type { Recipe } from '../../recipe/recipe.js';
 import type { Versions } from '../../rollout/rollout-context.js';
 import { applyFailureRule } from '../../rollout/score.js';
 import type { OpenRun } from '../run-state.js';
+import { type Branched, playBranches } from './branches.js';
 import { type Levels, levelsOf, type Predictions, tasksByPrediction } from './curriculum.js';
 import { furtherTasks } from './step-tasks.js';
 
@@ -22,6 +23,8 @@ export interface StepRollout {
   readonly kept: readonly EpisodeGroup[];
   /** A greedy episode of each task in `kept`, where the estimator wants one. Nothing is learnt from them. */
   readonly greedy: readonly Episode[];
+  /** Other ends of the episodes in `kept`, where the estimator wants alternatives. Nothing is learnt from them. */
+  readonly branches: readonly Branched[];
   /** The filter's counts, where there is one. */
   readonly filter?: Step['filter'];
   /** How each level of the tasks went, where they have levels. */
@@ -75,12 +78,14 @@ export async function rolloutStep(
     kept: learnt.length,
   };
   const greedy = await playGreedy(run, step, learnt, versions);
+  const branches = await playBranches(run, step, learnt, versions);
   const levels = levelsOf(scored, recipe, tasks, predictions);
   return {
     all,
     scored,
     kept: learnt,
     greedy,
+    branches,
     ...(levels && { levels }),
     ...(filter === undefined ? {} : { filter: counts }),
   };

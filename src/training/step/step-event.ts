@@ -15,16 +15,19 @@ import {
 import type { AgentStep, EpisodeFailed, Step, Warning } from '../../core/events.js';
 import { type Spending, spentTogether } from '../../core/play/token-count.js';
 import { mean, standardDeviation } from '../../core/statistics.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { missingParts } from '../../rollout/part-weights.js';
 import { agentPartMeans, namedMeans } from '../named-means.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import { type AgentUpdate, LOSS_TERMS, type Updates } from '../update/update-result.js';
 import { rewardRecord, type StepAdvantages } from './advantages.js';
+import { playedAgain } from './branches.js';
 import { countChains } from './chains.js';
 import type { StepRollout } from './rollout-step.js';
 
 export function stepEvent(
   step: number,
-  { all, scored, greedy, filter, levels, staleness }: StepRollout,
+  { all, scored, greedy, branches, filter, levels, staleness }: StepRollout,
   advantages: StepAdvantages,
   measured: Readonly<Record<string, number>>,
   updates: Updates,
@@ -32,6 +35,7 @@ export function stepEvent(
   phaseSeconds: Step['phaseSeconds'],
 ): Step {
   const episodes = scored.flatMap((group) => group.episodes);
+  const against = [...greedy, ...playedAgain(branches)];
   const turns = episodes.flatMap((episode) =>
     inCanonicalOrder(episode.turns).map(
       (turn): PlayedTurn => ({ episode, turn, advantage: advantages.byTurn.get(turn)?.advantage ?? 0 }),
@@ -53,7 +57,7 @@ export function stepEvent(
     seconds: phaseSeconds.rollout + phaseSeconds.advantage + phaseSeconds.update,
     phaseSeconds,
     tokens: {
-      sampled: tokens([...episodes, ...greedy].flatMap((episode) => episode.turns)),
+      sampled: tokens([...episodes, ...against].flatMap((episode) => episode.turns)),
       trained: Object.values(updates)
         .flatMap((update) => Object.values(update.agents))
         .reduce((sum, { tokens }) => sum + tokens, 0),
@@ -86,7 +90,7 @@ export function stepEvent(
     ...(levels === undefined ? {} : { levels }),
     ...(filter === undefined ? {} : { filter }),
     ...(staleness === undefined ? {} : { staleness }),
-    ...(greedy.length === 0 ? {} : { baseline: baselineOf(greedy) }),
+    ...(against.length === 0 ? {} : { baseline: baselineOf(against) }),
   };
 }
 
@@ -107,9 +111,9 @@ function costOfAll(spending: readonly Spending[]): Pick<Step, 'cost'> {
   return cost === undefined ? {} : { cost };
 }
 
-function baselineOf(greedy: readonly Episode[]): NonNullable<Step['baseline']> {
-  const failed = greedy.filter(({ failure }) => failure !== undefined).length;
-  return { episodes: greedy.length, reward: mean(greedy.map(({ score }) => score.team)), failed };
+function baselineOf(against: readonly Episode[]): NonNullable<Step['baseline']> {
+  const failed = against.filter(({ failure }) => failure !== undefined).length;
+  return { episodes: against.length, reward: mean(against.map(({ score }) => score.team)), failed };
 }
 
 /** An agent's inflation, and where it comes from. */
@@ -207,4 +211,22 @@ export function gapWarnings(
       code: 'logprobs.differ',
       message: `step ${step}: the log-probs with which agent '${agent}' was sampled differ from the trainer's by ${logprobGap.toPrecision(3)} on average (training.logprobGap: ${limit})`,
     }));
+}
+
+/** The warning about weights of parts of the reward that nobody earns, once, since they are probably misspelt. */
+export function partWarnings(
+  { training: { partWeights } }: Pick<Recipe, 'training'>,
+  step: number,
+  { all }: Pick<StepRollout, 'all'>,
+): Warning[] {
+  if (step !== 1) return [];
+  const missing = missingParts(
+    all.flatMap(({ episodes }) => episodes),
+    partWeights,
+  );
+  return missing.map((name) => ({
+    type: 'warning',
+    code: 'parts.missing',
+    message: `training.partWeights.${name}: no episode's reward has a part of this name, so its weight changes nothing`,
+  }));
 }

@@ -3,16 +3,17 @@ import type { Episode, Turn } from '../../core/episode.js';
 import { playedTokens, priced, type Spending } from '../../core/play/token-count.js';
 import { pricesOf, type Recipe } from '../../recipe/recipe.js';
 import type { Updates } from '../update/update-result.js';
+import { playedAgain } from './branches.js';
 import type { ChainsByPolicy } from './chains-by-policy.js';
 import type { StepRollout } from './rollout-step.js';
 
 export function stepSpending(
   recipe: Pick<Recipe, 'assign' | 'policies'>,
-  { all, greedy }: Pick<StepRollout, 'all' | 'greedy'>,
+  { all, greedy, branches }: Pick<StepRollout, 'all' | 'greedy' | 'branches'>,
   chains: ChainsByPolicy,
   updates: Updates,
 ): Record<string, Spending> {
-  const played: readonly Episode[] = [...all.flatMap(({ episodes }) => episodes), ...greedy];
+  const played: readonly Episode[] = [...all.flatMap(({ episodes }) => episodes), ...greedy, ...playedAgain(branches)];
   const prices = pricesOf(recipe);
   const agents = [...new Set(played.flatMap((episode) => episode.turns.map(({ agent }) => agent)))].sort();
   return Object.fromEntries(

@@ -8,7 +8,7 @@ import type { Split, Trace } from '../../core/task.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import { countTokensOf } from '../../loss/aggregate.js';
 import type { Speaker } from '../../recipe/assignment.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { type Recipe, systemPromptOf } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
 import { type OpenRun, policyNamed } from '../run-state.js';
 import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
@@ -37,7 +37,7 @@ export async function trainWarmStart(
   settings: WarmStartSettings,
   emit: (event: Warmup) => void,
 ): Promise<void> {
-  const learners = run.assignment.warmStarted;
+  const learners = run.assignment.taught;
   if (settings.share === 'policy') {
     for (const { name, agents } of learners)
       await learn(run, settings, { policy: policyNamed(run, name), agents }, name, emit);
@@ -122,7 +122,7 @@ function traceSample(
   { agent, messages, tools, response }: Trace,
   tokenizer: Tokenizer,
 ): TrainingSample {
-  const prompt = tokenizer.chat(promptMessages(recipe.team.agents[agent]?.system, messages), undefined, tools);
+  const prompt = tokenizer.chat(promptMessages(systemPromptOf(recipe, agent), messages), undefined, tools);
   const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {

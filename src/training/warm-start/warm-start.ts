@@ -45,7 +45,7 @@ export async function warmStart(
   if (cached !== undefined) {
     notify(`Warm start taken from the cache (${cached}); it depends on neither --seed nor the estimator.`);
     for (const event of await readEvents(files, join(cached, EVENTS))) log.write(event);
-    for (const { name } of assignment.warmStarted)
+    for (const { name } of assignment.taught)
       await policyNamed(run, name).load(join(cached, name), { optimizer: false });
     return hash;
   }
@@ -55,7 +55,7 @@ export async function warmStart(
   });
   try {
     await cache.store(hash, async (directory) => {
-      for (const { name } of assignment.warmStarted) {
+      for (const { name } of assignment.taught) {
         await files.makeDirectory(join(directory, name));
         await policyNamed(run, name).save(join(directory, name));
       }
@@ -86,7 +86,7 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
     kernels: backendsOf(run).flatMap(({ hardware: { kernels, isa } }) => [kernels, isa]),
     numbers,
     ...(keys.length === 0 ? {} : { traceKeys: keys }),
-    policies: assignment.warmStarted.map(({ name, model, agents }) => ({
+    policies: assignment.taught.map(({ name, model, agents }) => ({
       name,
       model,
       agents,
@@ -103,7 +103,7 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
  */
 async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise<number[]> {
   const numbers: number[] = [];
-  for (const { name } of run.assignment.warmStarted) {
+  for (const { name } of run.assignment.taught) {
     const policy = policyNamed(run, name);
     const samples = sampleOfTraces(run, settings, name, 'train');
     for (const row of await policy.logprobs(samples)) numbers.push(...row);

@@ -16,7 +16,7 @@ export const ppo = { type: 'ppo-clip', clip: 0.2, aggregate: 'token-mean' } as c
 
 export interface BackendUnderTest {
   open(): Promise<Backend>;
-  /** Small weights that the backend can train. Equal seeds give equal ones. */
+  /** Small weights that the backend can train. Equal seeds give equal ones, other seeds others. */
   weights(seed?: number): WeightsSpec;
   /** Weights of another shape than `weights()`. */
   readonly misfit: WeightsSpec;
@@ -30,6 +30,8 @@ export interface BackendUnderTest {
   readonly mayStillAnswer?: boolean;
   /** Whether loading weights alone restores the moments of the optimiser too, as SkyRL's server does. */
   readonly alwaysLoadsMoments?: boolean;
+  /** Whether first weights are the same for every seed. */
+  readonly sameForEverySeed?: boolean;
   /** A directory to write into. */
   readonly root: string;
 }

@@ -28,7 +28,7 @@ export function trainingContract(subject: Subject): void {
         rows.push(await logprobsOf(policy));
       }
       expect(rows[1]).toEqual(rows[0]);
-      expect(rows[2]).not.toEqual(rows[0]);
+      if (subject.test.sameForEverySeed !== true) expect(rows[2]).not.toEqual(rows[0]);
     });
 
     it('learns demonstrations', async () => {
@@ -233,7 +233,7 @@ export function trainingContract(subject: Subject): void {
         const loss = { type: 'demonstrations' } as const;
         await policy.forwardBackward(samples, { loss, normalizer: written(samples) / scale });
         const { norm } = await step(policy, { ...soft, clipNorm });
-        return { norm, rows: await logprobsOf(policy) };
+        return { norm, rows: await policy.logprobs(samples) };
       };
       const free = await stepped(0);
       expect(await stepped(1000)).toEqual(free);
@@ -264,7 +264,8 @@ export function trainingContract(subject: Subject): void {
         expect(await step(policy)).toMatchObject({ applied: true });
       }
       if (subject.can.gradientNorms === 'after') return;
-      expect(norms.some(Number.isNaN)).toBe(true);
+      // What overflows where depends on which samples share weights, and in a table few do.
+      if (subject.test.sameForEverySeed !== true) expect(norms.some(Number.isNaN)).toBe(true);
       expect(norms).toContain(Number.POSITIVE_INFINITY);
     });
   });

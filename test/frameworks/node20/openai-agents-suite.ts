@@ -12,7 +12,7 @@ import { boundFetch, trainable } from '../../../src/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
 import { type Cell, conformance } from '../conformance.js';
-import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
+import { BOSS, type DeskPlay, type DeskRun, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
 import { openAIAgentsCells } from './openai-agents-cells.js';
 
 export type Packages = Pick<typeof Sdk, 'Agent' | 'OpenAIProvider' | 'Runner' | 'tool'> & {
@@ -23,11 +23,20 @@ export type Packages = Pick<typeof Sdk, 'Agent' | 'OpenAIProvider' | 'Runner' | 
 type Model = NonNullable<ConstructorParameters<typeof Sdk.Agent>[0]['model']>;
 type ProviderOptions = NonNullable<ConstructorParameters<typeof Sdk.OpenAIProvider>[0]>;
 
-/**
- * The suite for a version of the packages.
- * @param rewritten the cells in which `aisdk()` gives back something else than the agent said
- */
-export function openAIAgentsSuite(version: string, packages: Packages, rewritten: readonly Cell[] = []): void {
+/** What versions of the packages differ in. */
+interface Differences {
+  /** The cells in which `aisdk()` gives back something else than the agent said. */
+  readonly rewritten?: readonly Cell[];
+  /** Whether it throws, over responses, where an answer is cut at its length. */
+  readonly throwsAtLength?: boolean;
+}
+
+/** The suite for a version of the packages. */
+export function openAIAgentsSuite(
+  version: string,
+  packages: Packages,
+  { rewritten = [], throwsAtLength = false }: Differences = {},
+): void {
   const { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI } = packages;
   const root = temporaryRoot();
 
@@ -53,16 +62,20 @@ export function openAIAgentsSuite(version: string, packages: Packages, rewritten
     return { answer, comment, calls: newItems.filter(({ type }) => type === 'tool_call_item').length };
   };
 
-  const runnerOf = (options: ClientOptions) => {
+  const runnerOf = (options: ClientOptions, useResponses = false) => {
     const client: unknown = new OpenAI(options); // of its CommonJS types
     const openAIClient = client as NonNullable<ProviderOptions['openAIClient']>;
-    const modelProvider = new OpenAIProvider({ openAIClient, useResponses: false });
+    const modelProvider = new OpenAIProvider({ openAIClient, useResponses });
     return new Runner({ modelProvider, tracingDisabled: true });
   };
 
   /** The model's name is the agent's. */
   const named: DeskPlay = ({ task, openai, signal }) =>
     played(runnerOf({ ...openai, maxRetries: 0 }), ['boss', 'helper'], task.question, signal);
+
+  /** The same over the interface that is the provider's default. */
+  const withResponses: DeskPlay = ({ task, openai, signal }) =>
+    played(runnerOf({ ...openai, maxRetries: 0 }, true), ['boss', 'helper'], task.question, signal);
 
   /** A client that was made before any episode. */
   const early = runnerOf({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch });
@@ -76,8 +89,21 @@ export function openAIAgentsSuite(version: string, packages: Packages, rewritten
     it('is the run that plain calls of agents give, bit for bit', async () => {
       const plain = await trainDesk(root, plainPlay);
       expect(await trainDesk(root, named, { threads: 2 })).toEqual(plain);
+      if (!throwsAtLength) expect(await trainDesk(root, withResponses)).toEqual(plain);
       expect(await trainDesk(root, bound)).toEqual(plain);
       expect(await trainDesk(root, throughAiSdk)).toEqual(plain);
+    });
+
+    it.runIf(throwsAtLength)('is the same over responses up to an answer that is cut, which it throws', async () => {
+      const overrides = ['training.steps=1'];
+      const plain = await trainDesk(root, plainPlay, { overrides });
+      const { turns, failures } = await trainDesk(root, withResponses, { overrides });
+      expect(failures.length).toBeGreaterThan(0);
+      for (const failure of failures) expect(failure).toMatchObject({ message: expect.stringMatching(/incomplete/) });
+      const sampled = (episode: DeskRun['turns'][number] | undefined) =>
+        (episode?.turns ?? []).map(({ advantage: _, ...turn }) => turn);
+      for (const [i, episode] of turns.entries())
+        expect(sampled(episode)).toEqual(sampled(plain.turns[i]).slice(0, episode.turns.length));
     });
 
     it('learns', async () => {
@@ -87,14 +113,15 @@ export function openAIAgentsSuite(version: string, packages: Packages, rewritten
     });
   });
 
-  conformance(
-    version,
-    openAIAgentsCells(packages, ({ openai }) => ({
-      runner: runnerOf({ ...openai, maxRetries: 0 }),
-      boss: 'boss',
-      helper: 'helper',
-    })),
-  );
+  for (const useResponses of [false, true])
+    conformance(
+      `${version}${useResponses ? ', responses' : ''}`,
+      openAIAgentsCells(packages, ({ openai }) => ({
+        runner: runnerOf({ ...openai, maxRetries: 0 }, useResponses),
+        boss: 'boss',
+        helper: 'helper',
+      })),
+    );
 
   conformance(
     `${version}, \`aisdk()\``,
@@ -103,7 +130,7 @@ export function openAIAgentsSuite(version: string, packages: Packages, rewritten
       boss: aisdk(agents.boss.model),
       helper: aisdk(agents.helper.model),
     })),
-    rewritten,
+    { rewritten },
   );
 
   clientContract(version, async ({ model, ...connection }, { stream, signal }) => {

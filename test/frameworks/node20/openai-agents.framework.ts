@@ -5,4 +5,5 @@ import OpenAI from 'openai';
 import { openAIAgentsSuite } from './openai-agents-suite.js';
 
 const packages = { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI };
-openAIAgentsSuite('OpenAI Agents 0.12', packages, ['parallel tools']); // it leaves out a text beside calls
+// It leaves out a text beside calls.
+openAIAgentsSuite('OpenAI Agents 0.12', packages, { rewritten: ['parallel tools'] });

@@ -1,21 +1,11 @@
 /** VoltAgent as it is on npm plays and trains a team. */
 import { Output } from 'ai';
-import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { trainable } from '../../../src/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
-import {
-  BOSS,
-  type DeskPlay,
-  HELPER,
-  LEARNING,
-  lookUp,
-  plainPlay,
-  rises,
-  sampledBehindWords,
-  trainDesk,
-} from '../desk.js';
+import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';
+import { testWithoutEmptyMessages } from '../without-empty-messages.js';
 
 // Elsewhere than in production it asks a server for the list of all models as soon as it is imported.
 const before = process.env.NODE_ENV;
@@ -48,21 +38,7 @@ const play: DeskPlay = async ({ task, signal: abortSignal }) => {
   return { answer, comment, calls: steps.flatMap(({ toolCalls }) => toolCalls).length };
 };
 
-describe('a team of VoltAgent', () => {
-  it('says what plain calls of agents say, bit for bit, but behind the empty messages that it leaves out', async () => {
-    const overrides = ['training.steps=1'];
-    const plain = await trainDesk(root, plainPlay, { overrides });
-    const sampled = sampledBehindWords(plain, plain);
-    expect(sampled.length).toBeGreaterThan(plain.turns.length / 2);
-    expect(sampledBehindWords(await trainDesk(root, play, { overrides }), plain)).toEqual(sampled);
-  });
-
-  it('learns', async () => {
-    const { rewards, failures } = await trainDesk(root, play, { overrides: LEARNING });
-    expect(failures).toEqual([]);
-    expect(rises(rewards)).toBe(true);
-  });
-});
+testWithoutEmptyMessages('VoltAgent', root, play);
 
 const withTools: CellPlay = async ({ task, look }) =>
   (await agentOf('boss', 'Lead', [numberTool('look', look)]).generateText(task.question)).text;

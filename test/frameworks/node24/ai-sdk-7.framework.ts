@@ -1,8 +1,12 @@
 /** AI SDK 7 as it is on npm plays and trains a team, on the Node that it wants. */
 import { generateText, isStepCount, Output, streamText, ToolLoopAgent, tool } from 'ai';
+import { MockLanguageModelV4, simulateReadableStream } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { trainable } from '../../../src/agents/index.js';
+import { agent } from '../../../src/teams/agent.js';
+import { defineTeam } from '../../../src/teams/team.js';
+import { playScripted } from '../../../src/testing/play-scripted.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { aiSdkCells } from '../ai-sdk-cells.js';
 import { conformance } from '../conformance.js';
@@ -34,6 +38,36 @@ describe('a team of AI SDK 7', () => {
     const { rewards, failures } = await trainDesk(root, play, { overrides: LEARNING });
     expect(failures).toEqual([]);
     expect(rises(rewards)).toBe(true);
+  });
+});
+
+describe('a trainable model before one of version 4', () => {
+  it('shows that version, is the agent in an episode and the other model everywhere else', async () => {
+    const tokens = { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined };
+    const usage = { inputTokens: tokens, outputTokens: { total: 1, text: 1, reasoning: undefined } };
+    const finishReason = { unified: 'stop' as const, raw: undefined };
+    const otherwise = new MockLanguageModelV4({
+      doGenerate: async () => ({ content: [{ type: 'text', text: 'production' }], finishReason, usage, warnings: [] }),
+      doStream: async () => ({
+        stream: simulateReadableStream({
+          chunks: [
+            { type: 'text-start', id: '0' },
+            { type: 'text-delta', id: '0', delta: 'production' },
+            { type: 'text-end', id: '0' },
+            { type: 'finish', finishReason, usage },
+          ],
+        }),
+      }),
+    });
+    const model = trainable('solver', { otherwise });
+    expect(model.specificationVersion).toBe('v4');
+    const ask = async () => {
+      const { text } = await generateText({ model, prompt: 'x' });
+      return [text, await streamText({ model, prompt: 'x' }).text];
+    };
+    expect(await ask()).toEqual(['production', 'production']);
+    const team = defineTeam({ task: z.object({}), agents: { solver: agent() }, play: ask, reward: () => 0 });
+    expect((await playScripted(team, {}, () => 'trained')).outcome).toEqual(['trained', 'trained']);
   });
 });
 

@@ -1,22 +1,12 @@
 /** Mastra as it is on npm plays and trains a team, on the Node that it wants. */
 import { Agent } from '@mastra/core/agent';
 import { createTool } from '@mastra/core/tools';
-import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { trainable } from '../../../src/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
-import {
-  BOSS,
-  type DeskPlay,
-  HELPER,
-  LEARNING,
-  lookUp,
-  plainPlay,
-  rises,
-  sampledBehindWords,
-  trainDesk,
-} from '../desk.js';
+import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';
+import { testWithoutEmptyMessages } from '../without-empty-messages.js';
 
 const root = temporaryRoot();
 
@@ -53,21 +43,7 @@ const play: DeskPlay = async ({ task, signal: abortSignal }) => {
   return { answer, comment, calls: led.steps.flatMap(({ toolCalls }) => toolCalls).length };
 };
 
-describe('a team of Mastra', () => {
-  it('says what plain calls of agents say, bit for bit, but behind the empty messages that it leaves out', async () => {
-    const overrides = ['training.steps=1'];
-    const plain = await trainDesk(root, plainPlay, { overrides });
-    const sampled = sampledBehindWords(plain, plain);
-    expect(sampled.length).toBeGreaterThan(plain.turns.length / 2);
-    expect(sampledBehindWords(await trainDesk(root, play, { overrides }), plain)).toEqual(sampled);
-  });
-
-  it('learns', async () => {
-    const { rewards, failures } = await trainDesk(root, play, { overrides: LEARNING });
-    expect(failures).toEqual([]);
-    expect(rises(rewards)).toBe(true);
-  });
-});
+testWithoutEmptyMessages('Mastra', root, play);
 
 const withTools: CellPlay = async ({ task, look }) =>
   lastText(await agentOf('boss', 'Lead', { look: lookingWith(look) }).generate(task.question));

@@ -5,4 +5,4 @@ import OpenAI from 'openai';
 import { openAIAgentsSuite, type Packages } from '../node20/openai-agents-suite.js';
 
 const packages: unknown = { Agent, OpenAIProvider, Runner, tool, aisdk, OpenAI };
-openAIAgentsSuite('OpenAI Agents 0.20', packages as Packages); // the types of 0.12
+openAIAgentsSuite('OpenAI Agents 0.20', packages as Packages, { throwsAtLength: true }); // the types of 0.12

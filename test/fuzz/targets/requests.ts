@@ -11,6 +11,7 @@ const { chat } = bytesTokenizer();
 const calls: EpisodeCalls = {
   agents: ['solver', 'verifier'],
   measure: (_, { messages, tools }) => chat(messages, undefined, tools).length,
+  recall: (id) => ({ id, content: 'seven', toolCalls: [{ id: `call_${id}_0`, name: 'look', arguments: '{}' }] }),
   complete: async (_, { model, messages, tools = [], wantsTokenIds }): Promise<ModelAnswer> => ({
     ...{ id: 'c0ffee', model, content: messages.at(-1)?.content ?? '', reasoning: 'Hm.' },
     toolCalls: tools.map(({ name, parameters }, n) => {
@@ -141,6 +142,8 @@ export const requests: readonly Target[] = [
         { type: 'function_call', call_id: 'call_1_0', name: 'look', arguments: '{}' },
         { type: 'function_call_output', call_id: 'call_1_0', output: 'seven' },
         { type: 'reasoning', id: 'rs_1', summary: [] },
+        { type: 'item_reference', id: 'msg_1' },
+        { type: 'item_reference', id: 'fc_call_1_0' },
       ],
       tools: [{ type: 'function', ...tool }],
       tool_choice: { type: 'function', name: 'look' },

@@ -30,22 +30,38 @@ const errorOf = ({ name, message }: PlainError): Error => {
   return name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
 };
 
-/** The engine's worker seen from the main thread: calls become promises, the thread's death rejects them all. */
+/** A way to an engine that is ready: a worker thread, or in a browser tab this very thread. */
+export interface EngineLink {
+  post(message: ToWorker, transfer: readonly ArrayBufferLike[]): void;
+  /** Called once. `died` gets the reason where the engine ends by itself. */
+  listen(receive: (message: FromWorker) => void, died: (error: Error) => void): void;
+  /** Whether the process is to live on for the engine's sake; not before it is told so. */
+  holdProcess(held: boolean): void;
+  /** Ends the engine, whatever it computes. */
+  end(): Promise<unknown>;
+}
+
+/**
+ * The engine seen from those who ask it: calls become promises, the engine's death rejects them all. The process lives
+ * on for its sake only while an answer is awaited.
+ */
 export class EngineThread {
   readonly hardware: EngineHardware;
-  readonly #worker: Worker;
+  readonly #link: EngineLink;
   readonly #pending = new Map<number, Pending>();
   #nextId = 0;
+  #awaited = 0;
   #dead: Error | undefined;
   onMessage: (message: Extract<FromWorker, { type: 'streamed' | 'generated' | 'refused' }>) => void = () => {};
   onDeath: (error: Error) => void = () => {};
 
-  private constructor(worker: Worker, hardware: EngineHardware) {
-    this.#worker = worker;
+  constructor(link: EngineLink, hardware: EngineHardware) {
+    this.#link = link;
     this.hardware = hardware;
-    worker.on('message', (message: FromWorker) => this.#receive(message));
-    worker.on('error', (error) => this.#die(new BackendError(`the engine's thread failed: ${error.message}`)));
-    worker.on('exit', (code) => this.#die(new BackendError(`the engine's thread ended with code ${code}`)));
+    link.listen(
+      (message) => this.#receive(message),
+      (error) => this.#die(error),
+    );
   }
 
   /**
@@ -63,7 +79,7 @@ export class EngineThread {
           worker.off('error', reject);
           worker.off('exit', onExit);
           const { kernels, isa, threads: used, notice } = message;
-          resolve(new EngineThread(worker, { kernels, isa, threads: used, notice }));
+          resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));
         }
       };
       const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
@@ -92,19 +108,27 @@ export class EngineThread {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.expectAnswers(1);
       this.post({ type: 'call', id, method, args }, transfer);
     });
   }
 
   post(message: ToWorker, transfer: readonly ArrayBufferLike[] = []): void {
-    if (this.#dead === undefined) this.#worker.postMessage(message, transfer as ArrayBuffer[]);
+    if (this.#dead === undefined) this.#link.post(message, transfer);
+  }
+
+  /** Counts answers that somebody waits for: one more, or one less with -1. */
+  expectAnswers(change: 1 | -1): void {
+    this.#awaited += change;
+    if (this.#awaited === 0) this.#link.holdProcess(false);
+    else if (this.#awaited === change) this.#link.holdProcess(true);
   }
 
   async dispose(): Promise<void> {
     if (this.#dead !== undefined) return;
     this.#die(new BackendError('the engine was disposed of'));
     // A kernel that is running is not waited for: nothing it computes is wanted any more.
-    await this.#worker.terminate();
+    await this.#link.end();
   }
 
   #receive(message: FromWorker): void {
@@ -113,6 +137,7 @@ export class EngineThread {
     if (type !== 'answer') return;
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
+    this.expectAnswers(-1);
     if (message.error !== undefined) pending?.reject(errorOf(message.error));
     else pending?.resolve(message.value);
   }
@@ -125,3 +150,15 @@ export class EngineThread {
     this.onDeath(error);
   }
 }
+
+const linkTo = (worker: Worker): EngineLink => ({
+  post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
+  listen(receive, died) {
+    worker.on('message', receive);
+    worker.on('error', (error) => died(new BackendError(`the engine's thread failed: ${error.message}`)));
+    worker.on('exit', (code) => died(new BackendError(`the engine's thread ended with code ${code}`)));
+    worker.unref();
+  },
+  holdProcess: (held) => (held ? worker.ref() : worker.unref()),
+  end: () => worker.terminate(),
+});

@@ -4,7 +4,6 @@ import type { OptimStepResult, OptimStepSettings } from '../../../contract/optim
 import { BackendError, NonFiniteError } from '../../../core/errors.js';
 import type { TrainingSample } from '../../../core/sample.js';
 import { type LossSpec, lossKind } from '../../../loss/loss-spec.js';
-import { objectiveOf } from '../../../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
 import { PolicyModel } from '../../../model/decoder/policy-model.js';
@@ -18,6 +17,7 @@ import {
   trainedWeights,
 } from '../../../model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { forwardBackward } from '../../forward-backward.js';
 import type { PolicyState } from '../policy-state.js';
 
 /** The shape of a policy: a decoder of its own, an adapter on a base that was created before, or that base as it is. */
@@ -85,23 +85,7 @@ export class ResidentPolicy {
   }
 
   forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): ForwardBackwardResult {
-    const objective = objectiveOf(samples, options);
-    const sums = objective.begin(() => this.model.score(objective.samples).logprobs);
-    const { entropyGradient } = sums;
-    const scores = this.model.accumulate(
-      objective.samples,
-      (indices, logprobs) => indices.map((index, i) => sums.gradient(index, logprobs[i] as Float32Array)),
-      entropyGradient &&
-        ((indices, entropies) => indices.map((index, i) => entropyGradient(index, entropies[i] as Float32Array))),
-    );
-    const { loss, metrics, ratios } = sums.result();
-    return {
-      loss,
-      gradientNorm: scores.gradientNorm,
-      metrics: { ...metrics, entropy: scores.entropySum / Math.max(1, scores.predicted) },
-      tokens: objective.samples.reduce((sum, { tokens }) => sum + tokens.length, 0),
-      ...(ratios && { ratios }),
-    };
+    return forwardBackward(this.model, samples, options);
   }
 
   /**

@@ -4,9 +4,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
-import { lora } from '../../../model/model-spec.js';
+import { EmbeddedBackend } from '../../../backends/embedded/embedded-backend.js';
+import { randomKey } from '../../../core/random.js';
+import { completeWhole, lora } from '../../../model/model-spec.js';
 import { bytesTokenizer } from '../../../model/tokenizers/bytes.js';
+import { nodeFiles } from '../../../platform/node-files.js';
 import { nodeHost } from '../../../platform/node-host.js';
+import { wholeWeights } from '../../../run/first-weights.js';
 import { Chat } from '../../../serve/chat.js';
 import { openVoices } from '../../../serve/open-voices.js';
 import { scriptedSampler } from '../../../testing/scripted-sampler.js';
@@ -45,6 +49,21 @@ describe('chat', () => {
     useCache(join(root, 'empty'));
     expect(await whats()).toBe('base model');
     process.env.DRMAS_CACHE = cache;
+  });
+
+  it('shows what the first weights answered that the seed drew', async () => {
+    const recipe = tinyRecipe({}, ['training.steps=1', 'seed=3', 'warmStart=null']);
+    const { path } = await trainTiny(root, recipe);
+    const { untrained, dispose } = await openVoices({ from: path, untrained: true }, nodeHost({ threads: 1 }));
+    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const first = await backend.open(wholeWeights(completeWhole(tinyModel), 3), 'frozen', 'first');
+    await first.publish();
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 20, stopTokens: [], key: randomKey('first', 1) };
+    const { what, voice } = untrained.get('solver') ?? {};
+    expect(what).toBe('random weights');
+    const request = { ...sampling, prompt: [3, 4, 5] };
+    expect(await voice?.model.generate(request)).toEqual(await first.generate(request));
+    await Promise.all([dispose(), backend.dispose()]);
   });
 
   it('says when the conversation has outgrown the context, and goes on after /reset', async () => {

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
@@ -20,6 +21,23 @@ function freePort(): Promise<number> {
   });
 }
 
+/** Asks everything that a client asks of a server of models, and expects equal answers to equal questions. */
+async function usedByTheOfficialClient(client: OpenAI): Promise<void> {
+  expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['solver']);
+  const options = { model: 'solver', temperature: 0 };
+  const messages = [{ role: 'user' as const, content: '1+2' }];
+  const { choices, usage } = await client.chat.completions.create({ ...options, messages });
+  const text = choices[0]?.message.content ?? '';
+  expect(usage?.completion_tokens).toBeGreaterThan(0);
+  expect(await client.chat.completions.stream({ ...options, messages }).finalContent()).toBe(text);
+  const response = await client.responses.create({ ...options, input: '1+2' });
+  expect(response.output_text).toBe(text);
+  expect((await client.responses.stream({ ...options, input: messages }).finalResponse()).output_text).toBe(text);
+  const tools = [{ type: 'function' as const, function: { name: 'add', parameters: { type: 'object' } } }];
+  const offered = client.chat.completions.create({ ...options, messages, tools });
+  await expect(offered).rejects.toMatchObject({ status: 400, code: 'no_tools' });
+}
+
 describe('serve', () => {
   it('answers until it is stopped, and takes the token from the environment', async () => {
     const port = await freePort();
@@ -37,6 +55,7 @@ describe('serve', () => {
     const body = JSON.stringify({ model: 'solver', messages: [{ role: 'user', content: '1+2' }], seed: 1 });
     const answered = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
     expect(answered.status).toBe(200);
+    await usedByTheOfficialClient(new OpenAI({ baseURL: `${url}/v1`, apiKey: 'secret' }));
     expect(await drmas([...words, '--host', '127.0.0.1'], { environment })).toMatchObject({
       ...{ code: 2, err: expect.stringMatching(/cannot be used: .*EADDRINUSE/) },
     });

@@ -1,6 +1,6 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Tokenizer } from '../../../core/tokenizer.js';
-import { parseTokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
+import { parseTextTokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
 import type { StoredTensor } from '../safetensors.js';
 import { decoderMetadata, decoderTensors } from './gguf-decoder.js';
 import { encodeGguf, F32, type GgufMetadata } from './gguf-file.js';
@@ -23,7 +23,7 @@ export function ggufHeader({ config, tokenizer, name }: GgufModel): GgufMetadata
     'general.type': { type: 'string', value: 'model' },
     'general.name': { type: 'string', value: name },
     'general.file_type': { type: 'uint32', value: F32 },
-    ...vocabularyMetadata(parseTokenizerSpec(tokenizer.toJSON()), tokenizer.stopTokens, config.vocabSize),
+    ...vocabularyMetadata(parseTextTokenizerSpec(tokenizer.toJSON()), tokenizer.stopTokens, config.vocabSize),
   };
 }
 

@@ -2,7 +2,7 @@
 import { TokenizerError } from '../../../core/errors.js';
 import { isObject } from '../../../core/validation/objects.js';
 import { BYTE_CHARACTERS, huggingFaceForm } from '../../tokenizers/tokenizer-json.js';
-import type { HuggingFaceSpec, SymbolsSpec, TokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
+import type { HuggingFaceSpec, SymbolsSpec, TextTokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
 import type { GgufMetadata, GgufValue } from './gguf-file.js';
 
 /** llama.cpp's types of tokens. Control tokens are read where special tokens are, and not shown. */
@@ -31,7 +31,7 @@ interface Vocabulary {
  * @param rows The number of rows of the embedding, at least the vocabulary's
  * @throws TokenizerError saying what a GGUF file cannot express
  */
-export function vocabularyMetadata(spec: TokenizerSpec, stopTokens: readonly number[], rows: number): GgufMetadata {
+export function vocabularyMetadata(spec: TextTokenizerSpec, stopTokens: readonly number[], rows: number): GgufMetadata {
   const { tokens, merges, split, chatTemplate, bos, pad } = vocabularyOf(spec);
   const texts = tokens.map(({ text }) => text);
   if (new Set(texts).size < texts.length) {
@@ -58,7 +58,7 @@ export function vocabularyMetadata(spec: TokenizerSpec, stopTokens: readonly num
   };
 }
 
-function vocabularyOf(spec: TokenizerSpec): Vocabulary {
+function vocabularyOf(spec: TextTokenizerSpec): Vocabulary {
   if (spec.type === 'symbols') return symbolsVocabulary(spec);
   return byteLevelVocabulary(spec.type === 'bytes' ? huggingFaceForm(spec) : spec);
 }

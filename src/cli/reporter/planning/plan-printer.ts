@@ -1,10 +1,10 @@
 /** The tokens, the memory and the time that a run will take, as `drmas train --dry-run` shows them. */
 
-import type { RunPlan } from '../../studies/plan/dry-run.js';
-import type { Tokens } from '../../studies/plan/token-budget.js';
-import { expectedLines } from './spending-printer.js';
-import { labelled } from './start-printer.js';
-import { byteText, grouped, short, table, wrap } from './text-layout.js';
+import type { RunPlan } from '../../../studies/plan/dry-run.js';
+import type { Tokens } from '../../../studies/plan/token-budget.js';
+import { expectedLines } from '../spending-printer.js';
+import { labelled } from '../start-printer.js';
+import { byteText, grouped, short, table, wrap } from '../text-layout.js';
 
 export function planLines(plan: RunPlan, width: number): string[] {
   const { recipe, steps, tokens, agents, memory, memoryElsewhere, notes } = plan;

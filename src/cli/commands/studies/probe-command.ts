@@ -1,16 +1,15 @@
-import type { Warmup } from '../../core/events.js';
-import type { PlayObserver } from '../../core/play/play-observer.js';
-import { nodeHost } from '../../platform/node-host.js';
-import { lastCheckpoint, requestRecipe } from '../../run/request.js';
-import { RunDirectory } from '../../store/run-directory.js';
-import { INTERRUPTED, jsonText } from '../command-context.js';
-import { argument, defineCommand } from '../define-command.js';
-import { integer, set, text, threads, toggle } from '../flags.js';
-import { probeLines } from '../reporter/probe-printer.js';
-import { warmupLine } from '../reporter/progress-printer.js';
-import { screenOf } from '../reporter/screen.js';
-import { StatusLines } from '../reporter/status-lines.js';
-import { wrap } from '../reporter/text-layout.js';
+import type { PlayObserver } from '../../../core/play/play-observer.js';
+import { nodeHost } from '../../../platform/node-host.js';
+import { lastCheckpoint, requestRecipe } from '../../../run/request.js';
+import { RunDirectory } from '../../../store/run-directory.js';
+import { INTERRUPTED, jsonText } from '../../command-context.js';
+import { argument, defineCommand } from '../../define-command.js';
+import { integer, set, text, threads, toggle } from '../../flags.js';
+import { probeLines } from '../../reporter/planning/probe-printer.js';
+import { warmupLines } from '../../reporter/progress-printer.js';
+import { screenOf } from '../../reporter/screen.js';
+import { StatusLines } from '../../reporter/status-lines.js';
+import { wrap } from '../../reporter/text-layout.js';
 
 /** The number of tasks that are played by default. */
 const TASKS = 32;
@@ -58,15 +57,6 @@ export const probe = defineCommand({
     }
   },
 });
-
-/** Shows how far the warm start is. */
-function warmupLines(status: StatusLines, width: number): (event: Warmup) => void {
-  let before = 0;
-  return (event) => {
-    status.progress(warmupLine(event, before, width), 'stays');
-    before = event.step % event.steps;
-  };
-}
 
 /** Counts the episodes that are over, on a line that passes; a probe may play more than it was asked for. */
 function playedObserver(status: StatusLines, wanted: number): PlayObserver {

@@ -1,11 +1,11 @@
 /** What `drmas probe` shows a person. */
-import type { StoredEpisode } from '../../store/episode-files.js';
-import type { ProbeReport } from '../../studies/probe/probe-recipe.js';
-import { describeTask } from './conversation-printer.js';
+import type { StoredEpisode } from '../../../store/episode-files.js';
+import type { ProbeReport } from '../../../studies/probe/probe-recipe.js';
+import { describeTask } from '../conversation-printer.js';
+import { expectedLines } from '../spending-printer.js';
+import { labelled } from '../start-printer.js';
+import { duration, percent, significant, table, visible, wrap } from '../text-layout.js';
 import { tokensText } from './plan-printer.js';
-import { expectedLines } from './spending-printer.js';
-import { labelled } from './start-printer.js';
-import { duration, percent, significant, table, visible, wrap } from './text-layout.js';
 
 export function probeLines(report: ProbeReport, width: number): string[] {
   return [

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drmas, plainRecipe } from '../../../test/support/command-line.js';
-import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { drmas, plainRecipe } from '../../../../test/support/command-line.js';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 
 const root = temporaryRoot();
 const file = join(root, 'mine.ts');

@@ -1,0 +1,90 @@
+/** What `drmas plan` forecasts, held against runs: other numbers of episodes at once, tools, a step played ahead. */
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { RunEvent } from '../../src/core/events.js';
+import { nodeHost } from '../../src/platform/node-host.js';
+import { defineRecipe, type RecipeDefinition } from '../../src/recipe/define.js';
+import { resolveRecipe } from '../../src/recipe/resolve.js';
+import { train } from '../../src/run/api.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import { forecastAsItIs } from '../../src/studies/plan/forecast.js';
+import { measureMachine } from '../../src/studies/plan/measure-machine.js';
+import { calculatorRecipe } from '../calculator.js';
+import { type Context, withDirectory } from '../context.js';
+
+const STEPS = 4;
+const WARM_START_STEPS = 100;
+const PROBE_SECONDS = 12;
+const TOOLS_MS = [0, 60];
+const AT_ONCE = [1, 16, 128];
+/** How far a forecast may be off. */
+const WITHIN = 0.2;
+
+export async function benchPlan({ options, results, say }: Context): Promise<void> {
+  const threads = Math.max(...options.threads);
+  await withDirectory(async (directory) => {
+    const forecasts = new Map<string, Forecasts>();
+    for (let repetition = 1; repetition <= options.repetitions; repetition++) {
+      for (const toolsMs of TOOLS_MS) {
+        const shape = toolsMs === 0 ? 'calculator' : `calculator, tools of ${toolsMs} ms`;
+        const definition = withTools(toolsMs);
+        const recipe = resolveRecipe(definition, {});
+        const tasks = await prepareTasks(recipe);
+        const measured = await measureMachine(recipe, tasks, nodeHost({ threads }), { seconds: PROBE_SECONDS });
+        for (const atOnce of AT_ONCE)
+          for (const staleness of toolsMs === 0 ? [0] : [0, 1]) {
+            const what = `${atOnce} at once${staleness === 0 ? '' : ', one ahead'}`;
+            const set = [`training.concurrency=${atOnce}`, `rollout.staleness=${staleness}`];
+            const forecast = forecastAsItIs(resolveRecipe(definition, { overrides: set }), measured, measured.machine);
+            const run = join(directory, `${repetition}-${toolsMs}-${atOnce}-${staleness}`);
+            const { events } = await train(definition, { run, threads, set });
+            const [said, took] = [forecast.stepSeconds * STEPS, stepSeconds(events)];
+            say(`plan ${shape}, ${what}: forecast ${said.toFixed(2)} s, run ${took.toFixed(2)} s`);
+            const known = forecasts.get(`${shape} ${what}`) ?? { shape, what, forecasts: [], runs: [] };
+            known.forecasts.push(said);
+            known.runs.push(took);
+            forecasts.set(`${shape} ${what}`, known);
+          }
+      }
+    }
+    // Other work makes both longer, never shorter: the fastest of each is compared.
+    const all = [...forecasts.values()].map((one) => ({
+      ...one,
+      value: Math.min(...one.forecasts) / Math.min(...one.runs),
+    }));
+    for (const { shape, what, value } of all)
+      results.ratios.push({ part: 'plan', shape, what: `forecast / run, ${what}`, value, clean: undefined });
+    const near = all.filter(({ value }) => Math.abs(value - 1) <= WITHIN).length;
+    say(
+      `plan: ${near} of ${all.length} forecasts are within ${100 * WITHIN} % of the run, fastest of ${options.repetitions}`,
+    );
+  });
+}
+
+interface Forecasts {
+  readonly shape: string;
+  readonly what: string;
+  /** Seconds of all steps, as they were forecast and as they were. */
+  readonly forecasts: number[];
+  readonly runs: number[];
+}
+
+function withTools(toolsMs: number): RecipeDefinition {
+  const { input } = calculatorRecipe(STEPS, WARM_START_STEPS);
+  if (toolsMs === 0) return defineRecipe(input);
+  const { team } = input;
+  return defineRecipe({
+    ...input,
+    team: {
+      ...team,
+      async play(episode) {
+        await wait(toolsMs, undefined, { signal: episode.signal });
+        return team.play(episode);
+      },
+    },
+  });
+}
+
+/** Seconds of all steps, without what is written and evaluated between them. */
+const stepSeconds = (events: readonly RunEvent[]): number =>
+  events.reduce((sum, event) => sum + (event.type === 'step' ? event.seconds : 0), 0);

@@ -1,0 +1,115 @@
+/**
+ * A team whose communication graph is learnt (Graph-GRPO, AdaptOrch). Three experts each have a book that answers one
+ * kind of question, and whoever is asked costs something. Before a question the agent `graph` opens or shuts the edge
+ * to each expert. It is no language model: its policy is a table with two logits for every pair of kind and expert,
+ * sampled, recorded and trained like any other. The groups of a task are groups of sampled graphs.
+ *
+ *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.graph=learnt,full --seeds 5
+ */
+import { agent, choiceTable, defineRecipe, defineTeam, oneOf, tinyDecoder } from 'drmas';
+import { z } from 'zod';
+
+const kinds = ['colour', 'city', 'pet'] as const;
+type Kind = (typeof kinds)[number];
+const words: Record<Kind, readonly [string, ...string[]]> = {
+  colour: ['red', 'green', 'blue', 'white'],
+  city: ['Rome', 'Oslo', 'Lima', 'Bonn'],
+  pet: ['cat', 'dog', 'fish', 'bird'],
+};
+const names = ['Ada', 'Bob', 'Cid', 'Dan', 'Eve', 'Fay', 'Gus', 'Hal'] as const;
+/** What the expert's book says of a name. */
+const entry = (kind: Kind, name: (typeof names)[number]) => {
+  const [index, of] = [names.indexOf(name), words[kind]];
+  return of[(index * 3 + Math.floor(index / 4) + kinds.indexOf(kind)) % of.length] ?? '';
+};
+
+const edges = ['open', 'shut'] as const;
+/** The name of the edge to an expert, for questions of a kind. */
+const edge = (kind: Kind, expert: Kind) => `${kind}>${expert}`;
+const expert = (kind: Kind) => agent({ system: `<${kind}>`, parse: oneOf(...words[kind]), sampling: { maxTokens: 2 } });
+
+export const team = defineTeam({
+  name: 'learnt graph',
+  task: z.object({ kind: z.enum(kinds), name: z.enum(names), graph: z.enum(['learnt', 'full']) }),
+  agents: {
+    graph: agent({ parse: oneOf(...edges), sampling: { maxTokens: 1 } }),
+    colour: expert('colour'),
+    city: expert('city'),
+    pet: expert('pet'),
+    answerer: agent({ system: '<answerer>', sampling: { maxTokens: 2 } }),
+  },
+  async play({ task: { kind, name, graph: which }, agents: { graph, answerer, ...experts } }) {
+    const heard: string[] = [];
+    for (const each of kinds) {
+      const isOpen = which === 'full' || (await graph(edge(kind, each))).value === 'open';
+      if (isOpen) heard.push((await experts[each](name)).text);
+    }
+    const { text } = await answerer([kind, ...heard].join(' '));
+    return { text, asked: heard.length };
+  },
+  reward: ({ outcome: { text }, task: { kind, name } }) => ({ correct: text === entry(kind, name) }),
+  metrics: ({ outcome: { asked } }) => ({ asked }),
+});
+
+type Data = z.infer<typeof team.task>;
+
+/** Every question is seen in training: what is learnt is whom to ask. */
+const tasks = ({ graph }: Pick<Data, 'graph'>) => ({
+  name: 'books',
+  settings: { graph },
+  configure: (changed: unknown) => tasks(changed as Pick<Data, 'graph'>),
+  load: async (split: 'train' | 'test') => {
+    const at = (index: number) => {
+      const kind = kinds[index % kinds.length] ?? 'colour';
+      const name = names[Math.floor(index / kinds.length) % names.length] ?? 'Ada';
+      return { id: `${kind} ${name}`, data: { kind, name, graph } };
+    };
+    return { name: `books ${split}`, size: kinds.length * names.length, at };
+  },
+  trace(random: { pick<T>(from: readonly [T, ...T[]]): T; chance(share: number): boolean }) {
+    const kind = random.pick(kinds);
+    const name = random.pick(names);
+    if (random.chance(0.5))
+      return { agent: kind, messages: [{ role: 'user' as const, content: name }], response: entry(kind, name) };
+    const heard = kinds.flatMap((each) => (random.chance(0.5) ? [[each, random.pick(words[each])] as const] : []));
+    const response = heard.find(([each]) => each === kind)?.[1] ?? random.pick(words[kind]);
+    const content = [kind, ...heard.map(([, word]) => word)].join(' ');
+    return { agent: 'answerer', messages: [{ role: 'user' as const, content }], response };
+  },
+});
+
+const systems = ['<answerer>', ...kinds.map((kind) => `<${kind}>`)];
+
+export default defineRecipe({
+  team,
+  tasks: tasks({ graph: 'learnt' }),
+  model: tinyDecoder({
+    width: 24,
+    layers: 1,
+    heads: 2,
+    feedForward: 64,
+    context: 16,
+    embeddingDeviation: 0.5,
+    tokenizer: {
+      type: 'symbols',
+      symbols: ['<ask>', '<end>', ' ', ...systems, ...kinds, ...names, ...kinds.flatMap((kind) => words[kind])],
+      stop: '<end>',
+      endOfUser: '<ask>',
+      endOfAssistant: '<end>',
+    },
+  }),
+  policies: {
+    graph: {
+      model: choiceTable({ choices: edges, features: kinds.flatMap((kind) => kinds.map((each) => edge(kind, each))) }),
+      optimizer: { learningRate: 0.1 },
+    },
+    colour: { optimizer: { learningRate: 1e-4 } },
+    city: { optimizer: { learningRate: 1e-4 } },
+    pet: { optimizer: { learningRate: 1e-4 } },
+    answerer: { optimizer: { learningRate: 1e-4 } },
+  },
+  agents: { colour: { callCost: 0.1 }, city: { callCost: 0.1 }, pet: { callCost: 0.1 } },
+  warmStart: { steps: 400, batch: 64, learningRate: 8e-3, share: 'policy' },
+  training: { steps: 40, tasksPerStep: 8, groupSize: 16 },
+  evaluation: { every: 20, tasks: 24, samples: 8 },
+});

@@ -1,0 +1,20 @@
+/** What the page's address says of its runs, as in `#seed=3&set=training.groupSize=8`. */
+export interface Chosen {
+  readonly seed: number;
+  /** Overrides of the recipe as on the command line. */
+  readonly set: readonly string[];
+}
+
+const FIRST_SEED = 1;
+
+export function chosenIn(hash: string): Chosen {
+  const parameters = new URLSearchParams(hash.replace(/^#/, ''));
+  const seed = Number(parameters.get('seed') ?? FIRST_SEED);
+  return { seed: Number.isSafeInteger(seed) && seed >= 0 ? seed : FIRST_SEED, set: parameters.getAll('set') };
+}
+
+export function hashOf({ seed, set }: Chosen): string {
+  const parameters = new URLSearchParams({ seed: String(seed) });
+  for (const each of set) parameters.append('set', each);
+  return `#${parameters}`;
+}

@@ -1,0 +1,23 @@
+import type { Files } from '../../../src/core/files.js';
+
+const refuse = (): never => {
+  throw new Error('a browser tab has no files');
+};
+
+/** The files of a tab: there are none. */
+export const noFiles: Files = {
+  readText: async () => refuse(),
+  size: async () => refuse(),
+  readBytes: async () => refuse(),
+  write: async () => refuse(),
+  append: refuse,
+  replace: async () => refuse(),
+  makeDirectory: async () => refuse(),
+  rename: async () => refuse(),
+  remove: async () => refuse(),
+  list: async () => [],
+  exists: async () => false,
+  modified: async () => refuse(),
+  truncate: async () => refuse(),
+  lock: async () => refuse(),
+};

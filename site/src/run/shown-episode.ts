@@ -1,0 +1,37 @@
+import type { Episode } from '../../../src/core/episode.js';
+import type { Advantages } from '../../../src/store/episode-files.js';
+
+/** A turn as the page shows it. */
+export interface ShownTurn {
+  readonly agent: string;
+  /** The last message that it read. */
+  readonly read: string;
+  readonly wrote: string;
+  /** Undefined where no policy learns from it. */
+  readonly advantage: number | undefined;
+}
+
+/** An episode as the page shows it. */
+export interface ShownEpisode {
+  readonly task: string;
+  readonly reward: number;
+  readonly turns: readonly ShownTurn[];
+}
+
+/** @param advantages One entry a turn: a number, or one a token */
+export function shownEpisode({ task, score, turns }: Episode, advantages: Advantages = []): ShownEpisode {
+  return {
+    task: task.id,
+    reward: score.team,
+    turns: turns.map(({ agent, messages, text }, index) => {
+      const advantage = advantages[index];
+      const last = messages.at(-1)?.content;
+      return {
+        agent,
+        read: typeof last === 'string' ? last : '',
+        wrote: text,
+        advantage: typeof advantage === 'object' ? advantage[0] : advantage,
+      };
+    }),
+  };
+}

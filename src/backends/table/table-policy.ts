@@ -1,0 +1,171 @@
+import type { TableShape } from '../../contract/architecture.js';
+import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import type { GenerateRequest, Generation, OnTokens } from '../../contract/sampling.js';
+import { ArgumentError, BackendError, CheckpointError, NonFiniteError } from '../../core/errors.js';
+import type { Files } from '../../core/files.js';
+import type { TrainingSample } from '../../core/sample.js';
+import type { Tokenizer } from '../../core/tokenizer.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import { ChoiceTable } from '../../model/table/choice-table.js';
+import { choicesTokenizer } from '../../model/tokenizers/choice-names.js';
+import { createReferenceKernels } from '../../tensor/reference/reference.js';
+import { forwardBackward } from '../forward-backward.js';
+import { readTable, type TableState, writeTable } from './table-files.js';
+
+/** What the tables of a backend have together. */
+export interface TableRoom {
+  readonly files: Files;
+  disposed: boolean;
+}
+
+/**
+ * A table of choices that trains, or only plays. It computes at once, at the moment of the call, so that calls take
+ * effect in their order.
+ */
+export class TablePolicy implements PolicyHandle {
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly warnings: readonly string[] = [];
+  readonly #room: TableRoom;
+  readonly #table: ChoiceTable;
+  /** The logits that can be played, by their version, the oldest first. */
+  readonly #published = new Map<number, Float32Array>();
+  #nextVersion = 0;
+
+  constructor(room: TableRoom, shape: TableShape, name: string) {
+    this.name = name;
+    this.tokenizer = choicesTokenizer(shape);
+    this.#room = room;
+    this.#table = new ChoiceTable(createReferenceKernels(), shape);
+  }
+
+  get context(): number {
+    return this.#table.context;
+  }
+
+  get parameters(): number {
+    return this.#table.values.length;
+  }
+
+  get shape(): TableShape {
+    return this.#table.shape;
+  }
+
+  get version(): number | undefined {
+    return [...this.#published.keys()].at(-1);
+  }
+
+  isIn(room: TableRoom): boolean {
+    return this.#room === room;
+  }
+
+  async logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    return this.#compute(() => this.#table.score(samples).logprobs);
+  }
+
+  async forwardBackward(
+    samples: readonly TrainingSample[],
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult> {
+    return this.#compute(() => forwardBackward(this.#table, samples, options));
+  }
+
+  async discardGradient(): Promise<void> {
+    this.#compute(() => this.#table.gradient.fill(0));
+  }
+
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    return this.#compute(() => this.#table.optimStep(settings));
+  }
+
+  async resetOptimizer(): Promise<void> {
+    this.#compute(() => this.#table.optimizer.reset());
+  }
+
+  async copyFrom(policy: PolicyHandle): Promise<void> {
+    this.#compute(() => this.begin(tableOf(this.#room, policy)));
+  }
+
+  /** Takes over the logits of a table of this shape, and clears the optimiser's state. @throws BackendError */
+  begin(from: TablePolicy): void {
+    if (JSON.stringify(from.shape) !== JSON.stringify(this.shape))
+      throw new BackendError(`the table of policy '${from.name}' does not fit '${this.name}': their choices differ`);
+    this.#table.values.set(from.#table.values);
+    this.#table.optimizer.reset();
+  }
+
+  async publish(keep = 1): Promise<number> {
+    return this.#compute(() => {
+      const version = this.#nextVersion++;
+      this.#published.set(version, this.#table.values.slice());
+      for (const old of [...this.#published.keys()].slice(0, -keep)) this.#published.delete(old);
+      return version;
+    });
+  }
+
+  async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
+    signal?.throwIfAborted();
+    const generation = this.#compute(() => this.#sample(request));
+    await Promise.resolve(); // a signal that fires right after the call still drops it
+    signal?.throwIfAborted();
+    onTokens?.(generation.tokens);
+    return generation;
+  }
+
+  async save(directory: string, { optimizer }: StateOptions = { optimizer: false }): Promise<void> {
+    const table = this.#table;
+    const state = this.#compute((): TableState => {
+      table.requireFinite({ optimizer });
+      const logits = table.values.slice();
+      if (!optimizer) return { logits };
+      return { logits, optimizer: { ...table.optimizer.copyState(), version: this.version ?? 0 } };
+    });
+    await writeTable(this.#room.files, directory, this.shape, state);
+  }
+
+  /** @throws CheckpointError when the directory holds no table, or one of other choices */
+  async load(directory: string, options: StateOptions): Promise<void> {
+    const { shape, state } = await readTable(this.#room.files, directory, options);
+    for (const key of ['choices', 'features', 'length'] as const) {
+      const [present, read] = [shown(this.shape[key]), shown(shape[key])];
+      if (present !== read)
+        throw new CheckpointError(`${directory}: '${this.name}' has ${key} ${present}, the checkpoint ${read}`);
+    }
+    this.#compute(() => {
+      this.#table.values.set(state.logits);
+      if (state.optimizer === undefined) return;
+      this.#table.optimizer.restore(state.optimizer);
+      this.#nextVersion = state.optimizer.version;
+    });
+  }
+
+  #sample(request: GenerateRequest): Generation {
+    const version = request.version ?? this.version;
+    if (version === undefined) throw new BackendError(`policy '${this.name}' has not been published`);
+    const logits = this.#published.get(version);
+    if (logits === undefined) throw new BackendError(`version ${version} of policy '${this.name}' is not kept`);
+    return { ...this.#table.sample(logits, request), policyVersion: version };
+  }
+
+  /** @throws BackendError once the backend was disposed of, and for what the table refuses */
+  #compute<Result>(work: () => Result): Result {
+    if (this.#room.disposed) throw new BackendError('the tables of choices were given back');
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof NonFiniteError) throw new NonFiniteError(`policy '${this.name}': ${error.message}`);
+      if (error instanceof ArgumentError) throw new BackendError(`policy '${this.name}': ${error.message}`);
+      throw error;
+    }
+  }
+}
+
+/** A list of names, or a number, without spaces. */
+const shown = (value: readonly string[] | number): string => (typeof value === 'number' ? `${value}` : value.join('|'));
+
+/** The table behind a handle. @throws BackendError when the handle is none of this backend's */
+export function tableOf(room: TableRoom, policy: PolicyHandle): TablePolicy {
+  if (policy instanceof TablePolicy && policy.isIn(room)) return policy;
+  throw new BackendError(`policy '${policy.name}' is one of another backend`);
+}

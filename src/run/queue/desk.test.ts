@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode } from '../../core/episode.js';
+import { EndpointError, TrainingError } from '../../core/errors.js';
+import { packageVersion } from '../../platform/package-version.js';
+import type { RolloutContext } from '../../rollout/rollout-context.js';
+import { type Script, scriptedSampler } from '../../testing/scripted-sampler.js';
+import type { PlayRequest } from '../remote-speakers.js';
+import { Desk } from './desk.js';
+import { packed, type Registered, unpacked } from './wire.js';
+
+const worker = { codeHash: 'code', version: packageVersion() };
+const request: PlayRequest = { task: { id: 'a', data: { n: Number.NaN } }, sample: 2, phase: 'training', step: 7 };
+const played = (reward: number) => ({ task: request.task, sample: 2, turns: [], score: { team: reward } }) as never;
+const sampleRequest = { prompt: [1, 2], stopTokens: [], temperature: 1, topP: 1, topK: 0, maxTokens: 4 };
+
+/** A desk, and a worker that asks it. */
+function opened(script: Script = () => [9, 8], more: Partial<RolloutContext> = {}) {
+  const sampler = scriptedSampler(script);
+  const context = {
+    ...{ agents: {}, seed: 1, maxTurns: 4, timeoutMs: 1000, waysIn: () => Promise.reject(new Error('no ways')) },
+    policies: { solver: sampler.policy('solver', 32) },
+    ...more,
+  } as unknown as RolloutContext;
+  const code = { source: 'recipe.ts', codeHash: 'code' };
+  const desk = new Desk({ context, code, recipe: 'digest', leaseSeconds: 3, secret: 'door' });
+  const ask = async (path: string, body: unknown, secret: string, signal?: AbortSignal) => {
+    const bytes = body instanceof Uint8Array ? Uint8Array.from(body) : packed(body);
+    const response = await desk.app.request(`/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}` },
+      body: bytes,
+      signal: signal ?? null,
+    });
+    const answer = response.ok ? unpacked(new Uint8Array(await response.arrayBuffer())) : await response.json();
+    return { status: response.status, answer };
+  };
+  const register = async () => ((await ask('register', worker, 'door')).answer as Registered).secret;
+  return { desk, ask, register, sampler };
+}
+
+describe('a desk', () => {
+  it('lets in workers of its code and version, each with a secret of its own, and tells them what they need', async () => {
+    const { desk, ask, register } = opened();
+    expect((await ask('register', worker, 'window')).status).toBe(401);
+    expect(await ask('register', { ...worker, codeHash: 'other' }, 'door')).toMatchObject({
+      status: 409,
+      answer: { code: 'code', message: /code of the recipe is not the run's/ },
+    });
+    expect(await ask('register', { ...worker, version: '0.0.0' }, 'door')).toMatchObject({
+      status: 409,
+      answer: { code: 'version' },
+    });
+    expect(desk.workers).toBe(0);
+    const { answer } = await ask('register', worker, 'door');
+    expect(answer).toMatchObject({
+      recipe: 'digest',
+      leaseSeconds: 3,
+      settings: { policies: { solver: { context: 32 } } },
+    });
+    expect(await register()).not.toBe((answer as Registered).secret);
+    expect(desk.workers).toBe(2);
+    // What lets a worker in lets it ask for nothing.
+    expect((await ask('take', { job: 'e0' }, 'door')).status).toBe(401);
+  });
+
+  it('hands an episode to whoever takes it, bit for bit, and keeps the first that comes back', async () => {
+    const { desk, ask, register } = opened();
+    const [one, other] = [await register(), await register()];
+    const offered = desk.offer('e0', request, undefined);
+    expect((await ask('take', { job: 'e0' }, one)).answer).toEqual(request);
+    expect((await ask('take', { job: 'e0' }, other)).answer).toEqual(request); // the first worker seemed dead
+    expect(desk.open).toEqual(['e0']);
+    expect((await ask('over', { job: 'e0', episode: played(1) }, one)).answer).toBe(true);
+    expect((await ask('over', { job: 'e0', episode: played(0) }, other)).answer).toBe(true);
+    expect((await offered).score.team).toBe(1);
+    expect(desk.open).toEqual([]);
+    for (const path of ['take', 'speak'])
+      expect(await ask(path, { job: 'e0', policy: 'solver', request: sampleRequest }, other)).toMatchObject({
+        status: 410,
+        answer: { code: 'over' },
+      });
+  });
+
+  it('has policies speak for an episode that is waited for', async () => {
+    const { desk, ask, register, sampler } = opened();
+    const secret = await register();
+    const offered = desk.offer('e0', request, undefined);
+    const speak = (policy: string, words: object = sampleRequest) =>
+      ask('speak', { job: 'e0', policy, request: words }, secret);
+    expect((await speak('solver')).answer).toMatchObject({ tokens: [9, 8], logprobs: [-1, -1], policyVersion: 3 });
+    expect(sampler.calls[0]?.request.prompt).toEqual([1, 2]);
+    expect(await speak('nobody')).toMatchObject({ status: 422, answer: { message: /asks 'nobody'/ } });
+    expect(await speak('solver', { messages: [] })).toMatchObject({ status: 422 });
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
+  });
+
+  it('ends what a policy says to an episode that nobody waits for any more', async () => {
+    const heard: unknown[] = [];
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const { desk, ask, register } = opened(
+      ({ signal }) =>
+        new Promise((_, reject) => {
+          begin();
+          signal?.addEventListener('abort', () => {
+            heard.push('over');
+            reject(new Error('nobody listens'));
+          });
+        }),
+    );
+    const secret = await register();
+    const controller = new AbortController();
+    const offered = desk.offer('e0', request, controller.signal);
+    const speaking = ask('speak', { job: 'e0', policy: 'solver', request: sampleRequest }, secret);
+    await begun;
+    controller.abort(new Error('Ctrl-C'));
+    await expect(offered).rejects.toThrow('Ctrl-C');
+    expect((await speaking).status).toBe(422);
+    expect(heard).toEqual(['over']);
+  });
+
+  it('fails an episode whose code broke, all when the run is over, and one whose endpoint is gone', async () => {
+    const gone = { complete: () => Promise.reject(new EndpointError('nobody answers')) };
+    const { desk, ask, register } = opened(undefined, { policies: { judge: { endpoint: gone } } });
+    const secret = await register();
+    const broken = desk.offer('e0', request, undefined);
+    const judged = desk.offer('e1', request, undefined);
+    const left = desk.offer('e2', request, undefined);
+    for (const episode of [broken, judged, left]) episode.catch(() => {});
+    await ask('broken', { job: 'e0', message: 'a bug in the team' }, secret);
+    await expect(broken).rejects.toThrow(new TrainingError('a bug in the team'));
+    await ask('speak', { job: 'e1', policy: 'judge', request: { messages: [] } }, secret);
+    await expect(judged).rejects.toThrow('nobody answers');
+    desk.end(new Error('the run is over'));
+    await expect(left).rejects.toThrow('the run is over');
+    const late = await ask('broken', { job: 'e0', message: 'again' }, secret);
+    expect(late).toEqual({ status: 200, answer: true });
+  });
+
+  it('refuses bodies that are no values, and passes warnings on', async () => {
+    const warnings: string[] = [];
+    const { ask, register } = opened(undefined, { warn: (message) => void warnings.push(message) });
+    const secret = await register();
+    expect(await ask('take', new Uint8Array([1, 2, 3]), secret)).toMatchObject({
+      status: 400,
+      answer: { code: 'malformed' },
+    });
+    await ask('warning', { message: 'a stray error' }, secret);
+    expect(warnings).toEqual(['a stray error']);
+  });
+});
+
+it('hands over episodes with every number as it is', () => {
+  const odd = { values: [-0, Number.NaN, 1 / 3, Number.NEGATIVE_INFINITY], nothing: undefined } as unknown as Episode;
+  expect(unpacked(packed(odd))).toStrictEqual(odd);
+});

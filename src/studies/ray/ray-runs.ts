@@ -1,0 +1,196 @@
+/** Runs as jobs of a Ray cluster, followed from here as if they were made here. */
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { reasonOf, TrainingError } from '../../core/errors.js';
+import type { RunEvent } from '../../core/events.js';
+import { shellWord } from '../../core/format.js';
+import type { Host } from '../../core/host.js';
+import { isObject } from '../../core/validation/objects.js';
+import type { executeRun } from '../../run/execute-run.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+import { type ProjectPackage, projectPackage } from './project-package.js';
+import { RayClient, type RayJob } from './ray-client.js';
+
+export interface RayOptions {
+  /** The address of the head's dashboard. */
+  readonly url: string;
+  /** A folder that all nodes share: runs, checkpoints and warm starts lie there. Without one they stay on the nodes. */
+  readonly store?: string | undefined;
+  /** CPUs of a job; 1 where nothing is said. */
+  readonly cpus?: number | undefined;
+  /** What starts drmas on the nodes. */
+  readonly command?: string | undefined;
+  /** Milliseconds between two looks at a job. */
+  readonly pollMs?: number;
+}
+
+/** After so many deaths of a run's jobs, one after the other, the run has failed. */
+const DEATHS = 8;
+/** How often the head may not answer, one look after the other. */
+const UNANSWERED = 60;
+/** Lines of a job's log that are shown where it failed. */
+const LAST_LINES = 6;
+
+/** Follows jobs of one cluster. */
+export class RayRuns {
+  readonly #options: RayOptions;
+  readonly #client: RayClient;
+  readonly #packages = new Map<string, Promise<ProjectPackage>>();
+  readonly #active = new Set<string>();
+
+  constructor(options: RayOptions) {
+    this.#options = options;
+    this.#client = new RayClient(options.url);
+  }
+
+  /** @throws RunError when there is no Ray */
+  async check(): Promise<void> {
+    await this.#client.version();
+  }
+
+  /** The jobs that were not over when they were last looked at. */
+  get active(): readonly string[] {
+    return [...this.#active];
+  }
+
+  /** Stops them. */
+  async stop(): Promise<void> {
+    for (const id of this.#active) if ((await this.#client.job(id)) !== undefined) await this.#client.stop(id);
+    this.#active.clear();
+  }
+
+  /**
+   * Makes a run on the cluster, in place of `executeRun`: its job is submitted, or found where it was submitted before,
+   * and its events are written as they come. A job that its node took along is submitted again; it goes on from its
+   * last checkpoint, and tells the events before it once more.
+   */
+  readonly executeRun: typeof executeRun = async (_recipe, log, host) => {
+    const project = await this.#project(log.record.recipe.source);
+    const name = jobName(log, project);
+    const written: RunEvent[] = [];
+    for (let attempt = 1, died = 0; ; attempt++) {
+      const id = `${name}-${attempt}`;
+      const before = await this.#client.job(id);
+      if (before?.status === 'FAILED' || before?.status === 'STOPPED') continue; // an earlier study's
+      this.#active.add(id);
+      if (before === undefined) await this.#submit(id, log, project, host.signal);
+      const seen = new JobLog((event, index) => {
+        const earlier = written[index];
+        if (earlier !== undefined) return requireSame(earlier, event, id);
+        written.push(event);
+        log.write(event);
+      });
+      const { status, message, driver_exit_code: code } = await this.#follow(id, seen, host);
+      if (status === 'SUCCEEDED') return;
+      if (status === 'STOPPED') throw new TrainingError(`the job ${id} was stopped`);
+      if (code === 1 || code === 2) {
+        const reason = seen.last.join(' | ') || (message ?? 'nothing says why');
+        throw new TrainingError(`the job ${id} failed: ${reason}`);
+      }
+      if (++died === DEATHS)
+        throw new TrainingError(
+          `the jobs of ${log.name} died ${died} times; look at the nodes of ${this.#options.url}`,
+        );
+      host.notify(`the job ${id} died (${message ?? 'no message'}): submitted again`);
+    }
+  };
+
+  #project(source: string): Promise<ProjectPackage> {
+    const known = this.#packages.get(source);
+    if (known !== undefined) return known;
+    const project = projectPackage(source, this.#options.command);
+    this.#packages.set(source, project);
+    return project;
+  }
+
+  async #submit(id: string, log: RunDirectory, project: ProjectPackage, signal: AbortSignal): Promise<void> {
+    const { name, bytes, recipe, command } = project;
+    await this.#client.upload(name, bytes); // for each job: Ray drops packages that none has used for a while
+    const { store, cpus = 1 } = this.#options;
+    const run = store === undefined ? 'run' : join(store, 'runs', id.replace(/-\d+$/, ''));
+    const overrides = log.record.recipe.overrides.flatMap((override) => ['--set', override]);
+    const words = ['train', recipe, '--run', run, '--go-on', '--json', '--threads', `${cpus}`, ...overrides];
+    const request = {
+      ...{ id, cpus, packageName: name, entrypoint: `${command} ${words.map(shellWord).join(' ')}` },
+      environment: store === undefined ? {} : { DRMAS_CACHE: join(store, 'cache') },
+      metadata: { drmas_run: log.name },
+    };
+    await this.#client.submit(request, signal);
+  }
+
+  /** Reads a job's log until the job is over. Interrupted, the job goes on. */
+  async #follow(id: string, seen: JobLog, { signal, notify }: Host): Promise<RayJob> {
+    for (let unanswered = 0; ; ) {
+      signal.throwIfAborted();
+      try {
+        const job = await this.#client.job(id);
+        if (job === undefined) throw new TrainingError(`Ray does not know the job ${id} any more`);
+        const logs = await this.#client.logs(id);
+        if (unanswered > 0) notify('Ray answers again');
+        unanswered = 0;
+        const over = job.status !== 'PENDING' && job.status !== 'RUNNING';
+        if (logs !== undefined) seen.read(logs, over);
+        if (over) {
+          this.#active.delete(id);
+          return job;
+        }
+      } catch (error) {
+        if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
+        if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
+      }
+      await sleep(this.#options.pollMs ?? 1000, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+/** The name of a run's jobs: that of its directory and its content, so that a study which goes on finds them. */
+function jobName(log: RunDirectory, { name }: ProjectPackage): string {
+  const { source, overrides } = log.record.recipe;
+  const key = createHash('sha256')
+    .update(JSON.stringify([resolve(log.path), name, source, overrides]))
+    .digest('hex');
+  return `drmas-${log.name.replaceAll(/[^\w.-]+/g, '-')}-${key.slice(0, 12)}`;
+}
+
+/** The events among the lines that a job prints. */
+class JobLog {
+  last: string[] = [];
+  readonly #onEvent: (event: RunEvent, index: number) => void;
+  #characters = 0;
+  #events = 0;
+
+  constructor(onEvent: (event: RunEvent, index: number) => void) {
+    this.#onEvent = onEvent;
+  }
+
+  /** Reads what is new in all that was printed so far; the last line only when it is whole, or nothing follows. */
+  read(all: string, over: boolean): void {
+    const end = over ? all.length : all.lastIndexOf('\n') + 1;
+    const lines = all.slice(this.#characters, end).split('\n');
+    this.#characters = Math.max(end, this.#characters);
+    for (const line of lines) {
+      const event = eventOf(line);
+      if (event !== undefined) this.#onEvent(event, this.#events++);
+      else if (line.trim() !== '') this.last = [...this.last, line.trim()].slice(-LAST_LINES);
+    }
+  }
+}
+
+function eventOf(line: string): RunEvent | undefined {
+  if (!line.startsWith('{"')) return undefined;
+  try {
+    const value: unknown = JSON.parse(line);
+    if (isObject(value) && typeof value.type === 'string' && typeof value.time === 'string') return value as never;
+  } catch {
+    // Something else that begins with a brace.
+  }
+  return undefined;
+}
+
+/** @throws TrainingError where a run that goes on tells something else than it told before */
+function requireSame(before: RunEvent, now: RunEvent, id: string): void {
+  const place = (event: RunEvent) => `${event.type} ${'step' in event ? (event.step ?? '') : ''}`;
+  if (place(before) !== place(now))
+    throw new TrainingError(`the job ${id} does not repeat its run: ${place(now)} in place of ${place(before)}`);
+}
