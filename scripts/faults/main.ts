@@ -1,7 +1,8 @@
 /**
  * Runs of the command line under faults, each compared with an undisturbed one bit for bit: signals and kills at random
  * moments, a kill and a full disk at single calls, a small disk, files that vanish. Prints a table, ends with 1 when a
- * run was lost or differs. `--short` takes a sample; `--seed` chooses others.
+ * run was lost or differs. `--short` takes a sample, `--seed` chooses others, `--only WORDS` takes the faults that have
+ * these words in their names.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -12,7 +13,13 @@ import { parseArgs } from 'node:util';
 import { RandomStream } from '../../src/core/random.js';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
-const { values } = parseArgs({ options: { short: { type: 'boolean' }, seed: { type: 'string', default: '1' } } });
+const { values } = parseArgs({
+  options: {
+    short: { type: 'boolean' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+  },
+});
 const short = values.short === true;
 const root = mkdtempSync(join(tmpdir(), 'drmas-faults-'));
 const environment: Environment = { DRMAS_CACHE: process.env.DRMAS_CACHE ?? join(root, 'cache') };
@@ -155,6 +162,8 @@ const tests: readonly Test[] = [
 ];
 
 async function main(): Promise<number> {
+  const chosen = tests.filter(({ name }) => name.includes(values.only));
+  if (chosen.length === 0) throw new Error(`no fault has ${JSON.stringify(values.only)} in its name`);
   const whole = join(root, 'whole');
   const count = join(root, 'calls');
   for (const run of [join(root, 'cached'), whole]) {
@@ -170,7 +179,7 @@ async function main(): Promise<number> {
   );
   console.log('| fault | tried | equal to the undisturbed run | lost |\n|---|---|---|---|');
   let lost = 0;
-  for (const [index, { name, trials, trial }] of tests.entries()) {
+  for (const [index, { name, trials, trial }] of chosen.entries()) {
     const problems: string[] = [];
     const wanted = trials[short ? 1 : 0];
     let skipped = 0;
