@@ -23,7 +23,7 @@ export default defineConfig({
       'dashboard/**/*.test.ts',
       'site/**/*.test.ts',
     ],
-    setupFiles: ['./test/support/no-open-episodes.ts'],
+    setupFiles: ['./test/support/no-open-episodes.ts', './test/support/seeded-properties.ts'],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],
     // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a
     // file changes of its process, such as an environment variable, it puts back.
