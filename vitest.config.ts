@@ -29,7 +29,7 @@ export default defineConfig({
     // file changes of its process, such as an environment variable, it puts back.
     isolate: false,
     maxWorkers: '100%', // the main process waits, so no core is left for it
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
   },
 });

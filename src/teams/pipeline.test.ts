@@ -16,7 +16,8 @@ async function play<Name extends string>(
   const names = Object.keys(options.agents);
   const team = pipeline(options) as unknown as Team;
   const sampler = scriptedSampler(({ policy }) => (policy === names.at(-1) ? last : `I am ${policy}.`));
-  const context = scriptedContext(team, sampler, { seed });
+  // Hundreds of episodes share a thread: on a busy machine the last of them ends late.
+  const context = scriptedContext(team, sampler, { seed, timeoutMs: 600_000 });
   const episode = await playEpisode(context, { team, task, sample, phase: 'training', step: 1 });
   return { ...episode, called: episode.turns.map(({ agent }) => agent) };
 }

@@ -93,8 +93,9 @@ function listen(): ChildProcess {
   const script = `trap 'exit ${PRESSED}' INT TERM HUP; while kill -0 "$0" 2> /dev/null; do sleep 1 & wait; done`;
   const child = spawn('sh', ['-c', script, String(process.pid)], { stdio: 'ignore' });
   child.on('error', () => {}); // no shell, no ears
-  child.on('exit', (code) => {
-    if (code === PRESSED && child === listener) hear();
+  // A signal that comes before the shell has set its trap ends the shell itself.
+  child.on('exit', (code, signal) => {
+    if ((code === PRESSED || (signal !== null && signal !== 'SIGKILL')) && child === listener) hear();
   });
   return child;
 }
