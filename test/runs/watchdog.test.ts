@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 
 let folder: string;
 beforeEach(async () => {
@@ -33,6 +33,7 @@ async function run(code: string, act: (group: number, output: string) => void = 
   const file = join(folder, 'program.mts');
   await writeFile(file, code);
   const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: process.cwd(), detached: true });
+  onTestFinished(() => void child.kill('SIGKILL'));
   let output = '';
   child.stderr.on('data', (text) => {
     output += text;
