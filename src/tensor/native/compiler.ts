@@ -39,19 +39,20 @@ function words(text: string): readonly [string, ...string[]] {
 
 /**
  * Runs a compiler without a shell. `problem`: the first lines of what it complained about; undefined when it
- * succeeded.
+ * succeeded, or what became of it when it took longer than `timeoutMs`.
  */
 export function run(
   [program, ...first]: Compiler['command'],
   rest: readonly string[],
   environment: Environment,
+  timeoutMs = 300_000,
 ): Promise<{ readonly stdout: string; readonly problem: string | undefined }> {
   return new Promise((resolve) => {
-    const options = { env: environment, timeout: TIMEOUT_MS, maxBuffer: 2 ** 24 };
+    const options = { env: environment, timeout: timeoutMs, maxBuffer: 2 ** 24 };
     execFile(program, [...first, ...rest], options, (error, stdout, stderr) => {
+      if (error?.killed) return resolve({ stdout, problem: `stopped after ${timeoutMs / 1000} s` });
       const complaint = stderr.trim() === '' ? messageOf(error) : stderr.trim();
       resolve({ stdout, problem: error === null ? undefined : complaint.split('\n').slice(0, 4).join('\n') });
     });
   });
 }
-const TIMEOUT_MS = 300_000;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { planBuild, shippedSources } from './build.js';
 import type { Environment } from './build-cache.js';
-import { findCompiler } from './compiler.js';
+import { findCompiler, run } from './compiler.js';
 import { inspectNative, loadNativeKernels } from './load-kernels.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
@@ -97,6 +97,11 @@ describe('without a working compiler', () => {
     expect(reason).toBe(`${CXX} failed: error line 1\nerror line 2\nerror line 3\nerror line 4`);
     expect(messages).toEqual(['compiling the kernels (once)']);
     expect(await readdir(join(DRMAS_CACHE, 'native'))).toEqual([]);
+  });
+
+  it('says of a compiler that does not end that it was stopped', async () => {
+    const endless = ['-e', 'setInterval(() => {}, 1000)'];
+    expect(await run([process.execPath], endless, process.env, 300)).toMatchObject({ problem: 'stopped after 0.3 s' });
   });
 
   it('gives up after one rebuild when what the compiler makes does not load', async () => {
