@@ -23,6 +23,8 @@ export interface RayFake {
   readonly jobs: ReadonlyMap<string, { readonly entrypoint: string; readonly printed: string }>;
   /** Takes the node of the next job so named along as soon as that job prints a text; the job's log goes with it. */
   killOnce(name: string, text: string): void;
+  /** Loses the node of the next job so named in the same way, but the job on it goes on. */
+  cutOffOnce(name: string, text: string): void;
   /** Refuses so many further jobs, as a cluster does whose nodes are just coming up. */
   refuse(times: number): void;
   close(): Promise<void>;
@@ -33,7 +35,7 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
   const packages = new Map<string, Uint8Array>();
   const jobs = new Map<string, FakeJob>();
   const root = await mkdtemp(join(tmpdir(), 'drmas-ray-'));
-  let doomed: { readonly name: string; readonly text: string } | undefined;
+  let doomed: { readonly name: string; readonly text: string; readonly goesOn: boolean } | undefined;
   let refusals = 0;
   const app = new Hono();
   app.use(async (c, next) => {
@@ -71,10 +73,11 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
       job.printed += part.toString();
       job.logs = job.printed;
       if (doomed === undefined || !id.includes(doomed.name) || !job.logs.includes(doomed.text)) return;
+      const { goesOn } = doomed;
       doomed = undefined;
       job.logs = undefined;
       job.state = { status: 'FAILED', message: 'Job supervisor actor died unexpectedly.', driver_exit_code: null };
-      void end(job);
+      if (!goesOn) void end(job);
     };
     child.stdout.on('data', hear);
     child.stderr.on('data', hear);
@@ -112,7 +115,10 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
     packages,
     jobs,
     killOnce(name, text) {
-      doomed = { name, text };
+      doomed = { name, text, goesOn: false };
+    },
+    cutOffOnce(name, text) {
+      doomed = { name, text, goesOn: true };
     },
     refuse(times) {
       refusals = times;

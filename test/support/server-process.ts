@@ -30,6 +30,11 @@ export class ServerProcess {
     return this.#output.join('\n');
   }
 
+  /** Whether it has ended by itself. */
+  get ended(): boolean {
+    return this.#child.exitCode !== null;
+  }
+
   /** Resolves when it answers and `more` is done; ends it where it does not. */
   async ready(url: string, more: () => Promise<void> = async () => {}): Promise<void> {
     try {
@@ -44,7 +49,7 @@ export class ServerProcess {
   async #answers(url: string): Promise<void> {
     const deadline = performance.now() + READY_TIMEOUT_MS;
     for (;;) {
-      if (this.#child.exitCode !== null) throw new Error(`it ended with ${this.#child.exitCode}`);
+      if (this.ended) throw new Error(`it ended with ${this.#child.exitCode}`);
       const up = await fetch(url, { signal: AbortSignal.timeout(5_000) }).then(
         ({ ok }) => ok,
         () => false,

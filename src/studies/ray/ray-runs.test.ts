@@ -1,4 +1,4 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,32 +6,17 @@ import { drmas } from '../../../test/support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../../../test/support/compiled-program.js';
 import { type RayFake, rayFake } from '../../../test/support/ray-fake.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../../../test/support/tiny-study.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 
 const root = temporaryRoot();
-const file = join(root, 'mine.ts');
+let file: string;
 
 let ray: RayFake;
 let program: CompiledProgram;
 beforeAll(async () => {
   program = await compiledProgram();
-  await writeFile(join(root, 'steps.ts'), 'export const steps = 8;\n');
-  await writeFile(
-    file,
-    `import { arithmetic, defineRecipe, solverVerifier, tinyDecoder } from 'drmas';
-import { steps } from './steps.js';
-export default defineRecipe({
-  name: 'mine',
-  team: solverVerifier({}),
-  agents: { solver: { sampling: { maxTokens: 4 } }, verifier: { sampling: { maxTokens: 2 } } },
-  tasks: arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 }),
-  model: tinyDecoder({ width: 8, layers: 1, heads: 1, feedForward: 8, context: 600, tokenizer: { type: 'bytes' } }),
-  warmStart: { steps: 4, batch: 2 },
-  training: { steps, tasksPerStep: 1, groupSize: 2, checkpointEvery: 2 },
-  evaluation: { every: 2, tasks: 2, samples: 1 },
-});
-`,
-  );
+  file = await writeTinyStudy(root);
   ray = await rayFake(unzipped);
 });
 afterAll(async () => {
@@ -47,17 +32,7 @@ async function onRay(name: string): Promise<string[]> {
   return ['--ray', ray.url, '--store', store, '--ray-command', `node ${program.main}`];
 }
 
-const variants = ['--vary', 'advantage.type=grpo,drmas', '--seeds', '2', '--threads', '1', '--json'];
-const lines = (out: string) =>
-  out
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-/** What a study found, without times and places. */
-const timeless = (out: string) =>
-  JSON.parse(
-    JSON.stringify(lines(out).at(-1), (key, value) => (['seconds', 'directory'].includes(key) ? undefined : value)),
-  );
+const variants = twoVariants(2);
 
 describe('a study on Ray', () => {
   it('finds what the same study finds at home, although a node dies', async () => {
@@ -109,6 +84,20 @@ describe('a study on Ray', () => {
     expect(lines(out).at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
     expect(jobIds()).toHaveLength(1);
   }, 120_000);
+
+  it('waits for a job that goes on although Ray has lost its node', async () => {
+    const there = await onRay('store-cut-off');
+    ray.cutOffOnce('drmas-cut-', '"type":"checkpoint"');
+    const short = ['--set', 'training.steps=4', '--threads', '1', '--json'];
+    process.env[WAIT] = '4000'; // so that it still goes on when it is submitted again
+    const { code, out, err } = await drmas(['train', file, '--run', join(root, 'cut'), ...short, ...there]).finally(
+      () => delete process.env[WAIT],
+    );
+    expect(err).toMatch(/an earlier one, on a node that Ray has lost, still writes its run\): submitted again/);
+    expect(code).toBe(0);
+    const steps = lines(out).flatMap(({ type, step }) => (type === 'step' ? [step] : []));
+    expect(steps).toEqual([1, 2, 3, 4]);
+  }, 240_000);
 
   it('refuses an address at which there is no Ray, and flags that need it', async () => {
     expect(await drmas(['ablate', file, ...variants, '--ray', 'http://127.0.0.1:9'])).toMatchObject({

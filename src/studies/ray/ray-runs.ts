@@ -4,11 +4,12 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf, TrainingError } from '../../core/errors.js';
 import type { RunEvent } from '../../core/events.js';
-import { shellWord } from '../../core/format.js';
+import { excerpt, shellWord } from '../../core/format.js';
 import type { Host } from '../../core/host.js';
 import { isObject } from '../../core/validation/objects.js';
 import type { executeRun } from '../../run/execute-run.js';
 import type { RunDirectory } from '../../store/run-directory.js';
+import { BEING_WRITTEN } from '../../store/run-lock.js';
 import { type ProjectPackage, projectPackage } from './project-package.js';
 import { RayClient, type RayJob } from './ray-client.js';
 
@@ -27,6 +28,8 @@ export interface RayOptions {
 
 /** After so many deaths of a run's jobs, one after the other, the run has failed. */
 const DEATHS = 8;
+/** Looks at a job between two submissions of a run that a job writes which Ray takes for dead: its node is cut off. */
+const LOOKS_APART = 10;
 /** How often the head may not answer, one look after the other. */
 const UNANSWERED = 60;
 /** Lines of a job's log that are shown where it failed. */
@@ -84,7 +87,8 @@ export class RayRuns {
       const { status, message, driver_exit_code: code } = await this.#follow(id, seen, host);
       if (status === 'SUCCEEDED') return;
       if (status === 'STOPPED') throw new TrainingError(`the job ${id} was stopped`);
-      if (code === 1 || code === 2) {
+      const isWritten = seen.last.some((line) => line.includes(BEING_WRITTEN));
+      if ((code === 1 || code === 2) && !isWritten) {
         const reason = seen.last.join(' | ') || (message ?? 'nothing says why');
         throw new TrainingError(`the job ${id} failed: ${reason}`);
       }
@@ -92,7 +96,11 @@ export class RayRuns {
         throw new TrainingError(
           `the jobs of ${log.name} died ${died} times; look at the nodes of ${this.#options.url}`,
         );
-      host.notify(`the job ${id} died (${message ?? 'no message'}): submitted again`);
+      const why = isWritten
+        ? 'an earlier one, on a node that Ray has lost, still writes its run'
+        : (message ?? 'no message');
+      host.notify(`the job ${id} died (${excerpt(why, 400)}): submitted again`);
+      if (isWritten) await this.#wait(LOOKS_APART, host.signal);
     }
   };
 
@@ -139,8 +147,13 @@ export class RayRuns {
         if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
         if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
       }
-      await sleep(this.#options.pollMs ?? 1000, undefined, { signal }).catch(() => {});
+      await this.#wait(1, signal);
     }
+  }
+
+  /** Until so many looks at a job have passed, or until the signal. */
+  async #wait(looks: number, signal: AbortSignal): Promise<void> {
+    await sleep(looks * (this.#options.pollMs ?? 1000), undefined, { signal }).catch(() => {});
   }
 }
 

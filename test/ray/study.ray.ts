@@ -1,0 +1,81 @@
+/** A study on a real Ray cluster, of which a node is switched off in the middle, finds what it finds at home. */
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { drmas } from '../support/command-line.js';
+import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
+import { pythonEnvironment } from '../support/python-environment.js';
+import { temporaryRoot } from '../support/tiny-run.js';
+import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../support/tiny-study.js';
+import { type ClusterJob, RayCluster } from './cluster.js';
+
+const environment = await pythonEnvironment({
+  name: 'ray',
+  requirements: new URL('requirements.txt', import.meta.url),
+  what: 'Ray (380 MB)',
+});
+const available = !('unavailable' in environment);
+if (!available) console.log(`SKIPPED: the test on a Ray cluster, because ${environment.unavailable}`);
+
+const root = temporaryRoot();
+let program: CompiledProgram;
+let cluster: RayCluster | undefined;
+beforeAll(async () => {
+  if (!available) return;
+  program = await compiledProgram();
+  cluster = await RayCluster.start(environment.python);
+});
+afterAll(async () => {
+  await program?.remove();
+  expect(await cluster?.stop()).toEqual([]);
+});
+
+it.skipIf(!available)('finds what the same study finds at home, although a node dies', async () => {
+  if (cluster === undefined) throw new Error('there is no cluster');
+  const { url } = cluster;
+  // The second node is slow, so that it dies in the middle of a run however busy the machine is.
+  const second = await cluster.addNode({ [WAIT]: '1000' });
+  const file = await writeTinyStudy(root);
+  const variants = twoVariants(3);
+  const home = await drmas(['ablate', file, ...variants, '--run', join(root, 'home')]);
+  expect(home.code).toBe(0);
+
+  const store = join(root, 'store');
+  await mkdir(join(store, 'cache'), { recursive: true });
+  await symlink(join(cacheDirectory(), 'native'), join(store, 'cache', 'native'));
+  const there = ['--ray', url, '--store', store, '--ray-command', `node ${program.main}`];
+  const study = drmas(['ablate', file, ...variants, '--run', join(root, 'away'), ...there]);
+  const victim = await jobWithCheckpoint(cluster, second.id);
+  await second.kill();
+  const { code, out, err } = await study;
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/died .*: submitted again/) });
+  expect(timeless(out)).toEqual(timeless(home.out));
+  expect(lines(home.out).at(-1).runs).toHaveLength(6);
+
+  // One job more than there are runs: the one that died, again. It did not play the step before its checkpoint anew,
+  // for it tells it with the time that it had.
+  const jobs = (await cluster.jobs()).map(({ submission_id, status }) => ({ submission_id, status }));
+  const again = victim.id.replace(/1$/, '2');
+  expect(jobs.filter(({ submission_id }) => submission_id.endsWith('-2'))).toEqual([
+    { submission_id: again, status: 'SUCCEEDED' },
+  ]);
+  expect(jobs).toHaveLength(7);
+  const secondStep = (printed: string) =>
+    printed.split('\n').find((line) => line.startsWith('{"type":"step","step":2,'));
+  expect(secondStep(victim.printed)).toBeDefined();
+  expect(secondStep(await cluster.printed(again))).toBe(secondStep(victim.printed));
+});
+
+/** Waits for a job on a node that has written a checkpoint and goes on. */
+async function jobWithCheckpoint(cluster: RayCluster, node: string): Promise<{ id: string; printed: string }> {
+  const isThere = ({ status, driver_node_id }: ClusterJob) => status === 'RUNNING' && driver_node_id === node;
+  for (;;) {
+    for (const { submission_id: id } of (await cluster.jobs()).filter(isThere)) {
+      const printed = await cluster.printed(id);
+      if (printed.includes('"type":"checkpoint"')) return { id, printed };
+    }
+    await sleep(200);
+  }
+}
