@@ -25,7 +25,7 @@ export const FIELD_OF_NEED = { baseline: 'baseline', branches: 'baseline', value
 >;
 
 /** Numbers of a turn that a law moves. */
-export type Moved = 'reward' | 'stepReward' | 'baseline' | 'values';
+export type Moved = 'reward' | 'stepReward' | 'agentStepReward' | 'baseline' | 'values';
 
 /** The laws that an estimator obeys, which may depend on its choices. The tests hold every estimator to them. */
 export interface Laws {

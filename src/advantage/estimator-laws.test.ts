@@ -42,6 +42,7 @@ describe('laws of all estimators', () => {
             ...turn,
             ...(shift.includes('reward') && { reward: turn.reward + by }),
             ...(shift.includes('stepReward') && { stepReward: (turn.stepReward ?? 0) + by }),
+            ...(shift.includes('agentStepReward') && { agentStepReward: (turn.agentStepReward ?? 0) + by }),
             ...(shift.includes('baseline') && { baseline: (turn.baseline ?? 0) + by }),
             ...(shift.includes('values') && { values: (turn.values ?? []).map((value) => value + by) }),
           }));
@@ -61,6 +62,7 @@ describe('laws of all estimators', () => {
             ...turn,
             reward: turn.reward * scale,
             stepReward: (turn.stepReward ?? 0) * scale,
+            agentStepReward: (turn.agentStepReward ?? 0) * scale,
             baseline: (turn.baseline ?? 0) * scale,
             values: (turn.values ?? []).map((value) => value * scale),
           }));

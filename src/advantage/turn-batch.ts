@@ -80,11 +80,19 @@ export class TurnBatch {
   }
   /** Turns of (task, step); every turn is another step unless `envStep` says otherwise. */
   get taskSteps(): Groups {
-    return this.#grouped('taskSteps', (turn) => turn.envStep ?? turn.turn, this.tasks);
+    return this.#grouped('taskSteps', (_, i) => this.stepOf(i), this.tasks);
   }
   /** Turns of (task, agent, step). */
   get taskAgentSteps(): Groups {
-    return this.#grouped('taskAgentSteps', (turn) => turn.envStep ?? turn.turn, this.taskAgents);
+    return this.#grouped('taskAgentSteps', (_, i) => this.stepOf(i), this.taskAgents);
+  }
+  /** Turns of (episode, step). */
+  get episodeSteps(): Groups {
+    return this.#grouped('episodeSteps', (_, i) => this.stepOf(i), this.episodes);
+  }
+  /** The turns of an agent in a step of an episode. */
+  get agentSteps(): Groups {
+    return this.#grouped('agentSteps', (_, i) => this.stepOf(i), this.agentEpisodes);
   }
   /** The task of each episode. */
   get taskOfEpisode(): Groups {

@@ -27,6 +27,11 @@ export interface TurnRecord {
    */
   readonly stepReward?: number;
   /**
+   * The same for the turn's agent alone: what its turns of the step earned for themselves minus their penalties; its
+   * last step adds the episode's reward for it.
+   */
+  readonly agentStepReward?: number;
+  /**
    * The number of the chain in the episode that the turn is part of: turns of one agent, each of which went on from the
    * one before it, as the calls of a loop over tools. Without it the turn is a chain by itself.
    */

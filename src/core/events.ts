@@ -49,6 +49,8 @@ export interface LossTerms {
   readonly importanceBeyond?: number;
   /** The |ratio x advantage| that clipping removed, where the loss is divided by 1 + this (ST-PPO). */
   readonly clippingBias?: number;
+  /** What log ratios were measured from, where the loss measures them from the KL of the policy from the old one. */
+  readonly klBaseline?: number;
 }
 
 /** One agent's measurements of a step. */

@@ -25,9 +25,9 @@ export type TokenLoss = (ratio: number, advantage: number, logprob: number, out:
 export interface LossFacts {
   /**
    * Every token has its own ratio, or the tokens of a turn (a run of the mask) or of the sequence share their geometric
-   * mean.
+   * mean, or those of the sequence their product: the ratio of its probabilities.
    */
-  readonly ratio: 'token' | 'turn' | 'sequence';
+  readonly ratio: 'token' | 'turn' | 'sequence' | 'product';
   /**
    * The variable that the gradient is taken by: the log of the ratio, or the log-prob of the token with the ratio held
    * constant. The second goes with `ratio: 'token'` only.
@@ -35,6 +35,11 @@ export interface LossFacts {
   readonly gradientOf: 'ratio' | 'logprob';
   /** The loss is divided by 1 + the clipping bias, so the log-probs of all rows come before the first gradient. */
   readonly dampensClipping?: true;
+  /**
+   * Log ratios are measured from the KL of the policy from the old one, a constant of the gradient that is estimated
+   * over all rows: their log-probs come before the first gradient. It goes with `ratio: 'product'` only.
+   */
+  readonly fromKl?: true;
   /**
    * The mini-batch is the samples with an advantage alone: the normalizer and other terms leave the others out.
    * Advantages are then weights of demonstrations and must not be negative.

@@ -58,6 +58,16 @@ export function klPenaltyGradient(
   return map(logprobs, referenceLogprobs, klEstimator(kind).derivative);
 }
 
+/**
+ * An estimate of KL(policy || old) from a sample of the old policy with this log ratio, log p - log q: r log r - r + 1,
+ * whose mean under q is the KL and which is never negative; at most 10, as k3.
+ */
+export function klOfRatio(logRatio: number): number {
+  const ratio = Math.exp(logRatio);
+  // r log r is 0 in the limit.
+  return ratio === 0 ? 1 : Math.min(ratio * (logRatio - 1) + 1, K3_BOUND);
+}
+
 /** The estimator of that kind. @throws ArgumentError for an unknown one */
 export function klEstimator(kind: KlKind): KlEstimator {
   if (Object.hasOwn(estimators, kind)) return estimators[kind];

@@ -27,11 +27,12 @@ export function lossDeclaration(type: LossType): LossDeclaration {
 
 /** The loss with these settings. @throws ArgumentError for an unknown type or a number out of range */
 export function lossKind(spec: LossSpec): LossKind {
-  const { ratio, gradientOf, dampensClipping, selects, ...declaration } = lossDeclaration(spec.type);
+  const { ratio, gradientOf, dampensClipping, fromKl, selects, ...declaration } = lossDeclaration(spec.type);
   return {
     ratio,
     gradientOf,
     ...(dampensClipping === undefined ? {} : { dampensClipping }),
+    ...(fromKl === undefined ? {} : { fromKl }),
     ...(selects === undefined ? {} : { selects }),
     aggregate: declaration.aggregate ?? aggregationOf(spec),
     token: declaration.token(spec),

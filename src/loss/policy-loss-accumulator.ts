@@ -3,15 +3,18 @@ import { ArgumentError } from '../core/errors.js';
 import { countTokens, type Row, rowWeight, type WeighedRow } from './aggregate.js';
 import type { LossKind, TokenOutcome } from './define-loss.js';
 import { correctionWeights } from './importance-correction.js';
+import { klOfRatio } from './kl.js';
 import type { ImportanceCorrection } from './loss-settings.js';
 import type { LossMetrics } from './objective/objective-options.js';
-import { meanOverSpan, type RatioSpan, ratioSpans } from './ratio-spans.js';
+import { type RatioSpan, ratioSpans, sharedLogRatio, tokensPerUnit } from './ratio-spans.js';
 
 /** A policy loss, and what divides its sum. */
 export interface NormalizedLoss {
   readonly kind: LossKind;
   readonly correction: ImportanceCorrection | undefined;
   readonly normalizer: number;
+  /** What a loss that measures log ratios from the KL takes for it; that of the given rows by default. */
+  readonly klBaseline?: number | undefined;
 }
 
 /** Advantages of samples that are identical otherwise. */
@@ -57,6 +60,8 @@ export class PolicyLossAccumulator {
   readonly #rows: readonly LossRow[];
   /** The mean of |ratio x advantage| that clipping leaves out, where the loss is divided by 1 + it; otherwise 0. */
   readonly #clippingBias: number;
+  /** What log ratios are measured from; otherwise 0. */
+  readonly #klBaseline: number;
   readonly #outcome: TokenOutcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
   #tokens = 0;
   /** The number of units that clipping is counted in: tokens, or turns or sequences where these share a ratio. */
@@ -78,7 +83,7 @@ export class PolicyLossAccumulator {
    *   needs
    */
   constructor(
-    { kind, correction, normalizer }: NormalizedLoss,
+    { kind, correction, normalizer, klBaseline }: NormalizedLoss,
     rows: readonly LossRow[],
     { sent, score }: { readonly sent: readonly WeighedRow[]; readonly score: () => readonly Row[] },
   ) {
@@ -87,6 +92,7 @@ export class PolicyLossAccumulator {
     this.#correction = correction;
     this.#normalizer = normalizer;
     this.#rows = rows;
+    this.#klBaseline = kind.fromKl === true ? (klBaseline ?? this.#measureKl(score())) : 0;
     this.#clippingBias = kind.dampensClipping === true ? this.#measureClippingBias(sent, score()) : 0;
   }
 
@@ -123,6 +129,7 @@ export class PolicyLossAccumulator {
         ? {}
         : { importanceWeight: this.#importance / tokens, importanceBeyond: this.#beyond / tokens }),
       ...(this.#kind.dampensClipping === true ? { clippingBias: this.#clippingBias } : {}),
+      ...(this.#kind.fromKl === true ? { klBaseline: this.#klBaseline } : {}),
     };
   }
 
@@ -164,6 +171,24 @@ export class PolicyLossAccumulator {
     return leftOut === 0 ? 0 : leftOut / samples;
   }
 
+  /** The mean over rows of what estimates the KL of the policy from the old one. */
+  #measureKl(logprobs: readonly Row[]): number {
+    let [sum, rows] = [0, 0];
+    for (const [index, { mask, copies }] of this.#rows.entries()) {
+      const row = this.#scored(index, logprobs[index] as Row);
+      for (const span of ratioSpans(this.#kind.ratio, mask)) {
+        sum += copies * klOfRatio(this.#logRatio(row, span));
+        rows += copies;
+      }
+    }
+    return rows === 0 ? 0 : sum / rows;
+  }
+
+  /** The log of the ratio that the tokens of a span share. */
+  #logRatio({ logprobs, oldLogprobs, mask }: ScoredRow, span: RatioSpan): number {
+    return sharedLogRatio(this.#kind.ratio, span, mask, (t) => (logprobs[t] as number) - (oldLogprobs[t] as number));
+  }
+
   /** Counts the tokens and ratios of a row `copies` times in the metrics. */
   #observe(row: ScoredRow, copies: number): void {
     const { logprobs, behaviourLogprobs, oldLogprobs, mask, tokens, weights, beyond } = row;
@@ -203,29 +228,29 @@ export class PolicyLossAccumulator {
       if (visited === 0) continue; // the normalizer may be 0 then
       this.#loss += scale * loss;
       if (shared === 0) continue;
-      // Every token moves the shared log ratio by 1 / tokens.
-      const each = (scale * shared) / span.tokens;
+      // Every token moves a geometric mean's log by 1 / tokens, a product's by 1.
+      const each = (scale * shared) / tokensPerUnit(ratio, span.tokens);
       for (let t = span.start; t < span.end; t++) if (mask[t] !== 0) gradient[t] = (gradient[t] as number) + each;
     }
   }
 
   /** Calls `use` for every token of the span that has an advantage, and counts them. The outcome is only lent. */
   #visit(
-    { logprobs, oldLogprobs, mask, weights }: ScoredRow,
+    row: ScoredRow,
     advantages: Row,
     span: RatioSpan,
     use: (t: number, outcome: TokenOutcome, ratio: number, advantage: number) => void,
   ): number {
+    const { logprobs, oldLogprobs, mask, weights } = row;
     const outcome = this.#outcome;
-    const logRatio = (t: number) => (logprobs[t] as number) - (oldLogprobs[t] as number);
-    const shared = this.#kind.ratio === 'token' ? undefined : Math.exp(meanOverSpan(span, mask, logRatio));
+    const shared = this.#kind.ratio === 'token' ? undefined : Math.exp(this.#logRatio(row, span) - this.#klBaseline);
     let visited = 0;
     for (let t = span.start; t < span.end; t++) {
       if (mask[t] === 0) continue;
       // The loss is homogeneous in the advantage, so a weight on the loss is one on the advantage.
       const advantage = (advantages[t] as number) * (weights === undefined ? 1 : (weights[t] as number));
       if (advantage === 0) continue;
-      const ratio = shared ?? Math.exp(logRatio(t));
+      const ratio = shared ?? Math.exp((logprobs[t] as number) - (oldLogprobs[t] as number));
       this.#kind.token(ratio, advantage, logprobs[t] as number, outcome);
       use(t, outcome, ratio, advantage);
       visited++;

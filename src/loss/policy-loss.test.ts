@@ -25,7 +25,7 @@ describe('policyLoss', () => {
   it.each(specs)('has the gradient of its loss: %o', (spec) => {
     fc.assert(
       fc.property(rows, (input) => {
-        const { gradient } = policyLoss(input, spec);
+        const { gradient, metrics: before } = policyLoss(input, spec);
         const moved = (r: number, t: number, by: number): PolicyLossInput => {
           const nudge = (all: PolicyLossInput['logprobs'] = []) =>
             all.map((row, i) => Array.from(row, (x, j) => (i === r && j === t ? x + by : x)));
@@ -39,12 +39,13 @@ describe('policyLoss', () => {
             proximalLogprobs: nudge(input.proximalLogprobs),
           };
         };
-        // What divides by 1 + the clipping bias takes it for a constant too.
+        // What divides by 1 + the clipping bias takes it for a constant too, and so does what is measured from the KL.
+        const held = before.klBaseline === undefined ? {} : { klBaseline: before.klBaseline };
         const undamped = (moved: PolicyLossInput) => {
-          const { loss, metrics } = policyLoss(moved, spec);
+          const { loss, metrics } = policyLoss(moved, spec, held);
           return loss * (1 + (metrics.clippingBias ?? 0));
         };
-        const damping = 1 + (policyLoss(input, spec).metrics.clippingBias ?? 0);
+        const damping = 1 + (before.clippingBias ?? 0);
         gradient.forEach((row, r) => {
           row.forEach((slope, t) => {
             const h = 1e-5;

@@ -37,6 +37,11 @@ export interface PolicyLossOptions {
    * one, its masked tokens included, as the code of the Dr. MAS paper does.
    */
   readonly maxTokens?: number;
+  /**
+   * What `kto` measures log ratios from; by default the KL that it estimates from the given rows. Give that of the
+   * whole mini-batch to compute its loss in parts.
+   */
+  readonly klBaseline?: number;
 }
 
 export interface PolicyLossResult {
@@ -86,7 +91,7 @@ export function policyLoss(input: PolicyLossInput, spec: LossSpec, options: Poli
     copies: 1,
     parts: [{ advantages: advantages[r] as Row }],
   }));
-  const sums = new PolicyLossAccumulator({ kind, correction, normalizer }, rows, {
+  const sums = new PolicyLossAccumulator({ kind, correction, normalizer, klBaseline: options.klBaseline }, rows, {
     sent: all,
     score: () => logprobs,
   });

@@ -26,9 +26,17 @@ export function ratioSpans(ratio: LossFacts['ratio'], mask: Row): RatioSpan[] {
   return spans;
 }
 
-/** The mean of a value over the written tokens of a span. */
-export function meanOverSpan({ start, end, tokens }: RatioSpan, mask: Row, value: (t: number) => number): number {
+/** The log of the ratio that the written tokens of a span share, from the log ratios of the tokens. */
+export function sharedLogRatio(
+  ratio: LossFacts['ratio'],
+  { start, end, tokens }: RatioSpan,
+  mask: Row,
+  logRatio: (t: number) => number,
+): number {
   let sum = 0;
-  for (let t = start; t < end; t++) if (mask[t] !== 0) sum += value(t);
-  return sum / tokens;
+  for (let t = start; t < end; t++) if (mask[t] !== 0) sum += logRatio(t);
+  return sum / tokensPerUnit(ratio, tokens);
 }
+
+/** How many tokens' log ratios make up one unit of the shared one: that of a product is their sum. */
+export const tokensPerUnit = (ratio: LossFacts['ratio'], tokens: number) => (ratio === 'product' ? 1 : tokens);

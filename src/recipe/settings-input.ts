@@ -1014,6 +1014,42 @@ export type EstimatorInput =
        * @default `[]`
        */
       readonly shareStatistics?: readonly (readonly string[])[] | undefined;
+    }
+  | {
+      readonly type: 'advantage-alignment';
+      /**
+       * What the product of the past and the others' advantages weighs. At 0 every agent learns for itself.
+       * @default `1`
+       */
+      readonly weight?: number | undefined;
+      /**
+       * The discount of later steps' rewards and of earlier steps' advantages.
+       * @default `0.9`
+       */
+      readonly gamma?: number | undefined;
+      /**
+       * Whether advantages are divided by the standard deviation of their group before they are multiplied.
+       * @default `none`
+       */
+      readonly spread?: 'none' | 'group' | undefined;
+      /**
+       * What a group of one is compared with: `zero` gives it advantage 0; `raw` takes mean 0 and standard
+       * deviation 1, as the paper's code does; `batch` takes the statistics of the whole step (the agent's, where
+       * the group is an agent's).
+       * @default `zero`
+       */
+      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      /**
+       * What is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
+      readonly epsilon?: number | undefined;
+      /**
+       * A group whose standard deviation is below this gets advantage 0. At 0 the original code is reproduced to
+       * the letter, where a penalty of 0.1 in a group without any other difference becomes an advantage of -1e5.
+       * @default `0.000001`
+       */
+      readonly minimumSpread?: number | undefined;
     };
 
 /** The loss that makes a gradient of advantages. */
@@ -1297,6 +1333,24 @@ export type LossInput =
             readonly level?: 'token' | 'sequence' | undefined;
           }
         | undefined;
+    }
+  | {
+      readonly type: 'kto';
+      /**
+       * How fast the value of a response saturates with its log ratio.
+       * @default `0.1`
+       */
+      readonly beta?: number | undefined;
+      /**
+       * What a response with a positive advantage weighs.
+       * @default `1`
+       */
+      readonly desirable?: number | undefined;
+      /**
+       * What a response with a negative advantage weighs.
+       * @default `1`
+       */
+      readonly undesirable?: number | undefined;
     }
   | {
       readonly type: 'cross-entropy';

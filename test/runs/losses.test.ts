@@ -52,6 +52,16 @@ describe('a run', () => {
     },
   );
 
+  it('has a quarter of beta of it with kto, and measures from the KL off policy', async () => {
+    const loss = 'policies.solver.loss={"type":"kto","beta":0.5}';
+    const summed = 'policies.solver.loss={"type":"ppo-clip","aggregate":"seq-mean-token-sum"}';
+    const [of, plain] = [await stepsOf([loss]), await stepsOf([summed])].map(gradients);
+    expect(of?.[0]).toBeCloseTo((0.5 / 4) * (plain?.[0] as number), 4);
+    const [first, second] = ofAgent(await stepsOf([...twice, loss]), 'solver');
+    for (const each of [first, second]) expect(each?.klBaseline).toBeGreaterThan(0); // of two updates the second
+    expect(ofAgent(onPolicy, 'solver')[0]).not.toHaveProperty('klBaseline');
+  });
+
   it('learns by the cross-entropy of the episodes that rejection accepts', async () => {
     const steps = await stepsOf([...twice, 'loss.type=cross-entropy', 'advantage={"type":"rejection","keep":"best"}']);
     for (const each of [...ofAgent(steps, 'solver'), ...ofAgent(steps, 'verifier')]) {

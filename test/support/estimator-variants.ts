@@ -52,6 +52,7 @@ export const turns: fc.Arbitrary<TurnRecord[]> = fc
       agent: fc.constantFrom('solver', 'critic'),
       reward,
       stepReward: reward,
+      agentStepReward: reward,
       baseline: reward,
       observation: fc.constantFrom('here', 'there'),
       chain: fc.constantFrom(0, 0, 1),
@@ -65,7 +66,7 @@ export const turns: fc.Arbitrary<TurnRecord[]> = fc
       const name = `${row.task} ${row.episode}`;
       const turn = played.get(name) ?? 0;
       played.set(name, turn + 1);
-      return { ...row, turn, length: row.values.length };
+      return { ...row, turn, envStep: turn, length: row.values.length };
     });
     const episodes = (task: string) =>
       new Set(records.filter((one) => one.task === task).map(({ episode }) => episode));
@@ -77,7 +78,8 @@ export const flat = (records: readonly TurnRecord[], estimator: Estimator) =>
   estimateAdvantages(records, estimator).flat();
 
 /** The turns without rewards of steps, which only some estimators read. */
-export const plain = (records: readonly TurnRecord[]) => records.map(({ stepReward: _, ...record }) => record);
+export const plain = (records: readonly TurnRecord[]) =>
+  records.map(({ stepReward: _, agentStepReward: __, ...record }) => record);
 
 /** Every number is near the expected one, relative to its size where that exceeds 1. */
 export function expectClose(actual: readonly number[], expected: readonly number[], tolerance: number) {

@@ -49,7 +49,10 @@ export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
 });
 
 /**
- * Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias is the mean over what is
- * together.
+ * Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias and a KL are means over what
+ * is together.
  */
-export const addsUp = (spec: LossSpec): boolean => lossKind(spec).dampensClipping !== true;
+export const addsUp = (spec: LossSpec): boolean => {
+  const { dampensClipping, fromKl } = lossKind(spec);
+  return dampensClipping !== true && fromKl !== true;
+};

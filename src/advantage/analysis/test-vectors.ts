@@ -47,6 +47,15 @@ const task = (name: string, ...episodes: readonly (readonly Call[])[]): TurnReco
 /** Calls that all earn the episode's reward. */
 const shared = (reward: number, ...agents: readonly string[]): Call[] =>
   agents.map((agent) => [agent, reward, { outcome: reward }]);
+/** What each player earns in each round. */
+const rounds = (...earned: readonly (readonly [alice: number, bob: number])[]): Call[] =>
+  earned.flatMap(([alice, bob], envStep) => {
+    const round = { outcome: 0, envStep, stepReward: alice + bob };
+    return [
+      ['alice', alice, { ...round, agentStepReward: alice }],
+      ['bob', bob, { ...round, agentStepReward: bob }],
+    ] satisfies Call[];
+  });
 
 const batches: readonly VectorBatch[] = [
   {
@@ -132,6 +141,11 @@ const batches: readonly VectorBatch[] = [
       ],
     ),
   },
+  {
+    name: 'game',
+    note: 'Two players with rewards of their own, who act in the same rounds; nobody earns anything together.',
+    turns: task('a', rounds([2, 1], [0, 1]), rounds([0, 0], [0, 2]), rounds([0.5, 3], [1, 0])),
+  },
 ];
 
 const byGroup = ['grpo', 'drmas', 'grpo-turn', 'drmas-mean', 'drmas-std', 'drmas-episode', 'drmas-batch'] as const;
@@ -168,6 +182,8 @@ const settings: readonly Estimator[] = [
   { type: 'gae', gamma: 0.9, lambda: 0.5, whiten: 'agent' },
   { type: 'gae', whiten: 'agent-residuals' },
   { type: 'ema' },
+  { type: 'advantage-alignment' },
+  { type: 'advantage-alignment', spread: 'group', gamma: 0.5, weight: 2 },
 ];
 
 /** Those that keep something from step to step, with the step before and the step after. */

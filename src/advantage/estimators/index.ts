@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ArgumentError } from '../../core/errors.js';
 import type { EstimatorDeclaration, Need, OpenEstimator } from '../define-estimator.js';
+import { advantageAlignment } from './advantage-alignment.js';
 import { atGrpo } from './by-group/at-grpo.js';
 import { drGrpo } from './by-group/dr-grpo.js';
 import { drmas } from './by-group/drmas.js';
@@ -47,6 +48,7 @@ const list = [
   counterfactual,
   gae,
   ema,
+  advantageAlignment,
 ] as const;
 
 type Declared = (typeof list)[number];

@@ -70,9 +70,9 @@ class PolicyObjective implements Objective {
     this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
     this.#options = options;
     this.#sent = samples;
-    // The other terms count rows without advantage too, unless the loss selects.
+    // The other terms and a KL over all rows count rows without advantage too, unless the loss selects.
     const { kl, entropyCoefficient } = activeTerms(options);
-    const keep = kl !== undefined || entropyCoefficient !== undefined;
+    const keep = kl !== undefined || entropyCoefficient !== undefined || kind.fromKl === true;
     this.#merged = mergeSamples(samples, {
       withoutAdvantage: kind.selects === true ? 'selects' : keep ? 'keep' : 'drop',
     });

@@ -1,7 +1,7 @@
 /** What a policy loss makes of each token of a sample, to be looked at: its ratio, and whether that was clipped. */
 import type { TrainingSample } from '../../core/sample.js';
 import { correctionOf, type LossSpec, lossKind } from '../loss-spec.js';
-import { meanOverSpan, ratioSpans } from '../ratio-spans.js';
+import { ratioSpans, sharedLogRatio } from '../ratio-spans.js';
 import { partOf, rowsOfSample } from './sample-rows.js';
 
 /** The tokens of a sample in an update. */
@@ -23,7 +23,7 @@ export function tokenRatios(spec: LossSpec, sample: TrainingSample, logprobs: Fl
     const [now, before] = [partOf(logprobs, span), partOf(old, span)];
     const logRatio = (t: number) => (now[t] as number) - (before[t] as number);
     for (const shares of ratioSpans(ratio, mask)) {
-      const shared = ratio === 'token' ? undefined : Math.exp(meanOverSpan(shares, mask, logRatio));
+      const shared = ratio === 'token' ? undefined : Math.exp(sharedLogRatio(ratio, shares, mask, logRatio));
       for (let t = shares.start; t < shares.end; t++) {
         if (mask[t] === 0) continue;
         const value = shared ?? Math.exp(logRatio(t));

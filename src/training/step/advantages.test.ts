@@ -57,11 +57,11 @@ describe('the steps that a team names', () => {
       { ...solver, envStep: 7 },
       { ...verifier, ...paid, envStep: 2 },
     ]);
-    expect(records.map(({ envStep, stepReward }) => [envStep, stepReward])).toEqual([
-      [0, 0],
-      [0, 0],
-      [7, 1],
-      [2, 0.25],
+    expect(records.map(({ envStep, stepReward, agentStepReward }) => [envStep, stepReward, agentStepReward])).toEqual([
+      [0, 0, 0.25],
+      [0, 0, -0.25],
+      [7, 1, 1],
+      [2, 0.25, 0.25 + 1],
     ]);
   });
 

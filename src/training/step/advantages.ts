@@ -3,6 +3,7 @@ import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
 import type { Estimator } from '../../advantage/estimators/index.js';
 import type { TurnRecord } from '../../core/advantage.js';
 import {
+  agentReward,
   type Episode,
   type EpisodeGroup,
   inCanonicalOrder,
@@ -89,10 +90,12 @@ export function stepAdvantages(
     ),
   );
   const stepRewards = new Map(episodes.map((episode) => [episode, rewardsOfSteps(episode)]));
+  const agentStepRewards = new Map(episodes.map((episode) => [episode, agentRewardsOfSteps(episode)]));
   const records = pairs.map(({ episode, turn }) => ({
     ...turnRecord(episode, turn),
     chain: chains.get(turn) as number,
     stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
+    agentStepReward: agentStepRewards.get(episode)?.get(turn.agent)?.get(stepOf(turn)) as number,
     ...inputsOf(inputs, turn),
   }));
   const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
@@ -146,14 +149,31 @@ export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
 /** Every call is a step of its own, unless the team named the steps. */
 const stepOf = ({ envStep, turn }: Turn) => envStep ?? turn;
 
-/**
- * The reward of each step of an episode: what the turns of it that are learnt from earned for themselves, minus their
- * penalties; the episode's outcome arrives with the last.
- */
-function rewardsOfSteps(episode: Episode): ReadonlyMap<number, number> {
+/** The reward of each step of an episode for the team: that of all of its turns that are learnt from. */
+const rewardsOfSteps = (episode: Episode) => sumsOfSteps(trainedTurns(episode), episode.score.team);
+
+/** The reward of each step that an agent acts in, for this agent alone. */
+function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<number, number>> {
   const turns = trainedTurns(episode);
+  const agents = new Set(turns.map(({ agent }) => agent));
+  return new Map(
+    [...agents].map((name) => [
+      name,
+      sumsOfSteps(
+        turns.filter(({ agent }) => agent === name),
+        agentReward(episode, name),
+      ),
+    ]),
+  );
+}
+
+/**
+ * The reward of each step: what its turns earned for themselves, minus their penalties; the outcome arrives with the
+ * last.
+ */
+function sumsOfSteps(turns: readonly Turn[], outcome: number): ReadonlyMap<number, number> {
   const last = turns.reduce((latest, turn) => Math.max(latest, stepOf(turn)), 0);
-  const rewards = new Map([[last, episode.score.team]]);
+  const rewards = new Map([[last, outcome]]);
   for (const turn of turns) {
     const step = stepOf(turn);
     rewards.set(step, (rewards.get(step) ?? 0) + (turn.stepReward ?? 0) - turn.penalty);
@@ -161,7 +181,7 @@ function rewardsOfSteps(episode: Episode): ReadonlyMap<number, number> {
   return rewards;
 }
 
-function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward' | 'chain'> {
+function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward' | 'agentStepReward' | 'chain'> {
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,

@@ -9,6 +9,7 @@ export const LOSS_TERMS = [
   'importanceWeight',
   'importanceBeyond',
   'clippingBias',
+  'klBaseline',
 ] as const satisfies readonly (keyof LossTerms)[];
 
 /** The result of an update for one agent, averaged over the optimiser's steps; norms are before clipping. */
