@@ -111,6 +111,21 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     }
   });
 
+  it('are those of one process where every turn is played again', async () => {
+    const queue = `test-${process.pid}-branches`;
+    const workers = [0, 1].map(() => startWorker({ queue, concurrency: 8, toolMs: 0 }));
+    const branched = ['--set', 'advantage={"type":"counterfactual"}'];
+    try {
+      const there = await train('branches-on-queue', [...onQueue(queue), ...branched], 0);
+      const here = await train('branches-in-process', branched, 0);
+      expect(await comparable(there)).toEqual(await comparable(here));
+      const steps = here.events.filter((event): event is RunEvent & Step => event.type === 'step');
+      expect(steps.map(({ baseline }) => baseline?.episodes)).toEqual([64, 64]);
+    } finally {
+      await Promise.all(workers.map(kill));
+    }
+  });
+
   it('are played 3.2 times as fast by four workers as by one, where tools are waited for; memory stays flat', async ({
     skip,
   }) => {

@@ -37,12 +37,12 @@ async function trained(name: string, run: string, set: readonly string[]) {
 
 describe('a team in threads of its own', { timeout: 120_000 }, () => {
   it('plays the same run bit for bit, whatever the number of threads', async () => {
-    for (const [isolate, staleness] of [
-      ['true', 0],
-      ['3', 1],
-    ]) {
-      const set = [`rollout.staleness=${staleness}`];
-      const expected = await trained('digits', `plain-${staleness}`, set);
+    for (const [isolate, ...set] of [
+      ['true', 'rollout.staleness=0'],
+      ['3', 'rollout.staleness=1'],
+      ['2', 'advantage={"type":"counterfactual"}'], // turns that are played again, in the context that they had
+    ] as const) {
+      const expected = await trained('digits', `plain-${isolate}`, set);
       const { events, files } = await trained('digits', `isolated-${isolate}`, [...set, `rollout.isolate=${isolate}`]);
       expect(events).toEqual(expected.events);
       const weights = (of: typeof files) => Object.entries(of).filter(([file]) => file.endsWith('.safetensors'));

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { miniTokenizer } from '../../../test/support/qwen3-mini.js';
 import { tinyRecipe } from '../../../test/support/tiny-run.js';
 import { EMBEDDED_CAPABILITIES } from '../../backends/embedded/embedded-backend.js';
+import type { EndpointOptions } from '../../backends/endpoint/endpoint-spec.js';
 import type { Capabilities } from '../../contract/capabilities.js';
 import { RecipeError } from '../../core/errors.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
@@ -91,6 +92,25 @@ describe('what a backend cannot do', () => {
   it('is let pass where the recipe does not ask for it', () => {
     const least = { losses: ['ppo-clip'], distribution: 'sampled', gradientNorms: 'after' } as const;
     expect(() => check(tinyRecipe(), { ...EMBEDDED_CAPABILITIES, ...least })).not.toThrow();
+  });
+});
+
+describe('an estimator that plays turns again', () => {
+  const prepared = (verifier: ModelInput | EndpointOptions, advantage: string) => {
+    const assign = { solver: 'solver', verifier: frozen(verifier) };
+    return prepareTasks(tinyRecipe({ policies: { solver: {} }, assign }, [`advantage.type=${advantage}`]));
+  };
+  const endpoint = { url: 'http://127.0.0.1:9/v1', model: 'judge' };
+
+  it('is refused where an endpoint speaks for an agent, which may answer otherwise', async () => {
+    await expect(prepared(endpoint, 'counterfactual')).rejects.toThrow(
+      /^advantage.type: 'counterfactual' plays turns again in their context, and the endpoint of verifier may answer/,
+    );
+  });
+
+  it('is let pass beside models that are held here, and other estimators beside endpoints', async () => {
+    await expect(prepared(checkpoint('model'), 'counterfactual')).resolves.toBeDefined();
+    await expect(prepared(endpoint, 'drmas')).resolves.toBeDefined();
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Episode } from '../../core/episode.js';
 import { EndpointError, TrainingError } from '../../core/errors.js';
 import { packageVersion } from '../../platform/package-version.js';
-import type { RolloutContext } from '../../rollout/rollout-context.js';
+import type { Branch, RolloutContext } from '../../rollout/rollout-context.js';
 import { type Script, scriptedSampler } from '../../testing/scripted-sampler.js';
 import type { PlayRequest } from '../remote-speakers.js';
 import { Desk } from './desk.js';
@@ -79,6 +79,18 @@ describe('a desk', () => {
         status: 410,
         answer: { code: 'over' },
       });
+  });
+
+  it('hands over the turns that an episode is played again from, bit for bit', async () => {
+    const { desk, ask, register } = opened();
+    const before = { agent: 'solver', turn: 0, id: '0f', logprobs: [-1 / 3, -0], value: undefined, valid: false };
+    const branch = { number: 5, fixed: [before] } as unknown as Branch;
+    const secret = await register();
+    const offered = desk.offer('e0', { ...request, branch }, undefined);
+    const { answer } = await ask('take', { job: 'e0' }, secret);
+    expect(answer).toStrictEqual({ ...request, branch });
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
   });
 
   it('has policies speak for an episode that is waited for', async () => {
