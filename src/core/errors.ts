@@ -100,6 +100,18 @@ export class BackendError extends DrmasError {
 }
 
 /**
+ * Raised when a GPU cannot compute: `absent` (the package or an adapter is missing), `lost` (the driver took it away),
+ * `memory` (it has too little), `refused` (it takes a shader or a command for wrong).
+ */
+export class DeviceError extends BackendError {
+  readonly reason: 'absent' | 'lost' | 'memory' | 'refused';
+  constructor(reason: DeviceError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
  * Raised when the endpoint of a frozen agent answers no request at all, because it refuses the client or is gone. It
  * ends the run; any other failure of an endpoint ends one episode only.
  */

@@ -1,9 +1,10 @@
-import type { AdamWStep, Heads, WeightArray } from './kernel-arguments.js';
+import type { AdamWStep, Heads } from './kernel-arguments.js';
 import type { NarrowKernels } from './narrow-kernels.js';
 
 /**
- * The engine's operations on float32 buffers: one contract, three implementations (native C++,
- * WebAssembly, plain TypeScript), one contract suite (test/contracts/kernels.ts).
+ * The engine's operations: one contract, four implementations (native C++, WebAssembly, plain TypeScript, WGSL on a
+ * GPU), one contract suite (test/contracts/kernels.ts). `F`, `I` and `H` are what numbers in float32, int32 and
+ * bfloat16 lie in, `Sum` what a sum that the host wants comes as.
  *
  * Promises that every implementation keeps:
  * - Row invariance. What is computed for a row depends on that row's inputs only: not on how many rows a call has,
@@ -15,16 +16,15 @@ import type { NarrowKernels } from './narrow-kernels.js';
  * All matrices are row-major. Buffers may be longer than needed; only the stated part is read or written. Unless a
  * parameter is documented as "added to", outputs are overwritten. Outputs must not overlap inputs unless stated.
  */
-export interface Kernels extends NarrowKernels {
-  readonly name: 'native' | 'wasm' | 'reference';
-  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript'. */
+export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H> {
+  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript', 'wgsl'. */
   readonly isa: string;
   readonly threads: number;
 
   /** A zeroed buffer this implementation can work on. Callers pass only buffers obtained here (or views of them). */
-  allocate(length: number): Float32Array;
-  allocateBfloat16(length: number): Uint16Array;
-  allocateIntegers(length: number): Int32Array;
+  allocate(length: number): F;
+  allocateBfloat16(length: number): H;
+  allocateIntegers(length: number): I;
   /** Stops the thread pool; the kernels must not be used afterwards. */
   dispose(): void;
 
@@ -38,50 +38,18 @@ export interface Kernels extends NarrowKernels {
    * of the matrix's kind.
    * @throws RangeError when one is in bfloat16 and the other is not.
    */
-  pack<W extends WeightArray>(packed: W, weight: W, inputs: number, outputs: number, transpose: boolean): void;
+  pack<W extends F | H>(packed: W, weight: W, inputs: number, outputs: number, transpose: boolean): void;
   /** out [rows, outputs] = x [rows, inputs] W, or added to `out` (sum first, then one addition) when `accumulate`. */
-  linear(
-    out: Float32Array,
-    x: Float32Array,
-    packed: WeightArray,
-    rows: number,
-    inputs: number,
-    outputs: number,
-    accumulate: boolean,
-  ): void;
+  linear(out: F, x: F, packed: F | H, rows: number, inputs: number, outputs: number, accumulate: boolean): void;
   /** dWeight [inputs, outputs] is added to: + xᵀ [inputs, rows] dOut [rows, outputs]. */
-  linearWeightGradient(
-    dWeight: Float32Array,
-    x: Float32Array,
-    dOut: Float32Array,
-    rows: number,
-    inputs: number,
-    outputs: number,
-  ): void;
+  linearWeightGradient(dWeight: F, x: F, dOut: F, rows: number, inputs: number, outputs: number): void;
 
   // ---- normalisation (RMSNorm, Zhang & Sennrich 2019): y = x / sqrt(mean(x²) + epsilon) · gain ---------------------
 
   /** out [rows, width]; `inverse` [rows] receives 1 / sqrt(mean(x²) + epsilon) for the backward pass. */
-  rmsNorm(
-    out: Float32Array,
-    inverse: Float32Array,
-    x: Float32Array,
-    gain: Float32Array,
-    rows: number,
-    width: number,
-    epsilon: number,
-  ): void;
+  rmsNorm(out: F, inverse: F, x: F, gain: F, rows: number, width: number, epsilon: number): void;
   /** dx [rows, width] and dGain [width] are added to. */
-  rmsNormBackward(
-    dx: Float32Array,
-    dGain: Float32Array,
-    dOut: Float32Array,
-    x: Float32Array,
-    gain: Float32Array,
-    inverse: Float32Array,
-    rows: number,
-    width: number,
-  ): void;
+  rmsNormBackward(dx: F, dGain: F, dOut: F, x: F, gain: F, inverse: F, rows: number, width: number): void;
 
   /**
    * The same over single heads: normalises, in place, every query and every key of qkv [rows, (heads + 2 kvHeads)
@@ -89,11 +57,11 @@ export interface Kernels extends NarrowKernels {
    * keyInverse [rows, kvHeads] are for the backward pass.
    */
   headNorm(
-    qkv: Float32Array,
-    queryInverse: Float32Array,
-    keyInverse: Float32Array,
-    queryGain: Float32Array,
-    keyGain: Float32Array,
+    qkv: F,
+    queryInverse: F,
+    keyInverse: F,
+    queryGain: F,
+    keyGain: F,
     rows: number,
     heads: Heads,
     epsilon: number,
@@ -104,14 +72,14 @@ export interface Kernels extends NarrowKernels {
    * in order.
    */
   headNormBackward(
-    dQkv: Float32Array,
-    dQueryGain: Float32Array,
-    dKeyGain: Float32Array,
-    qkv: Float32Array,
-    queryGain: Float32Array,
-    keyGain: Float32Array,
-    queryInverse: Float32Array,
-    keyInverse: Float32Array,
+    dQkv: F,
+    dQueryGain: F,
+    dKeyGain: F,
+    qkv: F,
+    queryGain: F,
+    keyGain: F,
+    queryInverse: F,
+    keyInverse: F,
     rows: number,
     heads: Heads,
   ): void;
@@ -125,9 +93,9 @@ export interface Kernels extends NarrowKernels {
    * which is the backward pass.
    */
   rope(
-    qkv: Float32Array,
-    table: Float32Array,
-    positions: Int32Array, // [rows]
+    qkv: F,
+    table: F,
+    positions: I, // [rows]
     rows: number,
     heads: Heads,
     inverse: boolean,
@@ -141,24 +109,15 @@ export interface Kernels extends NarrowKernels {
    * pass. No rows × rows matrix is kept.
    */
   attention(
-    out: Float32Array,
-    logSumExp: Float32Array,
-    qkv: Float32Array,
-    starts: Int32Array, // [sequences + 1]
+    out: F,
+    logSumExp: F,
+    qkv: F,
+    starts: I, // [sequences + 1]
     sequences: number,
     heads: Heads,
   ): void;
   /** dQkv, laid out as qkv, is overwritten. */
-  attentionBackward(
-    dQkv: Float32Array,
-    dOut: Float32Array,
-    out: Float32Array,
-    logSumExp: Float32Array,
-    qkv: Float32Array,
-    starts: Int32Array,
-    sequences: number,
-    heads: Heads,
-  ): void;
+  attentionBackward(dQkv: F, dOut: F, out: F, logSumExp: F, qkv: F, starts: I, sequences: number, heads: Heads): void;
 
   /** Floats that the keys (and, separately, the values) of one slot with room for `capacity` positions take. */
   cacheSlotSize(capacity: number, heads: Heads): number;
@@ -169,46 +128,32 @@ export interface Kernels extends NarrowKernels {
    * layout is private.
    */
   attentionCached(
-    out: Float32Array,
-    keys: Float32Array,
-    values: Float32Array,
-    qkv: Float32Array,
-    slots: Int32Array, // [rows]
-    positions: Int32Array, // [rows]
+    out: F,
+    keys: F,
+    values: F,
+    qkv: F,
+    slots: I, // [rows]
+    positions: I, // [rows]
     rows: number,
     capacity: number,
     heads: Heads,
   ): void;
   /** Copies positions 0..length - 1 of one slot to another (siblings share their prompt's prefill). */
-  cacheCopy(
-    keys: Float32Array,
-    values: Float32Array,
-    from: number,
-    to: number,
-    length: number,
-    capacity: number,
-    heads: Heads,
-  ): void;
+  cacheCopy(keys: F, values: F, from: number, to: number, length: number, capacity: number, heads: Heads): void;
 
   // ---- feed-forward gate (SwiGLU, Shazeer 2020) --------------------------------------------------------------------
 
   /** gateUp [rows, 2 · feedForward]: gate then up. out [rows, feedForward] = silu(gate) · up. */
-  swiglu(out: Float32Array, gateUp: Float32Array, rows: number, feedForward: number): void;
+  swiglu(out: F, gateUp: F, rows: number, feedForward: number): void;
   /** dGateUp is overwritten. */
-  swigluBackward(
-    dGateUp: Float32Array,
-    dOut: Float32Array,
-    gateUp: Float32Array,
-    rows: number,
-    feedForward: number,
-  ): void;
+  swigluBackward(dGateUp: F, dOut: F, gateUp: F, rows: number, feedForward: number): void;
 
   // ---- embedding ---------------------------------------------------------------------------------------------------
 
   /** out [rows, width] = table[tokens[r]]. */
-  embed(out: Float32Array, table: WeightArray, tokens: Int32Array, rows: number, width: number): void;
+  embed(out: F, table: F | H, tokens: I, rows: number, width: number): void;
   /** dTable [vocabSize, width] is added to, row by row in order. */
-  embedBackward(dTable: Float32Array, dOut: Float32Array, tokens: Int32Array, rows: number, width: number): void;
+  embedBackward(dTable: F, dOut: F, tokens: I, rows: number, width: number): void;
 
   // ---- output head: rows of logits [rows, vocabSize] that the caller computes a block at a time --------------------
 
@@ -217,22 +162,22 @@ export interface Kernels extends NarrowKernels {
    * entropy = −Σ p log p (nats).
    */
   tokenLogprobs(
-    logprobs: Float32Array, // [rows]
-    logSumExp: Float32Array, // [rows]
-    entropy: Float32Array, // [rows]
-    logits: Float32Array,
-    targets: Int32Array, // [rows]
-    inverseTemperature: Float32Array, // [rows]
+    logprobs: F, // [rows]
+    logSumExp: F, // [rows]
+    entropy: F, // [rows]
+    logits: F,
+    targets: I, // [rows]
+    inverseTemperature: F, // [rows]
     rows: number,
     vocabSize: number,
   ): void;
   /** In place: logits become d loss / d logits = dLogprobs[r] · inverseTemperature[r] · (1{v = target} − p_v). */
   tokenLogprobsBackward(
-    logits: Float32Array,
-    dLogprobs: Float32Array, // [rows]
-    logSumExp: Float32Array, // [rows]
-    targets: Int32Array, // [rows]
-    inverseTemperature: Float32Array, // [rows]
+    logits: F,
+    dLogprobs: F, // [rows]
+    logSumExp: F, // [rows]
+    targets: I, // [rows]
+    inverseTemperature: F, // [rows]
     rows: number,
     vocabSize: number,
   ): void;
@@ -242,13 +187,13 @@ export interface Kernels extends NarrowKernels {
    * the bits of `tokenLogprobsBackward`.
    */
   tokenEntropyBackward(
-    logits: Float32Array,
-    dLogprobs: Float32Array, // [rows]
-    dEntropy: Float32Array, // [rows]
-    logSumExp: Float32Array, // [rows]
-    entropy: Float32Array, // [rows]
-    targets: Int32Array, // [rows]
-    inverseTemperature: Float32Array, // [rows]
+    logits: F,
+    dLogprobs: F, // [rows]
+    dEntropy: F, // [rows]
+    logSumExp: F, // [rows]
+    entropy: F, // [rows]
+    targets: I, // [rows]
+    inverseTemperature: F, // [rows]
     rows: number,
     vocabSize: number,
   ): void;
@@ -260,13 +205,13 @@ export interface Kernels extends NarrowKernels {
    * softmax(logits). `logprobs` are over the full vocabulary and equal `tokenLogprobs` bit for bit.
    */
   sampleTokens(
-    tokens: Int32Array, // [rows]
-    logprobs: Float32Array, // [rows]
-    logits: Float32Array,
-    uniforms: Float32Array, // [rows]
-    inverseTemperature: Float32Array, // [rows]
-    topK: Int32Array, // [rows]
-    topP: Float32Array, // [rows]
+    tokens: I, // [rows]
+    logprobs: F, // [rows]
+    logits: F,
+    uniforms: F, // [rows]
+    inverseTemperature: F, // [rows]
+    topK: I, // [rows]
+    topP: F, // [rows]
     rows: number,
     vocabSize: number,
   ): void;
@@ -274,20 +219,18 @@ export interface Kernels extends NarrowKernels {
   // ---- optimiser ---------------------------------------------------------------------------------------------------
 
   /** Σ x², accumulated in double precision in a fixed order. */
-  sumOfSquares(x: Float32Array, length: number): number;
+  sumOfSquares(x: F, length: number): Sum;
   /** out [length] is added to: + x. */
-  add(out: Float32Array, x: Float32Array, length: number): void;
+  add(out: F, x: F, length: number): void;
   /**
    * One AdamW step (Loshchilov & Hutter 2019) with g = gradient · gradientScale; the gradient is left as it is.
    * weights −= learningRate · weightDecay · weights; m, v ← moving means of g, g²;
    * weights −= learningRate · m̂ / (sqrt(v̂) + epsilon), hats dividing by 1 − betaᵗ.
    */
-  adamw(
-    weights: Float32Array,
-    gradient: Float32Array,
-    firstMoment: Float32Array,
-    secondMoment: Float32Array,
-    length: number,
-    settings: AdamWStep,
-  ): void;
+  adamw(weights: F, gradient: F, firstMoment: F, secondMoment: F, length: number, settings: AdamWStep): void;
+}
+
+/** The operations in this process's own memory. */
+export interface Kernels extends KernelsOn<Float32Array, Int32Array, Uint16Array, number> {
+  readonly name: 'native' | 'wasm' | 'reference';
 }

@@ -5,6 +5,7 @@ import { packageVersion } from '../../platform/package-version.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { inspectNative } from '../../tensor/native/load-kernels.js';
 import { selectKernels } from '../../tensor/select.js';
+import { type GpuReport, inspectGpu } from '../../tensor/webgpu/inspect-gpu.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
@@ -29,6 +30,8 @@ interface Diagnosis {
   /** Why the kernels are not the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
+  /** What WebGPU offers, which nothing trains on yet. */
+  readonly gpu: GpuReport;
   readonly cache: string;
   readonly cacheWritable: boolean;
   readonly workingDirectoryWritable: boolean;
@@ -74,6 +77,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     prebuilt: 'name' in native.prebuilt ? native.prebuilt.name : `none: ${native.prebuilt.reason}`,
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
+    gpu: await inspectGpu(),
     cache,
     cacheWritable: await isWritable(cache),
     workingDirectoryWritable: await isWritable('.'),
@@ -97,6 +101,19 @@ const PRODUCTS: Readonly<Record<string, string>> = {
   widened: 'products by rounded floats, no faster than float32: this processor has no instruction for them',
 };
 
+function gpuLine(gpu: GpuReport): string {
+  if ('reason' in gpu) return `none: ${gpu.reason}`;
+  const { adapter, check } = gpu;
+  const bits = check.rowsKeepBits ? 'rows keep their bits' : 'rows do not keep their bits';
+  const facts = [
+    `bindings of ${Math.round(adapter.binding / 2 ** 20)} MiB`,
+    ...adapter.features,
+    `kernels within ${check.gap.toExponential(0)} of the plain ones`,
+    bits,
+  ];
+  return `${adapter.name}: ${facts.join(', ')}; nothing trains on it yet`;
+}
+
 function rows(diagnosis: Diagnosis): string[][] {
   const writable = (yes: boolean) => (yes ? '' : ' (cannot be written to)');
   return [
@@ -109,6 +126,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
+    ['gpu', gpuLine(diagnosis.gpu)],
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
   ];

@@ -1,0 +1,71 @@
+import { DeviceError, messageOf } from '../../core/errors.js';
+import type { Gpu, GpuAdapterInfo, GpuDevice } from './webgpu-api.js';
+
+/** What a driver says of a GPU. */
+export interface AdapterFacts {
+  readonly name: string;
+  /** Features that the kernels could use, of those that the adapter has. */
+  readonly features: readonly string[];
+  /** Bytes of one buffer, and of one binding, at most. */
+  readonly buffer: number;
+  readonly binding: number;
+  /** Whether it computes on the processor. */
+  readonly software: boolean;
+}
+
+/** An adapter, and what a device asks of it. */
+export interface FoundAdapter extends AdapterFacts {
+  open(): Promise<GpuDevice>;
+}
+
+/** What would make products faster. */
+const USEFUL = /^(shader-f16|subgroups|chromium-experimental-subgroup-matrix)$/;
+
+/**
+ * The GPU that WebGPU prefers on this machine: that of the package `webgpu` (Dawn), or with `null` one that executes
+ * nothing, which shows what encoding takes.
+ * @throws DeviceError (`absent`) when the package is not installed, does not run here, or no driver has an adapter
+ */
+export async function findAdapter(backend?: 'null'): Promise<FoundAdapter> {
+  const gpu = await openDawn(backend === undefined ? [] : [`backend=${backend}`]);
+  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  if (adapter === null) throw new DeviceError('absent', 'no driver offers a GPU (Vulkan, Metal or Direct3D 12)');
+  const { info, features, limits } = adapter;
+  return {
+    name: nameOf(info),
+    features: [...features].filter((feature) => USEFUL.test(feature)).sort(),
+    buffer: limits.maxBufferSize,
+    binding: limits.maxStorageBufferBindingSize,
+    software: /swiftshader|llvmpipe|lavapipe|microsoft basic/i.test(`${nameOf(info)} ${info.architecture}`),
+    open: async () => {
+      const { maxBufferSize, maxStorageBufferBindingSize } = limits;
+      try {
+        const device = await adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
+        instances.set(device, gpu);
+        return device;
+      } catch (error) {
+        throw new DeviceError('absent', `${nameOf(info)} cannot be opened: ${messageOf(error)}`);
+      }
+    },
+  };
+}
+
+/** Dawn's instance lives as long as its devices. */
+const instances = new WeakMap<GpuDevice, Gpu>();
+
+const nameOf = ({ description, vendor, architecture, device }: GpuAdapterInfo) =>
+  [device || `${vendor} ${architecture}`.trim(), description && `(${description})`].filter(Boolean).join(' ');
+
+/** Named by a variable, because whoever compiles or bundles drmas need not have the package. */
+const PACKAGE: string = 'webgpu';
+
+async function openDawn(flags: string[]): Promise<Gpu> {
+  try {
+    const { create } = (await import(PACKAGE)) as { create(flags: readonly string[]): Gpu };
+    return create(flags);
+  } catch (error) {
+    // Where it is missing, Node's message is about paths.
+    const missing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
+    throw new DeviceError('absent', `it needs \`npm install webgpu\`${missing ? '' : `: ${messageOf(error)}`}`);
+  }
+}

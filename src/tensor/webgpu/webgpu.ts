@@ -1,0 +1,50 @@
+import { CommandQueue } from './command-queue.js';
+import type { DeviceKernels } from './device-kernels.js';
+import { DeviceMemory } from './device-memory.js';
+import { attentionKernels } from './operations/wgsl-attention.js';
+import { headKernels } from './operations/wgsl-head.js';
+import { linearKernels } from './operations/wgsl-linear.js';
+import { normKernels } from './operations/wgsl-norm.js';
+import { optimiserKernels } from './operations/wgsl-optimiser.js';
+import { samplingKernels } from './operations/wgsl-sampling.js';
+import { streamKernels } from './operations/wgsl-streams.js';
+import type { GpuDevice } from './webgpu-api.js';
+
+export interface WebgpuOptions {
+  /** Bytes of a binding at most; matrices above it go in parts. Default: the device's own limit. */
+  readonly binding?: number;
+  /** False where calls of few rows give other bits than calls of many (`checkDevice`): they take the same time then. */
+  readonly fewRows?: boolean;
+}
+
+/**
+ * The kernels in WGSL, on a device of a browser or of Dawn. Needs no Node. A call encodes what is to be done and
+ * returns; `read` waits for it.
+ */
+export function createWebgpuKernels(device: GpuDevice, adapter: string, options: WebgpuOptions = {}): DeviceKernels {
+  const queue = new CommandQueue(device);
+  const { binding = device.limits.maxStorageBufferBindingSize, fewRows = true } = options;
+  return {
+    name: 'webgpu',
+    adapter,
+    isa: 'wgsl',
+    narrowProducts: 'widened',
+    threads: 1,
+    get counts() {
+      return queue.counts;
+    },
+    allocate: (length) => new DeviceMemory('float32', queue.allocate(length * 4), 0, length),
+    allocateBfloat16: (length) => new DeviceMemory('bfloat16', queue.allocate(length * 2), 0, length),
+    allocateIntegers: (length) => new DeviceMemory('int32', queue.allocate(length * 4), 0, length),
+    dispose: () => queue.destroy(),
+    write: (to: DeviceMemory, from: Float32Array | Int32Array | Uint16Array) => queue.write(to, from),
+    read: (memories) => queue.read(memories),
+    ...linearKernels(queue, { binding, fewRows }),
+    ...normKernels(queue),
+    ...streamKernels(queue, binding),
+    ...attentionKernels(queue),
+    ...headKernels(queue),
+    ...samplingKernels(queue),
+    ...optimiserKernels(queue, binding),
+  };
+}

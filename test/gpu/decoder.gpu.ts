@@ -1,0 +1,126 @@
+/** The decoder on a GPU's kernels: whole models and adapters, trained and sampled, beside the plain kernels. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
+import { RandomStream, randomKey } from '../../src/core/random.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { generate, randomSequence } from '../contracts/decoder.js';
+import { plainAdamW } from '../support/adamw.js';
+import { mirroredKernels } from './mirrored-kernels.js';
+
+/** Sizes differ, so that no two can be mixed up; rows fill no whole number of tiles. */
+const config: DecoderConfig = {
+  vocabSize: 13,
+  width: 24,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 6,
+  feedForward: 20,
+  context: 40,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
+  queryKeyNorm: true,
+  attentionBias: 'qkvo',
+};
+const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
+const kinds = ['a whole model', 'an adapter, with layers computed again'] as const;
+const STEPS = 2;
+
+const random = new RandomStream('decoder on a GPU');
+const sequences = [17, 2, 40, 9].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
+const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
+const drawn = new Float32Array(parameterCount(config));
+initialise(config, decoderTensors(config, drawn), 5);
+const requests = Array.from({ length: 4 }, (_, id) => ({
+  id,
+  policy: 'policy',
+  prompt: [1, 2, 3, 4].slice(0, 2 + (id % 3)),
+  maxTokens: 6,
+  temperature: id === 2 ? 0 : 0.7,
+  topK: id === 1 ? 5 : 0,
+  topP: id === 3 ? 0.8 : 1,
+  stopTokens: [],
+  key: randomKey('draw', id),
+}));
+
+/** Some steps of training and what is sampled then, with what the trained model says of it. */
+function train(kernels: Kernels, kind: (typeof kinds)[number]) {
+  const base = new DecoderWeights(kernels, config);
+  base.tensors.flat.set(drawn);
+  base.changed();
+  const whole = kind === 'a whole model';
+  const model = new PolicyModel(kernels, whole ? config : { base, adapter }, { recompute: !whole });
+  if (whole) {
+    model.trained.set(drawn);
+    model.weightsChanged();
+  } else model.initialise(7);
+  const steps = Array.from({ length: STEPS }, () => {
+    const { logprobs, entropySum, gradientNorm } = model.accumulate(sequences, (indices) =>
+      indices.map((i) => upstream[i] as Float32Array),
+    );
+    const gradient = Float32Array.from(model.gradient, (g) => g / gradientNorm);
+    model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
+    const weights = Float32Array.from(model.trained);
+    return { logprobs: logprobs.flatMap((row) => [...row]), totals: [entropySum, gradientNorm], gradient, weights };
+  });
+  const sampler = new Sampler(kernels, base);
+  sampler.load('policy', model.trained, 1, whole ? undefined : adapter);
+  const results = generate(sampler, requests, [4]);
+  const scored = model.score(
+    results.map(({ tokens }, i) => {
+      const { prompt, temperature } = requests[i] as (typeof requests)[number];
+      const all = Int32Array.from([...prompt, ...tokens]);
+      const mask = Uint8Array.from(all, (_, t) => (t < prompt.length ? 0 : 1));
+      return { tokens: all, mask, temperature: temperature === 0 ? 1 : temperature };
+    }),
+  );
+  return {
+    steps,
+    tokens: results.map(({ tokens }) => tokens),
+    sampled: results.map(({ logprobs }) => logprobs),
+    scored: scored.logprobs.map((row, i) => [...row.subarray(requests[i]?.prompt.length)]),
+  };
+}
+
+const gap = (values: ArrayLike<number>, expected: ArrayLike<number>) =>
+  Array.from(expected, (right, i) => Math.abs((values[i] as number) - right) / (1 + Math.abs(right))).reduce(
+    (most, each) => Math.max(most, each),
+    0,
+  );
+
+describe.each(kinds)('%s on a GPU', (kind) => {
+  let kernels: Kernels;
+  let trained: ReturnType<typeof train>;
+  let plain: ReturnType<typeof train>;
+  beforeAll(() => {
+    kernels = mirroredKernels();
+    trained = train(kernels, kind);
+    plain = train(createReferenceKernels(), kind);
+  });
+  afterAll(() => kernels?.dispose());
+
+  it('trains as on the plain kernels: log-probs, norms, gradients and weights', () => {
+    expect(trained.steps.length).toBe(STEPS);
+    trained.steps.forEach((step, i) => {
+      const expected = plain.steps[i] as typeof step;
+      expect(gap(step.logprobs, expected.logprobs)).toBeLessThan(2e-5);
+      expect(gap(step.totals, expected.totals)).toBeLessThan(2e-5);
+      expect(gap(step.gradient, expected.gradient)).toBeLessThan(2e-5);
+      expect(gap(step.weights, expected.weights)).toBeLessThan(2e-5);
+    });
+  });
+
+  it('samples the tokens of the plain kernels, with the very log-probs that the trainer computes', () => {
+    expect(trained.tokens).toEqual(plain.tokens);
+    expect(trained.sampled).toEqual(trained.scored);
+  });
+
+  it('gives the same bits again', () => {
+    expect(train(kernels, kind)).toEqual(trained);
+  });
+});

@@ -1,0 +1,82 @@
+/**
+ * A thread that has the kernels of a GPU and carries out calls on memory of the thread that asks: what a call reads is
+ * written to the device before, what it writes is read back after.
+ */
+import { type MessagePort, workerData } from 'node:worker_threads';
+import { messageOf } from '../../src/core/errors.js';
+import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
+import type { DeviceMemory } from '../../src/tensor/webgpu/device-memory.js';
+import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
+import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
+
+/** What the thread is started with. */
+export interface ThreadData {
+  readonly port: MessagePort;
+  /** [done]: set to 1 when a call is over. */
+  readonly done: Int32Array;
+  readonly options: WebgpuOptions;
+}
+
+export type HostArray = Float32Array | Int32Array | Uint16Array;
+
+/** A kernel with its arguments; `written` are the positions of the buffers that it writes. */
+export interface Call {
+  readonly kernel: string;
+  readonly values: readonly unknown[];
+  readonly written: readonly number[];
+}
+
+export type Reply = { readonly result: unknown } | { readonly problem: string; readonly range: boolean };
+
+type Kernel = (...values: unknown[]) => unknown;
+
+const { port, done, options } = workerData as ThreadData;
+const adapter = await findAdapter();
+const kernels = createWebgpuKernels(await adapter.open(), adapter.name, options);
+const free: DeviceMemory[] = [];
+
+port.on('message', async (call: Call) => {
+  port.postMessage(await carryOut(call).catch(refusal));
+  Atomics.store(done, 0, 1);
+  Atomics.notify(done, 0);
+});
+
+const refusal = (error: unknown): Reply => ({ problem: messageOf(error), range: error instanceof RangeError });
+
+async function carryOut({ kernel, values, written }: Call): Promise<Reply> {
+  const used: DeviceMemory[] = [];
+  const given = values.map((value) => {
+    if (!isArray(value)) return value;
+    const memory = memoryFor(kernels, value);
+    used.push(memory);
+    const part = memory.subarray(0, value.length);
+    if (value instanceof Float32Array) kernels.write(part as DeviceMemory<'float32'>, value);
+    else if (value instanceof Int32Array) kernels.write(part as DeviceMemory<'int32'>, value);
+    else kernels.write(part as DeviceMemory<'bfloat16'>, value);
+    return part;
+  });
+  const result = await (kernels[kernel as keyof DeviceKernels] as Kernel)(...given);
+  const contents = await kernels.read(written.map((i) => given[i] as DeviceMemory));
+  written.forEach((i, n) => {
+    const host = values[i] as HostArray;
+    const bytes = contents[n] as ArrayBuffer;
+    if (host instanceof Float32Array) host.set(new Float32Array(bytes));
+    else if (host instanceof Int32Array) host.set(new Int32Array(bytes));
+    else host.set(new Uint16Array(bytes, 0, host.length));
+  });
+  free.push(...used);
+  return { result };
+}
+
+const isArray = (value: unknown): value is HostArray =>
+  value instanceof Float32Array || value instanceof Int32Array || value instanceof Uint16Array;
+
+/** Memory that an earlier call has used, where some is large enough: a new buffer has no bind group yet. */
+function memoryFor(kernels: DeviceKernels, array: HostArray): DeviceMemory {
+  const kind = array instanceof Float32Array ? 'float32' : array instanceof Int32Array ? 'int32' : 'bfloat16';
+  const room = 2 ** Math.ceil(Math.log2(Math.max(64, array.length)));
+  const at = free.findIndex((memory) => memory.kind === kind && memory.length === room);
+  if (at >= 0) return free.splice(at, 1)[0] as DeviceMemory;
+  if (kind === 'float32') return kernels.allocate(room);
+  return kind === 'int32' ? kernels.allocateIntegers(room) : kernels.allocateBfloat16(room);
+}

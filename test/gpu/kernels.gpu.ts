@@ -1,0 +1,19 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { kernelsAgree, kernelsEqual } from '../contracts/kernels.js';
+import { mirroredKernels } from './mirrored-kernels.js';
+
+let kernels: Kernels;
+beforeAll(() => {
+  kernels = mirroredKernels();
+});
+afterAll(() => kernels?.dispose());
+
+it('gives what the plain kernels give in every operation, and the same tokens', () => {
+  expect(() => kernelsAgree(kernels, createReferenceKernels(), 2e-5)).not.toThrow();
+});
+
+it('gives the same bits every time', () => {
+  expect(() => kernelsEqual(kernels, kernels)).not.toThrow();
+});

@@ -1,0 +1,64 @@
+import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
+import { buffersOf, everyKernel } from '../../scripts/kernels/declarations.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { startWorker } from '../../src/tensor/start-worker.js';
+import type { WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
+import type { Call, Reply, ThreadData } from './device-thread.js';
+
+/** Enough for a driver in software on a crowded machine. */
+const PATIENCE_MS = 600_000;
+
+/** The positions of the buffers that each kernel writes, as the manifest declares them. */
+const written = new Map(
+  everyKernel.map((kernel) => {
+    const outputs = new Set(buffersOf(kernel).filter(({ readOnly }) => !readOnly));
+    return [kernel.name as string, kernel.parameters.flatMap((each, i) => (outputs.has(each as never) ? [i] : []))];
+  }),
+);
+
+/**
+ * A GPU's kernels as `Kernels` in this process's memory, so that what holds for those can be asked of them: each call
+ * writes its arguments to the device, waits and reads back. A thread of its own has the device, because reading from
+ * one is asynchronous and `Kernels` are not. For tests; it is slow.
+ */
+export function mirroredKernels(options: WebgpuOptions = {}): Kernels {
+  const { port1, port2 } = new MessageChannel();
+  const done = new Int32Array(new SharedArrayBuffer(4));
+  const data: ThreadData = { port: port2, done, options };
+  const thread: Worker = startWorker('device-thread', import.meta.url, data, { transferList: [port2] });
+  thread.unref();
+  let late: string | undefined;
+  const ask = (call: Call): unknown => {
+    if (late !== undefined) throw new Error(`${late} was given up before`);
+    Atomics.store(done, 0, 0);
+    port1.postMessage(call);
+    if (Atomics.wait(done, 0, 0, PATIENCE_MS) === 'timed-out') {
+      late = call.kernel; // its answer would be taken for that of the next call
+      throw new Error(`${call.kernel} gave no answer in ${PATIENCE_MS} ms`);
+    }
+    const { message } = receiveMessageOnPort(port1) as { message: Reply };
+    if ('problem' in message) throw new (message.range ? RangeError : Error)(message.problem);
+    return message.result;
+  };
+  const kernels = Object.fromEntries(
+    everyKernel.map(({ name }) => [
+      name,
+      (...values: unknown[]) => ask({ kernel: name, values, written: written.get(name) ?? [] }),
+    ]),
+  );
+  const shared = (length: number, bytes: number) => new SharedArrayBuffer(length * bytes);
+  return {
+    ...(kernels as unknown as Kernels),
+    name: 'reference', // the contract knows no fourth name, and nothing asks for it
+    isa: 'wgsl',
+    narrowProducts: 'widened',
+    threads: 1,
+    allocate: (length) => new Float32Array(shared(length, 4)),
+    allocateBfloat16: (length) => new Uint16Array(shared(length, 2)),
+    allocateIntegers: (length) => new Int32Array(shared(length, 4)),
+    dispose: () => {
+      port1.close();
+      void thread.terminate();
+    },
+  };
+}
