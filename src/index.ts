@@ -12,6 +12,7 @@ export type {
 export { type LoadPolicyOptions, loadPolicy, loadTokenizer } from './backends/embedded/load-policy.js';
 export type { LoadedPolicy } from './backends/embedded/loaded-policy.js';
 export type { EndpointOptions } from './backends/endpoint/endpoint-spec.js';
+export { type SamplerInput, sglang, vllm } from './backends/samplers/sampler-spec.js';
 export { type TinkerInput, tinker } from './backends/tinker/tinker-spec.js';
 export type { Conversation } from './backends/voice.js';
 export type { AdapterSettings, DecoderConfig, ProjectionName, RopeScaling } from './contract/architecture.js';

@@ -33,6 +33,11 @@ function documented(): Documented[] {
       type: 'TinkerInput',
       node: member(settings.properties?.backend ?? {}, 'tinker'),
     },
+    {
+      file: 'src/backends/samplers/sampler-spec.ts',
+      type: 'SamplerInput',
+      node: settings.properties?.sampler ?? {},
+    },
   ];
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { BackendDeclaration } from './backend-declaration.js';
 import { embedded } from './embedded/embedded-declaration.js';
+import { SAMPLER_KEY, type SamplerSpec } from './samplers/sampler-spec.js';
 import { table } from './table/table-declaration.js';
 import { server } from './tinker/tinker-declaration.js';
 
@@ -34,12 +35,16 @@ export function backendOf({ type }: BackendSpec): Row {
   return backendNamed(type) as Row; // the schema has no other types
 }
 
-/** A text that is equal for descriptions of one backend. It holds the key of a server: it is never shown or kept. */
-export function backendIdentity(spec: BackendSpec): string {
+/**
+ * A text that is equal for descriptions of one backend or one engine. It holds the key of a server: it is never shown
+ * or kept.
+ */
+export function backendIdentity(spec: BackendSpec | SamplerSpec): string {
   return JSON.stringify([spec, 'apiKey' in spec ? spec.apiKey?.reveal() : undefined]);
 }
 
-/** The environment variables that hold the keys of backends. */
-export const backendKeyVariables: readonly string[] = rows.flatMap(({ keyVariable }: BackendDeclaration) =>
-  keyVariable === undefined ? [] : [keyVariable],
-);
+/** The environment variables that hold the keys of backends, and of engines that sample. */
+export const backendKeyVariables: readonly string[] = [
+  ...rows.flatMap(({ keyVariable }: BackendDeclaration) => (keyVariable === undefined ? [] : [keyVariable])),
+  SAMPLER_KEY,
+];

@@ -1,3 +1,4 @@
+import type { SamplerInput } from '../backends/samplers/sampler-spec.js';
 import type { EventSink } from '../core/play/event-sink.js';
 import type { TaskSource } from '../core/task.js';
 import type { ModelInput } from '../model/model-spec.js';
@@ -68,6 +69,11 @@ export interface RecipeInput<T extends Team = Team, Assign = Assignment<T>> {
   readonly rollout?: RolloutInput;
   /** What holds the models and computes. */
   readonly backend?: BackendInput;
+  /**
+   * A server of vLLM or SGLang that samples the policies, while `backend` trains them; by default the backend samples
+   * too.
+   */
+  readonly sampler?: SamplerInput;
   /** Receivers of the run's events. They stand behind a queue: one that throws or is slow is no matter of the run. */
   readonly sinks?: readonly EventSink[];
 }

@@ -30,11 +30,15 @@ export function parseOverride(text: string): Override {
   const value = parseValue(text.slice(at + 1));
   if (path.includes('apiKey') || holdsKey(value))
     throw new RecipeError(
-      `overrides are kept in recipe.json; set ${path.includes('backend') ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY'} in the environment instead`,
+      `overrides are kept in recipe.json; set ${keyVariables(path)} in the environment instead`,
       path.join('.'),
     );
   return { path: [first, ...rest], value };
 }
+
+/** The environment variables that may hold the key which a path names. */
+const keyVariables = (path: readonly string[]): string =>
+  path.includes('backend') || path.includes('sampler') ? backendKeyVariables.join(' or ') : 'OPENAI_API_KEY';
 
 /** The overrides of a file that holds settings as JSON: one for each leaf. @throws RecipeError naming the file */
 export function overridesOf(path: string): string[] {

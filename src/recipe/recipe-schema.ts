@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { DEFAULT_ESTIMATOR, estimatorSchema } from '../advantage/estimators/index.js';
 import { gatewaySchema } from '../agents/gateway/gateway-settings.js';
 import { backendSchema } from '../backends/registry.js';
+import { samplerSchema } from '../backends/samplers/sampler-spec.js';
 import { PRECISIONS } from '../contract/architecture.js';
 import { isObject } from '../core/validation/objects.js';
 import { lossSchema } from '../loss/loss-spec.js';
@@ -70,6 +71,12 @@ const policySchema = z.strictObject({
     .describe(
       "What holds this policy and computes it, in place of the recipe's `backend` as a whole. Its keys are those of " +
         '`backend`. Policies whose settings are equal share one.',
+    ),
+  sampler: samplerSchema
+    .optional()
+    .describe(
+      "The engine that samples this policy, in place of the recipe's `sampler` as a whole. Its keys are those of " +
+        '`sampler`.',
     ),
 });
 
@@ -193,6 +200,12 @@ export function settingsSchema(agents: readonly string[], policies: readonly str
       .describe('The agents over HTTP, for `play({ gateway })` and the programs that it starts; by default none.'),
     rollout: rolloutSchema.optional().describe("How episodes are played; by default in the program's own thread."),
     backend: backendSchema.prefault(defaultChoices.backend).describe('What holds the models and computes.'),
+    sampler: samplerSchema
+      .optional()
+      .describe(
+        'A server of vLLM or SGLang that samples the policies, while `backend` trains them; by default the backend ' +
+          'samples too.',
+      ),
     /** Written once for all policies; resolving moves it into each of them. */
     model: z.undefined().optional(),
   });

@@ -1,4 +1,5 @@
 import type { BackendSpec } from '../backends/registry.js';
+import type { SamplerSpec } from '../backends/samplers/sampler-spec.js';
 import type { Sampling } from '../contract/sampling.js';
 import type { OwnWeights } from '../contract/weights-spec.js';
 import type { EventSink } from '../core/play/event-sink.js';
@@ -32,6 +33,21 @@ export interface RecipeCode {
 export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
   if (policies[name]?.model.type === 'choice-table') return { type: 'table' };
   return policies[name]?.backend ?? backend;
+}
+
+/** The engine that samples a policy in place of its backend: its own, or the recipe's, if there is one. */
+export function samplerOfModel(
+  { sampler, policies }: Pick<Recipe, 'sampler' | 'policies'>,
+  name: string,
+): SamplerSpec | undefined {
+  const policy = policies[name];
+  return policy === undefined || policy.model.type === 'choice-table' ? undefined : (policy.sampler ?? sampler);
+}
+
+/** What computes a model, in words: its backend, and the engine that samples it where there is one. */
+export function backendText(recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies'>, name: string): string {
+  const sampler = samplerOfModel(recipe, name);
+  return `'${backendOfModel(recipe, name).type}'${sampler === undefined ? '' : ` with the sampler '${sampler.type}'`}`;
 }
 
 /** The system prompt of an agent: the recipe's, else the team's. */

@@ -4,12 +4,13 @@ import { waysIn } from '../agents/ways.js';
 import { openEndpoint } from '../backends/endpoint/endpoint-client.js';
 import { type Commits, withLocalModels } from '../backends/hub/local-models.js';
 import { type BackendSpec, backendOf } from '../backends/registry.js';
+import { sampledCapabilities } from '../backends/samplers/sampled-backend.js';
 import type { ModelHandle, PolicyHandle } from '../contract/handles.js';
 import type { OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import type { Host } from '../core/host.js';
 import { runInScope } from '../platform/async-scopes.js';
 import { type Assignment, assignmentOf } from '../recipe/assignment.js';
-import { backendOfModel, inPrecisionOf, type Recipe, recipeJson } from '../recipe/recipe.js';
+import { backendOfModel, inPrecisionOf, type Recipe, recipeJson, samplerOfModel } from '../recipe/recipe.js';
 import { inProcessExecutor, type RolloutExecutor } from '../rollout/executor.js';
 import type { RolloutContext } from '../rollout/rollout-context.js';
 import { watchTeams } from '../rollout/watchdog/watchdog.js';
@@ -35,7 +36,11 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
     recipe.tasks.test.load('test', schema),
   ]);
   const tasks = { train, test };
-  const can = (model: string) => backendOf(backendOfModel(recipe, model)).capabilities;
+  const can = (model: string) => {
+    const { capabilities } = backendOf(backendOfModel(recipe, model));
+    const sampler = samplerOfModel(recipe, model);
+    return sampler === undefined ? capabilities : sampledCapabilities(capabilities, sampler);
+  };
   checkRecipe(recipe, assignmentOf(recipe), can, tasks, purpose);
   return tasks;
 }
@@ -77,8 +82,8 @@ export async function openRun(
   };
   try {
     checkBackends(recipe, assignment, (model) => backendNamed({ backends }, model).capabilities, purpose);
-    for (const { hardware } of backendsOf({ backends }))
-      if (hardware.notice !== undefined) host.notify(hardware.notice);
+    for (const notice of new Set(backendsOf({ backends }).map(({ hardware }) => hardware.notice)))
+      if (notice !== undefined) host.notify(notice);
     const { models, policies } = await openModels(
       backends,
       checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },

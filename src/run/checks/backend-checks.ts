@@ -5,7 +5,7 @@ import type { WeightsSpec } from '../../contract/weights-spec.js';
 import { type ModelSpec, wholeModel } from '../../model/model-spec.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { lossOf, lossPath } from '../../recipe/policy-losses.js';
-import { backendOfModel, type Recipe } from '../../recipe/recipe.js';
+import { backendText, type Recipe } from '../../recipe/recipe.js';
 import { type Check, type Checks, requireAll } from './check.js';
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */
@@ -35,7 +35,7 @@ type CheckOf = (path: string, test: boolean, reason: string) => Check;
 /** Checks whose messages name the backend of a model. */
 const checkOf =
   (recipe: Recipe, model: string): CheckOf =>
-  (path, test, reason) => ({ path, test, message: `the backend '${backendOfModel(recipe, model).type}' ${reason}` });
+  (path, test, reason) => ({ path, test, message: `the backend ${backendText(recipe, model)} ${reason}` });
 
 function* policyChecks(recipe: Recipe, policy: string, can: Capabilities): Checks {
   const check = checkOf(recipe, policy);

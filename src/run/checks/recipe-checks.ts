@@ -10,7 +10,7 @@ import { contextOf } from '../../model/table/choice-table.js';
 import { toolFormatNames } from '../../model/tool-formats/index.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { suggestion } from '../../recipe/explain.js';
-import { backendOfModel, evaluationSampling, type Recipe } from '../../recipe/recipe.js';
+import { backendOfModel, evaluationSampling, type Recipe, samplerOfModel } from '../../recipe/recipe.js';
 import type { Tasks } from '../../training/run-state.js';
 import { curriculumChecks } from '../../training/step/curriculum.js';
 import { evaluationTasks } from '../../training/step/step-tasks.js';
@@ -172,7 +172,7 @@ function* warmStartChecks(recipe: Recipe, { taught }: Assignment): Checks {
     const names = taught.map(({ name }) => name);
     yield {
       path,
-      test: new Set(names.map((name) => backendIdentity(backendOfModel(recipe, name)))).size <= 1,
+      test: new Set(names.map((name) => placeOf(recipe, name))).size <= 1,
       message: `weights are not copied from one backend to another, and ${names.join(', ')} are on several; expected 'policy'`,
     };
     return;
@@ -184,6 +184,10 @@ function* warmStartChecks(recipe: Recipe, { taught }: Assignment): Checks {
       message: `the tasks '${name}' generate no traces for ${agents.join(', ')}, so '${policy}' cannot learn from its own; expected 'base'`,
     };
 }
+
+/** A text that is equal for models whose weights are copied from one to the other. */
+const placeOf = (recipe: Recipe, model: string): string =>
+  JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
 
 /** Demonstrations that are drawn to see which agents they are for. */
 const DRAWN_DEMONSTRATIONS = 2000;

@@ -1,6 +1,6 @@
 /** The checks of how a recipe plays its episodes. */
 import { lossOf, lossPath } from '../../recipe/policy-losses.js';
-import { backendOfModel, type Recipe } from '../../recipe/recipe.js';
+import { backendText, type Recipe } from '../../recipe/recipe.js';
 import { stalenessOf } from '../../training/step/rollouts-ahead.js';
 import type { CapabilitiesOf } from './backend-checks.js';
 import type { Checks } from './check.js';
@@ -17,7 +17,7 @@ export function* rolloutChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
     yield {
       path,
       test: staleness === 0 || canOf(policy).keepsVersions,
-      message: `the backend '${backendOfModel(recipe, policy).type}' plays the last published weights only; expected 0`,
+      message: `the backend ${backendText(recipe, policy)} plays the last published weights only; expected 0`,
     };
     const loss = lossOf(recipe, policy);
     yield {

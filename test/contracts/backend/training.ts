@@ -264,7 +264,11 @@ export function trainingContract(subject: Subject): void {
         expect(await step(policy)).toMatchObject({ applied: true });
       }
       if (subject.can.gradientNorms === 'after') return;
-      // What overflows where depends on which samples share weights, and in a table few do.
+      // What overflows where depends on which samples share weights, and in a table few do, and on an adapter's base.
+      if (subject.test.weights().type === 'adapter') {
+        expect(norms.every(Number.isFinite)).toBe(false);
+        return;
+      }
       if (subject.test.sameForEverySeed !== true) expect(norms.some(Number.isNaN)).toBe(true);
       expect(norms).toContain(Number.POSITIVE_INFINITY);
     });

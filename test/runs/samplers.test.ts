@@ -1,0 +1,85 @@
+/** Runs whose policies an engine elsewhere samples. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type SamplerInput, sglang, vllm } from '../../src/backends/samplers/sampler-spec.js';
+import { tinker } from '../../src/backends/tinker/tinker-spec.js';
+import { checkpoint, lora } from '../../src/model/model-spec.js';
+import type { RecipeInput } from '../../src/recipe/define.js';
+import { prepareTasks } from '../../src/run/open-run.js';
+import { SamplerFake } from '../support/sampler-fake.js';
+import { serveTinker } from '../support/serve-tinker.js';
+import { writeSymbolsModel } from '../support/tinker-fake/run.js';
+import { eventsOf, stepsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
+
+const root = temporaryRoot();
+const fakes: Record<'vllm' | 'sglang', SamplerFake> = {} as never;
+let base = '';
+beforeAll(async () => {
+  base = await writeSymbolsModel(root);
+  for (const type of ['vllm', 'sglang'] as const) fakes[type] = await SamplerFake.start({ type, directory: base });
+});
+afterAll(() => Promise.all(Object.values(fakes).map((fake) => fake.close())));
+
+const recipe = (sampler: SamplerInput, changes: Partial<RecipeInput> = {}, overrides: readonly string[] = []) =>
+  tinyRecipe(
+    { model: lora(checkpoint(base), { rank: 4 }), warmStart: undefined, sampler, ...changes } as Partial<RecipeInput>,
+    ['evaluation.tasks=2', ...overrides],
+  );
+const gapsOf = async (run: Parameters<typeof stepsOf>[0]) =>
+  (await stepsOf(run)).flatMap(({ agents }) => Object.values(agents).map(({ logprobGap = 0 }) => logprobGap));
+
+it('learns from what vLLM sampled with the weights of each update, as if it had sampled itself', async () => {
+  const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url })));
+  // The gap is that between the log-probs of the engine and of the trainer: none where both play the same weights.
+  expect(await gapsOf(run)).toEqual(Array((await gapsOf(run)).length).fill(0));
+  const pushed = fakes.vllm.requests.flatMap(({ path, body }) => (/load_lora/.test(path) ? [body.lora_name] : []));
+  expect(new Set(pushed.map((name) => /^drmas-(\w+-\d)/.exec(`${name}`)?.[1]))).toEqual(
+    new Set(['solver', 'verifier'].flatMap((policy) => [0, 1, 2, 3, 4].map((version) => `${policy}-${version}`))),
+  );
+  expect((await eventsOf(run)).filter(({ type }) => type === 'warning')).toEqual([]);
+});
+
+it('warns of an engine whose log-probs are not the trainer’s', async () => {
+  fakes.sglang.gap = 0.2;
+  const run = await trainTiny(root, recipe(sglang({ url: fakes.sglang.url }), {}, ['training.steps=1']));
+  fakes.sglang.gap = 0;
+  for (const gap of await gapsOf(run)) expect(gap).toBeCloseTo(0.2, 3);
+  expect(await eventsOf(run)).toContainEqual(
+    expect.objectContaining({ type: 'warning', code: 'logprobs.differ', message: expect.stringMatching(/by 0\.200/) }),
+  );
+});
+
+it('samples on vLLM what a server of the Tinker protocol trains', async () => {
+  const server = await serveTinker({ model: base, store: join(root, 'store') });
+  try {
+    const backend = tinker({ url: server.url });
+    const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }), { backend }, ['training.steps=2']));
+    for (const gap of await gapsOf(run)) expect(gap).toBeLessThan(1e-6);
+  } finally {
+    await server.close();
+  }
+});
+
+it('plays a step ahead with the versions that it was begun with', async () => {
+  const run = await trainTiny(root, recipe(sglang({ url: fakes.sglang.url }), { rollout: { staleness: 1 } }));
+  expect((await stepsOf(run)).map(({ staleness }) => staleness)).toEqual([0, 1, 0, 1]);
+});
+
+it.each<[string, Partial<RecipeInput>, string[], RegExp]>([
+  [
+    'a whole model on vLLM',
+    { model: tinyModel } as Partial<RecipeInput>,
+    [],
+    /with the sampler 'vllm' trains adapters/,
+  ],
+  [
+    'another temperature',
+    {},
+    ['agents.solver.sampling.temperature=0.7'],
+    /'vllm' trains at temperature 1 only, got 0\.7/,
+  ],
+  ['a key among the overrides', {}, ['sampler.apiKey=secret'], /SAMPLER_API_KEY/],
+])('refuses %s before the run', async (_, changes, overrides, message) => {
+  const refused = async () => prepareTasks(recipe(vllm({ url: fakes.vllm.url }), changes, overrides));
+  await expect(refused()).rejects.toThrow(message);
+});
