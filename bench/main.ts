@@ -39,7 +39,7 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
   --threads 1,2      numbers of threads (default: 1 and all cores)
   --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin)
-  --precision P,...  precisions of products in training: float32, bfloat16 (default: both; of a large shape the first)
+  --precision P,...  precisions of products in training, ours and PyTorch's: float32, bfloat16 (default: both)
   --repetitions N    clean repetitions wanted of each engine (default: 3, with --peers 5)
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
   --llama-server F   the program llama-server of llama.cpp, for serve: the same weights, the same requests

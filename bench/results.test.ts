@@ -49,6 +49,18 @@ describe('results', () => {
     expect(none).toBeUndefined();
   });
 
+  it('compare products in bfloat16 with those of a peer', () => {
+    const coarse = rowsOf('train', 'tiny', [
+      series(drmasIn('float32'), 1, [100]),
+      series(drmasIn('bfloat16'), 1, [300]),
+      series('PyTorch, eager', 1, [70]),
+      series('PyTorch autocast, eager', 1, [150]),
+    ]);
+    const ratios = peerRatios(coarse, { 'PyTorch autocast': 1.5 }, drmasIn('bfloat16'));
+    expect(ratios).toMatchObject([{ value: 2, target: 1.5, clean: true }]);
+    expect(ratios[0]?.what).toMatch(/^drmas, bfloat16 \/ PyTorch autocast, eager/);
+  });
+
   it('say what the second thread brings', () => {
     expect(threadRatios(rows, 1.8)).toMatchObject([{ value: 1.9, target: 1.8 }]);
   });

@@ -137,16 +137,20 @@ const both = (a: Row, b: Row): boolean | undefined =>
   a.clean === false || b.clean === false ? false : a.clean === undefined || b.clean === undefined ? undefined : true;
 
 /**
- * The ratio of this engine to each kind of peer, both at their best number of threads. `targets` are by a peer's name
- * up to its first comma; undefined for a peer that is compared without a target.
+ * The ratio of this engine, by its name in a precision, to each kind of peer, both at their best number of threads.
+ * `targets` are by a peer's name up to its first comma; undefined for a peer that is compared without a target.
  */
-export function peerRatios(rows: readonly Row[], targets: Readonly<Record<string, number | undefined>>): Ratio[] {
-  const fastestOfOurs = fastest(rows.filter(({ engine }) => engine === DRMAS));
+export function peerRatios(
+  rows: readonly Row[],
+  targets: Readonly<Record<string, number | undefined>>,
+  ours: string = DRMAS,
+): Ratio[] {
+  const fastestOfOurs = fastest(rows.filter(({ engine }) => engine === ours));
   if (fastestOfOurs === undefined) return [];
   return Object.entries(targets).flatMap(([kind, target]) => {
     const peer = fastest(rows.filter(({ engine }) => engine.split(',')[0] === kind));
     if (peer === undefined) return [];
-    const what = `${DRMAS} / ${peer.engine}, ${threadsText(peer.threads)} (best of ${kind})`;
+    const what = `${ours} / ${peer.engine}, ${threadsText(peer.threads)} (best of ${kind})`;
     const { part, shape } = fastestOfOurs;
     const value = fastestOfOurs.median / peer.median;
     return { part, shape, what, value, ...(target === undefined ? {} : { target }), clean: both(fastestOfOurs, peer) };

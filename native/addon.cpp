@@ -20,7 +20,9 @@ extern const KernelTable table_avx2;
 #ifdef DRMAS_HAVE_AVX512
 extern const KernelTable table_avx512;
 bool narrow_avx512bf16(KernelTable&);
+bool narrow_amx(KernelTable&);
 #endif
+bool narrow_amx_emulated(KernelTable&);
 
 namespace {
 
@@ -37,20 +39,31 @@ const KernelTable* pickTable(const std::string& wanted) {
 }
 
 constexpr const char* kWidened = "widened";
+constexpr const char* kAmx = "amx";
+constexpr const char* kEmulatedAmx = "amx-emulated";
 
 /// Puts the fastest kernels on operands in bfloat16 that this processor can run and `wanted` (empty: any) allows into a
-/// table; false when `wanted` cannot be had.
+/// table; false when `wanted` cannot be had. Emulated ones are slow: who does not want them does not get them.
 bool pickNarrow(KernelTable& table, const std::string& wanted) {
-#ifdef DRMAS_HAVE_AVX512
-  const auto take = [&](const char* name, bool runs, bool (*kernels)(KernelTable&)) {
-    if (!runs || !(wanted.empty() || wanted == name) || !kernels(table)) return false;
+  const auto take = [&](const char* name, bool (*runs)(), bool (*kernels)(KernelTable&)) {
+    if (!(wanted.empty() || wanted == name) || !runs() || !kernels(table)) return false;
     table.narrowProducts = name;
     return true;
   };
-  if (table.isa == table_avx512.isa && take("avx512-bf16", thisProcessor().avx512Bfloat16, narrow_avx512bf16))
-    return true;
+#ifdef DRMAS_HAVE_AVX512
+  const auto hasAmx = [] { return thisProcessor().amxBfloat16 && permitTiles(); };
+  const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
+  if (table.isa == table_avx512.isa)
+    if (take(kAmx, hasAmx, narrow_amx) || take("avx512-bf16", hasPairs, narrow_avx512bf16)) return true;
 #endif
+  if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, narrow_amx_emulated);
   return wanted.empty() || wanted == kWidened;
+}
+
+/// What runs are told apart by: products in tiles have other bits than all others.
+std::string nameOfSet(const KernelTable& table) {
+  const bool inTiles = table.narrowProducts == kAmx || table.narrowProducts == kEmulatedAmx;
+  return std::string(table.isa) + (inTiles ? "-amx" : "");
 }
 
 void dispose(Arguments& a) {
@@ -155,7 +168,7 @@ napi_value create(napi_env env, napi_callback_info info) {
   for (const Method& m : kKernelMethods) addMethod(m);
   napi_create_string_utf8(env, "native", NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "name", value);
-  napi_create_string_utf8(env, table.isa, NAPI_AUTO_LENGTH, &value);
+  napi_create_string_utf8(env, nameOfSet(table).c_str(), NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "isa", value);
   napi_create_string_utf8(env, table.narrowProducts, NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "narrowProducts", value);

@@ -4,6 +4,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <cstdint>
 
@@ -13,6 +17,7 @@ struct Processor {
   bool avx2 = false;
   bool avx512 = false;
   bool avx512Bfloat16 = false;
+  bool amxBfloat16 = false;  // once the system permits it: permitTiles()
 };
 
 inline Processor thisProcessor() {
@@ -29,10 +34,23 @@ inline Processor thisProcessor() {
   const uint32_t kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
   found.avx2 = b & kAvx2;
   const bool moreLeaves = a >= 1;
+  const uint32_t kTiles = 0x60000, kAmx = 1u << 22 | 1u << 24;  // BF16, TILE
+  found.amxBfloat16 = (states & kTiles) == kTiles && (d & kAmx) == kAmx;
   found.avx512 = (states & kWideVectors) == kWideVectors && (b & kAvx512) == kAvx512;
   if (!found.avx512 || !moreLeaves || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
   found.avx512Bfloat16 = a & 1u << 5;
   return found;
+}
+
+/// Asks the system that this process may use AMX's tiles, which take 8 KiB of each thread's saved state: Linux grants
+/// it to all threads at once; other systems are not asked. False where there is no permission.
+inline bool permitTiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace drmas

@@ -7,13 +7,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { shippedSources } from '../src/tensor/native/build.js';
 import { type Isa, kernelFlags } from '../src/tensor/native/units.js';
+import { everyKernelSources } from './support/every-kernel.js';
 
 const ARM = 'aarch64-linux-gnu-g++';
 const EMULATOR = 'qemu-aarch64';
-const driver = fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url));
 
 const runs = (program: string) => {
   try {
@@ -24,11 +22,11 @@ const runs = (program: string) => {
   }
 };
 
-/** Compiles and runs the driver, and returns what it writes: a buffer a line. */
+/** Compiles and runs the program, and returns what it writes: a buffer a line. */
 function compute(directory: string, compiler: string, isa: Isa, more: readonly string[], emulator: readonly string[]) {
   const program = join(directory, isa);
-  const kernels = join(shippedSources(), 'kernels.cpp');
-  execFileSync(compiler, ['-O2', ...kernelFlags(isa), ...more, kernels, driver, '-o', program], { stdio: 'inherit' });
+  const flags = ['-O2', ...kernelFlags(isa), ...more, ...everyKernelSources(), '-o', program];
+  execFileSync(compiler, flags, { stdio: 'inherit' });
   const [first = program, ...words] = [...emulator, program, '3'];
   return execFileSync(first, words, { encoding: 'utf8', maxBuffer: 2 ** 28 })
     .trim()

@@ -8,11 +8,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { checksum, shippedSources, sourceHash } from '../src/tensor/native/build.js';
 import { cacheDirectory } from '../src/tensor/native/build-cache.js';
 import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/tensor/native/prebuilt.js';
 import { kernelFlags, nodeHeaders, unitsFor } from '../src/tensor/native/units.js';
+import { everyKernelSources } from './support/every-kernel.js';
 
 const ZIG_VERSION = '0.17.0';
 
@@ -105,12 +105,10 @@ function noted(): PrebuiltManifest | undefined {
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as PrebuiltManifest) : undefined;
 }
 
-const driver = fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url));
-
 /** Every kernel as Zig's compiler makes it, run here or under an emulator; a buffer a line. */
 function computed(directory: string, target: string, isa: 'avx2' | 'portable', emulator: readonly string[]): string[] {
   const program = join(directory, target);
-  const words = ['-target', target, '-static', '-O3', ...kernelFlags(isa), 'kernels.cpp', driver, '-o', program];
+  const words = ['-target', target, '-static', '-O3', ...kernelFlags(isa), ...everyKernelSources(), '-o', program];
   run([...zig(), 'c++'], words, shippedSources());
   const [first = program, ...rest] = [...emulator, program, '3'];
   return execFileSync(first, rest, { encoding: 'utf8', maxBuffer: 2 ** 28 })

@@ -13,6 +13,7 @@ import { build, isBuilt, planBuild, shippedSources } from '../src/tensor/native/
 import { writableBuilds } from '../src/tensor/native/build-cache.js';
 import { findCompiler } from '../src/tensor/native/compiler.js';
 import { kernelFlags } from '../src/tensor/native/units.js';
+import { everyKernelSources } from './support/every-kernel.js';
 
 const GXX = 'g++';
 /** A test takes ten times as long with sanitizers, and more where other programs run. */
@@ -70,12 +71,8 @@ function underThreadSanitizer(): void {
   const directory = mkdtempSync(join(tmpdir(), 'drmas-threads-'));
   try {
     const program = join(directory, 'threads');
-    const sources = [
-      join(shippedSources(), 'kernels.cpp'),
-      fileURLToPath(new URL('../test/native/every-kernel.cpp', import.meta.url)),
-    ];
     const flags = ['-O1', '-g1', '-fsanitize=thread', ...kernelFlags('portable')];
-    execFileSync(GXX, [...flags, ...sources, '-o', program], { stdio: 'inherit' });
+    execFileSync(GXX, [...flags, ...everyKernelSources(), '-o', program], { stdio: 'inherit' });
     execFileSync(program, ['4'], { stdio: ['ignore', 'ignore', 'inherit'] });
     console.log('every kernel with four threads: no data race');
   } finally {

@@ -1,5 +1,15 @@
 /** Training: tokens a second of whole steps on each shape, and their share of the machine's multiply-add peak. */
-import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, startPeers } from '../context.js';
+import type { Precision } from '../../src/contract/architecture.js';
+import {
+  attempt,
+  type Context,
+  forShape,
+  noteRows,
+  noteSkipped,
+  type Options,
+  schedule,
+  startPeers,
+} from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { nativeKernels, peakContestant } from '../measure/peak.js';
@@ -13,8 +23,13 @@ const PART = 'train';
 const SECONDS = { alone: 0.4, peers: 2 };
 /** The seconds for all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 5, peers: 600 };
-/** The targets: the ratio to PyTorch at its best number of threads, eager or compiled. */
-const PEER_TARGETS: Readonly<Record<string, number>> = { tiny: 2, small: 2.3, base: 2.3 };
+/** The targets of each precision: the ratio to PyTorch at its best number of threads, eager or compiled. */
+const PEER_TARGETS: Readonly<Record<Precision, Readonly<Record<string, number>>>> = {
+  float32: { tiny: 2, small: 2.3, base: 2.3 },
+  bfloat16: { small: 1.5, base: 1.5 },
+};
+/** PyTorch with products in a precision, as the first word of its variants' names. */
+const TORCH: Readonly<Record<Precision, string>> = { float32: 'PyTorch', bfloat16: 'PyTorch autocast' };
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
 const THREADS_TARGET = 1.8;
 /** The targets of products in bfloat16 beside those in float32. */
@@ -38,7 +53,7 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
     ),
   );
   const peakKernels = await Promise.all(options.threads.map((threads) => nativeKernels(threads)));
-  const commands = options.peers && python !== undefined ? torchPeers(shape, options.threads, python) : [];
+  const commands = options.peers && python !== undefined ? torchPeers(shape, options, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
     const some = Math.max(shape.sequence, shape.stepTokens / 4);
@@ -51,7 +66,10 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
     noteRows(context, shape, rows);
     results.ratios.push(...threadRatios(rows, THREADS_TARGET));
     results.ratios.push(...precisionRatios(rows, PRECISION_TARGETS[shape.name]));
-    results.ratios.push(...peerRatios(rows, { PyTorch: PEER_TARGETS[shape.name] }));
+    for (const precision of options.precisions) {
+      const targets = { [TORCH[precision]]: PEER_TARGETS[precision][shape.name] };
+      results.ratios.push(...peerRatios(rows, targets, drmasIn(precision)));
+    }
     const best = rows.filter(({ engine }) => engine === DRMAS).at(-1);
     const target = PEAK_TARGETS[shape.name];
     if (target !== undefined && best?.peakShare !== undefined) {
@@ -91,16 +109,25 @@ function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, second
 }
 
 /** Starts one process for each number of threads, since compiled code has its number built in. */
-function torchPeers(shape: Shape, threads: readonly number[], python: string): PeerCommand[] {
-  return [false, true].flatMap((compile) =>
-    threads.map((count) => ({
-      name: compile ? 'PyTorch, compiled' : 'PyTorch, eager',
-      threads: count,
-      unit: 'tok',
-      command: python,
-      args: [script('torch_train.py')],
-      settings: { shape, compile, threads: count, tokens: shape.stepTokens, seconds: SECONDS.peers },
-      environment: pythonVariables(count),
-    })),
+function torchPeers(shape: Shape, { threads, precisions }: Options, python: string): PeerCommand[] {
+  return precisions.flatMap((precision) =>
+    [false, true].flatMap((compile) =>
+      threads.map((count) => ({
+        name: `${TORCH[precision]}, ${compile ? 'compiled' : 'eager'}`,
+        threads: count,
+        unit: 'tok',
+        command: python,
+        args: [script('torch_train.py')],
+        settings: {
+          shape,
+          compile,
+          autocast: precision === 'bfloat16',
+          threads: count,
+          tokens: shape.stepTokens,
+          seconds: SECONDS.peers,
+        },
+        environment: pythonVariables(count),
+      })),
+    ),
   );
 }

@@ -1,4 +1,5 @@
-"""Training steps in PyTorch: forward, backward, clipping, fused AdamW on unpadded float32 sequences, eager or compiled."""
+"""Training steps in PyTorch: forward, backward, clipping, fused AdamW on unpadded sequences, eager or compiled, in float32
+or with autocast to bfloat16."""
 import torch
 from transformers import Qwen2ForCausalLM
 
@@ -16,7 +17,9 @@ rows = s['tokens'] // s['shape']['sequence']
 
 def step():
     tokens = torch.randint(0, s['shape']['vocabSize'], (rows, s['shape']['sequence']))
-    forward(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
+    with torch.autocast('cpu', dtype=torch.bfloat16, enabled=s['autocast']):
+        loss = forward(input_ids=tokens, labels=tokens, use_cache=False).loss
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)

@@ -19,10 +19,10 @@ inline size_t packedNarrowSize(long inputs, long outputs) { return 2 * packedSiz
 template <class Element>
 inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
                        bool transpose) {
-  packRounded(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
-              [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
-                reinterpret_cast<Pair*>(panel)[k / 2 * kPanel + n] = pairOf(first, second);
-              });
+  packRounded<kPanel>(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
+                      [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
+                        reinterpret_cast<Pair*>(panel)[k / 2 * kPanel + n] = pairOf(first, second);
+                      });
 }
 
 inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,

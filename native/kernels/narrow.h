@@ -14,11 +14,11 @@ inline size_t packedNarrowSize(long inputs, long outputs) { return packedSize(2 
 template <class Element>
 inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
                        bool transpose) {
-  packRounded(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
-              [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
-                panel[k * kPanel + n] = second;
-                panel[(k + 1) * kPanel + n] = first;
-              });
+  packRounded<kPanel>(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
+                      [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
+                        panel[k * kPanel + n] = second;
+                        panel[(k + 1) * kPanel + n] = first;
+                      });
 }
 
 inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,

@@ -1,8 +1,9 @@
 // Operands of products in bfloat16: floats rounded to it, and how pairs of them lie.
 //
-// Order of accumulation in all such products: over the inputs (or over the rows, for the weight gradient) in pairs, of
-// each pair the second before the first, one multiply-add after the other in float32; an odd one out has a pair with 0.
-// It is the order of AVX512-BF16's instruction. The product of two bfloat16 numbers has 16 bits, so it is exact.
+// Order of accumulation in such products, but for those in tiles (narrow-tiles.h): over the inputs (or over the rows,
+// for the weight gradient) in pairs, of each pair the second before the first, one multiply-add after the other in
+// float32; an odd one out has a pair with 0. It is the order of AVX512-BF16's instruction. The product of two bfloat16
+// numbers has 16 bits, so it is exact.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -27,26 +28,19 @@ inline Bfloat16 rounded(Bfloat16 value) {
   return (value & 0x7f80u) == 0 ? value & 0x8000u : value;
 }
 
-inline float widenedNumber(Bfloat16 value) {
-  const uint32_t bits = static_cast<uint32_t>(value) << 16;
-  float number;
-  std::memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
 inline long pairsOf(long count) { return (count + 1) / 2; }
 
-/// Packs a matrix, or its transpose, rounded: panels of kPanel columns and `steps` inputs, of which those beyond the
+/// Packs a matrix, or its transpose, rounded: panels of kColumns columns and `steps` inputs, of which those beyond the
 /// matrix's are 0. put(panel, k, n, first, second) writes the numbers of inputs k and k + 1, k being even, in column n.
-template <class Element, class Put>
+template <int kColumns, class Element, class Put>
 inline void packRounded(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs, bool transpose,
                         long steps, const Put& put) {
-  pool.run(panelsOf(outputs), [&](long panel) {
-    Bfloat16* to = packed + panel * kPanel * steps;
-    const long first = panel * kPanel;
-    const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
+  pool.run((outputs + kColumns - 1) / kColumns, [&](long panel) {
+    Bfloat16* to = packed + panel * kColumns * steps;
+    const long first = panel * kColumns;
+    const int width = static_cast<int>(std::min<long>(kColumns, outputs - first));
     const long whole = inputs / 2 * 2;
-    if (width < kPanel || steps > inputs) std::fill_n(to, kPanel * steps, Bfloat16{0});
+    if (width < kColumns || steps > inputs) std::fill_n(to, kColumns * steps, Bfloat16{0});
     if (transpose) {
       const Element* from = weight + first * inputs;
       // Sixteen inputs at a time, as in `pack`.

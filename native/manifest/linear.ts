@@ -73,7 +73,7 @@ export const linearKernels = {
     header: 'kernels/narrow.h',
     reference: 'narrow.ts',
     computes: '`linear` of operands rounded to bfloat16',
-    sums: 'for each output one lane runs over pairs of inputs in order, in each the second before the first, one multiply-add after the other',
+    sums: 'for each output one lane runs over pairs of inputs in order, in each the second before the first, one multiply-add after the other; in tiles (AMX) block by block of 32 inputs, in each the first and the second numbers of pairs apart',
     parameters: [
       'out: f32[rows * outputs]',
       'x: const f32[rows * inputs]',

@@ -7,12 +7,6 @@
 namespace drmas {
 namespace DRMAS_ISA {
 
-/// Two neighbours, the first in the lower half.
-struct Pair {
-  uint32_t bits;
-};
-inline Pair pairOf(Bfloat16 first, Bfloat16 second) { return {first | static_cast<uint32_t>(second) << 16}; }
-
 struct Pairs16 {
   __m512i v;
 };

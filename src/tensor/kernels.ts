@@ -17,7 +17,10 @@ import type { NarrowKernels } from './narrow-kernels.js';
  * parameter is documented as "added to", outputs are overwritten. Outputs must not overlap inputs unless stated.
  */
 export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H> {
-  /** Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript', 'wgsl'. */
+  /**
+   * Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript', 'wgsl'; with
+   * '-amx' behind it where products in bfloat16 are summed in tiles, and so have other bits.
+   */
   readonly isa: string;
   readonly threads: number;
 

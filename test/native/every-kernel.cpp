@@ -3,7 +3,8 @@
 // what an emulated ARM processor writes with what this one does; `npm run test:sanitizers` runs it with several
 // threads under the thread sanitizer. Which kernels there are, and on what each runs, is generated: every-kernel.h.
 //
-// usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside native/kernels.cpp of the same set)
+// usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside native/kernels.cpp of the same set and
+//                               emulated-tiles.cpp)
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -19,6 +20,7 @@
 
 namespace drmas {
 extern const KernelTable DRMAS_JOIN(table_, DRMAS_ISA);
+bool narrow_amx_emulated(KernelTable&);
 }
 
 using namespace drmas;
@@ -99,9 +101,12 @@ Coarse packedNarrowMatrix(const KernelTable& k, Pool& pool, long inputs, long ou
 
 // ---- what they computed --------------------------------------------------------------------------------------------
 
+/// What stands before the names of buffers: which products in bfloat16 they are of.
+const char* products = "";
+
 template <class Element>
 void keep(const Sizes& s, const char* name, const std::vector<Element>& values) {
-  std::printf("%ldx%ld/%s", s.rows, s.width, name);
+  std::printf("%s%ldx%ld/%s", products, s.rows, s.width, name);
   for (const Element& value : values) {
     uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof value);
@@ -118,9 +123,18 @@ int main(int count, char** words) {
   const int threads = count > 1 ? std::atoi(words[1]) : 1;
   const KernelTable& kernels = DRMAS_JOIN(table_, DRMAS_ISA);
   Pool pool(threads);
+  KernelTable tiles = kernels;
+  narrow_amx_emulated(tiles);
   for (const Sizes& sizes : {Sizes{5, 1, 3, 1, 3, 2, 3, 2, 5, {1, 1, 2}},
                              Sizes{67, 31, 45, 31, 45, 139, 40, 3, 2077, {4, 2, 6}},
                              Sizes{130, 64, 172, 64, 172, 77, 96, 2, 40000, {6, 3, 16}},
-                             Sizes{33, 97, 20, 97, 20, 300, 17, 1, 3201, {3, 1, 34}}})
+                             Sizes{33, 97, 20, 97, 20, 300, 17, 1, 3201, {3, 1, 34}}}) {
+    products = "";
     runAll(kernels, pool, sizes);
+    products = "tiles/";
+    runPackNarrow(tiles, pool, sizes);
+    runPackNarrowBfloat16(tiles, pool, sizes);
+    runLinearNarrow(tiles, pool, sizes);
+    runLinearNarrowWeightGradient(tiles, pool, sizes);
+  }
 }

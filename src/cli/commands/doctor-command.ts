@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { packageVersion } from '../../platform/package-version.js';
+import type { NarrowProducts } from '../../tensor/narrow-kernels.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { inspectNative } from '../../tensor/native/load-kernels.js';
 import { selectKernels } from '../../tensor/select.js';
@@ -22,8 +23,7 @@ interface Diagnosis {
   readonly memoryGiB: number;
   readonly kernels: string;
   readonly isa: string;
-  /** What multiplies operands in bfloat16. */
-  readonly narrowProducts: string;
+  readonly narrowProducts: NarrowProducts;
   readonly threads: number;
   /** The compiled addon that ships and is in use, or why there is none. */
   readonly prebuilt: string;
@@ -96,7 +96,9 @@ async function isWritable(directory: string): Promise<boolean> {
 }
 
 /** How products in bfloat16 are computed (`policies.NAME.precision`), by `Kernels.narrowProducts`. */
-const PRODUCTS: Readonly<Record<string, string>> = {
+const PRODUCTS: Readonly<Record<NarrowProducts, string>> = {
+  amx: 'products by AMX',
+  'amx-emulated': 'products by AMX, emulated',
   'avx512-bf16': 'products by AVX512-BF16',
   widened: 'products by rounded floats, no faster than float32: this processor has no instruction for them',
 };
@@ -122,7 +124,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['cpu', `${diagnosis.cpu}, ${diagnosis.cores} cores`],
     ['memory', `${diagnosis.memoryGiB} GiB`],
     ['kernels', `${diagnosis.kernels} (${diagnosis.isa}), threads: ${diagnosis.threads}`],
-    ['bfloat16', PRODUCTS[diagnosis.narrowProducts] ?? diagnosis.narrowProducts],
+    ['bfloat16', PRODUCTS[diagnosis.narrowProducts]],
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],

@@ -1,4 +1,4 @@
-import { chmod, cp, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -6,6 +6,7 @@ import { planBuild, shippedSources } from './build.js';
 import type { Environment } from './build-cache.js';
 import { findCompiler, run } from './compiler.js';
 import { inspectNative, loadNativeKernels } from './load-kernels.js';
+import { unitsFor } from './units.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
 const KERNELS = 'namespace drmas { int DRMAS_ISA() { return 1; } }\n';
@@ -73,8 +74,31 @@ async function script(content: string): Promise<string> {
 describe.runIf(process.arch === 'x64')('the plan of a build', () => {
   it('links what runs on every processor first, whose copies of shared templates the linker keeps', async () => {
     const { units } = await planBuild({ command: ['c++'], version: 'any' }, shippedSources());
-    expect(units.map(({ object }) => object)).toEqual(['portable.o', 'avx2.o', 'avx512.o', 'avx512bf16.o', 'addon.o']);
+    expect(units.map(({ object }) => object)).toEqual([
+      'portable.o',
+      'amx_emulated.o',
+      'avx2.o',
+      'avx512.o',
+      'avx512bf16.o',
+      'amx.o',
+      'addon.o',
+    ]);
   });
+
+  it('has the instructions of AMX where the compiler knows them', async ({ skip }) => {
+    if ('reason' in search) return skip(search.reason);
+    const unit = unitsFor('x64').find(({ object }) => object === 'amx.o');
+    const flags = [...(unit?.flags ?? []), ...(unit?.newer ?? [])];
+    const compile = (source: string, object: string) =>
+      run(search.compiler.command, [...flags, '-O1', '-c', source, '-o', object], process.env);
+    const empty = join(root, 'empty.cpp');
+    await writeFile(empty, '');
+    if ((await compile(empty, join(root, 'empty.o'))).problem !== undefined) return skip('an older compiler');
+    const object = join(root, 'amx.o');
+    expect((await compile(join(shippedSources(), 'narrow.cpp'), object)).problem).toBeUndefined();
+    // TDPBF16PS tmm0, tmm4, tmm6, as Intel's manual encodes it: sums, rows, columns.
+    expect((await readFile(object)).indexOf(Buffer.from([0xc4, 0xe2, 0x4a, 0x5c, 0xc4]))).toBeGreaterThan(0);
+  }, 300_000);
 });
 
 describe('without a working compiler', () => {
@@ -164,7 +188,7 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
 
   it('builds with a compiler that does not know the newest flags, without what needs them', async () => {
     const old = join(root, 'old-compiler');
-    await writeFile(old, '#!/bin/sh\ncase "$*" in *-mavx512bf16*) exit 1;; esac\nexec c++ "$@"\n');
+    await writeFile(old, '#!/bin/sh\ncase "$*" in *-mavx512bf16*|*-mamx*) exit 1;; esac\nexec c++ "$@"\n');
     await chmod(old, 0o755);
     expect(await load({ DRMAS_CACHE: emptyCache(), CXX: old })).toMatchObject({ isa: 'first', builds: 1 });
   });

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.js';
 import type { Kernels } from '../kernels.js';
+import type { NarrowProducts } from '../narrow-kernels.js';
 import { type AddonKernels, structuredKernels } from './addon-kernels.js';
 import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
 import { cacheDirectory, type Environment, writableBuilds } from './build-cache.js';
@@ -13,8 +14,11 @@ export interface NativeOptions {
   readonly threads: number;
   /** Instruction set to use; by default the best one that this processor has. */
   readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
-  /** What multiplies operands in bfloat16 (`Kernels.narrowProducts`); by default the fastest of this processor. */
-  readonly narrow?: 'avx512-bf16' | 'widened' | undefined;
+  /**
+   * What multiplies operands in bfloat16 (`Kernels.narrowProducts`); by default the fastest of this processor.
+   * 'amx-emulated' has the bits of 'amx' anywhere, slowly.
+   */
+  readonly narrow?: NarrowProducts | undefined;
   /** Called with a sentence for people before a step that takes a while. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;

@@ -19,10 +19,12 @@ if ('kernels' in first) first.kernels.dispose();
 
 describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reason})` : 'native kernels', async () => {
   for (const [isa, threads, narrow] of [
-    ['avx512', 1, undefined],
+    ['avx512', 1, 'avx512-bf16'],
     ['avx512', 2, 'widened'],
     ['avx2', 2, undefined],
     ['portable', 3, undefined],
+    ['avx512', 2, 'amx'],
+    ['portable', 3, 'amx-emulated'],
   ] as const) {
     const kernels = await open(threads, isa, narrow);
     const name = `${isa}, ${kernels?.narrowProducts ?? narrow}`;
@@ -75,6 +77,18 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     expect([instruction, widened].map(({ narrowProducts }) => narrowProducts)).toEqual(['avx512-bf16', 'widened']);
     kernelsAgree(instruction, widened, 0);
     for (const kernels of [instruction, widened]) kernels.dispose();
+  });
+
+  it('have the same bits in tiles of AMX, emulated ones, and the reference of those, at any number of threads', async () => {
+    const [emulated, more] = [await open(1, undefined, 'amx-emulated'), await open(3, undefined, 'amx-emulated')];
+    if (!one || !emulated || !more) throw new Error(reason);
+    expect(emulated.narrowProducts).toBe('amx-emulated');
+    expect(emulated.isa).toBe(`${one.isa.replace('-amx', '')}-amx`);
+    kernelsEqual(more, emulated);
+    kernelsAgree(emulated, createReferenceKernels('amx-emulated'), 2e-5);
+    const tiles = await open(2, 'avx512', 'amx');
+    if (tiles) kernelsEqual(tiles, emulated);
+    for (const kernels of [emulated, more, tiles]) kernels?.dispose();
   });
 
   it('agree with the reference', () => {

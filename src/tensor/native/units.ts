@@ -34,22 +34,26 @@ export function nodeHeaders() {
 }
 
 /** The instructions for operands in bfloat16, each with flags beside those of AVX-512. */
-const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'] };
+const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'], amx: ['-mamx-tile', '-mamx-bf16'] };
+
+/** The flags that narrow.cpp is compiled with for AMX's tiles emulated, which any processor runs. */
+export const emulatedTilesFlags = [...COMMON, '-DDRMAS_ISA=amx_emulated', '-DDRMAS_EMULATED_TILES'];
 
 /**
  * The units of an architecture as Node names it: kernels.cpp once for each instruction set, narrow.cpp once for each
- * instruction on operands in bfloat16, and addon.cpp.
+ * instruction on operands in bfloat16 and once for emulated tiles, and addon.cpp.
  */
 export function unitsFor(architecture: string): Unit[] {
   const x64 = architecture === 'x64';
+  const kernels = (isa: Isa) => ({ source: 'kernels.cpp', object: `${isa}.o`, flags: ['-O3', ...kernelFlags(isa)] });
+  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
   // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
   // must run on every processor.
-  const sets: Isa[] = x64 ? ['portable', 'avx2', 'avx512'] : ['portable'];
-  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
-  const narrow = Object.entries(x64 ? NARROW_FLAGS : {});
   return [
-    ...sets.map((isa) => ({ source: 'kernels.cpp', object: `${isa}.o`, flags: ['-O3', ...kernelFlags(isa)] })),
-    ...narrow.map(([name, newer]) => ({
+    kernels('portable'),
+    { source: 'narrow.cpp', object: 'amx_emulated.o', flags: ['-O3', ...emulatedTilesFlags] },
+    ...(x64 ? [kernels('avx2'), kernels('avx512')] : []),
+    ...Object.entries(x64 ? NARROW_FLAGS : {}).map(([name, newer]) => ({
       source: 'narrow.cpp',
       object: `${name}.o`,
       flags: ['-O3', ...COMMON, `-DDRMAS_ISA=${name}`, ...ISA_FLAGS.avx512],

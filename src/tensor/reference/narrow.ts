@@ -1,6 +1,6 @@
 /**
  * Products of operands rounded to bfloat16. Such a product is exact in float32 and every sum is rounded to it, so that
- * these have the very bits of the other kernels.
+ * these have the very bits of the other kernels that sum in the same order: pair by pair, or in AMX's tiles.
  */
 import { isBfloat16, narrowed, widen } from '../bfloat16.js';
 import type { WeightArray } from '../kernel-arguments.js';
@@ -42,40 +42,73 @@ function rounded(numbers: Float32Array, length: number): Float32Array {
   return all;
 }
 
-/** `start` plus the products of two lines [steps], of each pair the second first. */
-function chain(start: number, a: Float32Array, aAt: number, b: Float32Array, bAt: number, steps: number): number {
+/** `start` plus the products of two lines [steps], numbers in bfloat16, in one order of sums. */
+type Chain = (start: number, a: Float32Array, aAt: number, b: Float32Array, bAt: number, steps: number) => number;
+
+/** Of each pair the second first. */
+const inPairs: Chain = (start, a, aAt, b, bAt, steps) => {
   let sum = start;
   for (let k = 0; k < steps; k += 2) {
     sum = Math.fround(sum + (a[aAt + k + 1] as number) * (b[bAt + k + 1] as number));
     sum = Math.fround(sum + (a[aAt + k] as number) * (b[bAt + k] as number));
   }
   return sum;
-}
+};
 
-export const linearNarrow: Kernels['linearNarrow'] = (out, x, packed, rows, inputs, outputs, accumulate) => {
-  const steps = evened(inputs);
-  const factors = lines(rounded(x, rows * inputs), rows, inputs);
-  const weights = new Float32Array(outputs * steps);
-  widen(weights, packed.subarray(0, outputs * steps));
-  for (let r = 0, at = 0; r < rows; r++)
-    for (let o = 0; o < outputs; o++, at++) {
-      const sum = chain(0, factors, r * steps, weights, o * steps, steps);
-      out[at] = accumulate ? (out[at] as number) + sum : sum;
+/** The numbers of a line that one instruction of AMX multiplies. */
+const BLOCK = 32;
+/** From here on a sum of 24 bits rounds to a normal number of float32. */
+const TINY = 2 ** -126 * (1 - 2 ** -25);
+
+/** A sum as AMX rounds it: subnormal ones are 0, with their sign. */
+const flushed = (sum: number) => (Math.abs(sum) < TINY ? 0 * sum : Math.fround(sum));
+
+/** As AMX's TDPBF16PS (native/simd/tiles.h): of each block the first and the second numbers of pairs apart. */
+const inTiles: Chain = (start, a, aAt, b, bAt, steps) => {
+  let sum = start;
+  for (let block = 0; block < steps; block += BLOCK) {
+    let first = 0;
+    let second = 0;
+    for (let k = block; k < Math.min(steps, block + BLOCK); k += 2) {
+      first = flushed(first + (a[aAt + k] as number) * (b[bAt + k] as number));
+      second = flushed(second + (a[aAt + k + 1] as number) * (b[bAt + k + 1] as number));
     }
+    sum = flushed(flushed(sum) + flushed(first + second));
+  }
+  return sum;
 };
 
-export const linearNarrowWeightGradient: Kernels['linearNarrowWeightGradient'] = (
-  dWeight,
-  x,
-  dOut,
-  rows,
-  inputs,
-  outputs,
-) => {
-  const steps = evened(rows);
-  const factors = columns(rounded(x, rows * inputs), rows, inputs);
-  const gradients = columns(rounded(dOut, rows * outputs), rows, outputs);
-  for (let i = 0, at = 0; i < inputs; i++)
-    for (let o = 0; o < outputs; o++, at++)
-      dWeight[at] = chain(dWeight[at] as number, factors, i * steps, gradients, o * steps, steps);
-};
+const linearBy =
+  (chain: Chain): Kernels['linearNarrow'] =>
+  (out, x, packed, rows, inputs, outputs, accumulate) => {
+    const steps = evened(inputs);
+    const factors = lines(rounded(x, rows * inputs), rows, inputs);
+    const weights = new Float32Array(outputs * steps);
+    widen(weights, packed.subarray(0, outputs * steps));
+    for (let r = 0, at = 0; r < rows; r++)
+      for (let o = 0; o < outputs; o++, at++) {
+        const sum = chain(0, factors, r * steps, weights, o * steps, steps);
+        out[at] = accumulate ? (out[at] as number) + sum : sum;
+      }
+  };
+
+const weightGradientBy =
+  (chain: Chain): Kernels['linearNarrowWeightGradient'] =>
+  (dWeight, x, dOut, rows, inputs, outputs) => {
+    const steps = evened(rows);
+    const factors = columns(rounded(x, rows * inputs), rows, inputs);
+    const gradients = columns(rounded(dOut, rows * outputs), rows, outputs);
+    for (let i = 0, at = 0; i < inputs; i++)
+      for (let o = 0; o < outputs; o++, at++)
+        dWeight[at] = chain(dWeight[at] as number, factors, i * steps, gradients, o * steps, steps);
+  };
+
+export const linearNarrow = linearBy(inPairs);
+export const linearNarrowWeightGradient = weightGradientBy(inPairs);
+
+/** The same, summed as AMX does. */
+export const productsInTiles = {
+  narrowProducts: 'amx-emulated',
+  linearNarrow: linearBy(inTiles),
+  linearNarrowWeightGradient: weightGradientBy(inTiles),
+} as const;

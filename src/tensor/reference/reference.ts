@@ -1,14 +1,19 @@
 import type { Kernels } from '../kernels.js';
+import { inTiles, type NarrowProducts } from '../narrow-kernels.js';
+import { productsInTiles } from './narrow.js';
 import { referenceKernels } from './reference-kernels.js';
 
 /**
  * The kernels in plain TypeScript: the oracle that the fast ones are compared with, and what runs where nothing else
- * can. Every sum is taken in double precision, one term after another, and rounded to float32 once. Needs no Node.
+ * can. Every sum is taken in double precision, one term after another, and rounded to float32 once. Products of numbers
+ * in bfloat16 have the order and the bits of `narrow`. Needs no Node.
  */
-export function createReferenceKernels(): Kernels {
+export function createReferenceKernels(
+  narrow: Extract<NarrowProducts, 'widened' | 'amx-emulated'> = 'widened',
+): Kernels {
   return {
     name: 'reference',
-    isa: 'typescript',
+    isa: inTiles(narrow) ? 'typescript-amx' : 'typescript',
     narrowProducts: 'widened',
     threads: 1,
     allocate: (length) => new Float32Array(length),
@@ -16,5 +21,6 @@ export function createReferenceKernels(): Kernels {
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
     ...referenceKernels,
+    ...(inTiles(narrow) ? productsInTiles : {}),
   };
 }

@@ -1,0 +1,192 @@
+// Products whose operands are rounded to bfloat16, by tiles of 16 x 16 sums (AMX). They are written once over the
+// registers of simd/tiles.h, so that all but a processor's own instructions is the same code, and tested, where these
+// are emulated.
+//
+// Order of accumulation: over the inputs (or over the rows, for the weight gradient) in blocks of 32 numbers, the last
+// one filled up with zeros, each block as one instruction sums it (simd/tiles.h) and then added to the sum of those
+// before. Every output element has that order, whatever the tile, the task or the thread.
+//
+// Layout: both operands are pairs of neighbouring numbers in whole blocks. Of the left one each row of `out` has a row;
+// the right one lies in panels of 16 columns, so that a tile of it is one run of memory.
+#pragma once
+#include <algorithm>
+
+#include "../simd/tiles.h"
+#include "rounding.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+inline long tilesOf(long count) { return (count + kTile - 1) / kTile; }
+/// The pairs of this many numbers, in whole tiles.
+inline long tilePairsOf(long count) { return kTile * tilesOf(pairsOf(count)); }
+
+inline size_t packedNarrowSize(long inputs, long outputs) {
+  return static_cast<size_t>(2 * tilePairsOf(inputs)) * kTile * tilesOf(outputs);
+}
+
+template <class Element>
+inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
+                       bool transpose) {
+  packRounded<kTile>(pool, packed, weight, inputs, outputs, transpose, 2 * tilePairsOf(inputs),
+                     [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
+                       panel[k * kTile + 2 * n] = first;
+                       panel[k * kTile + 2 * n + 1] = second;
+                     });
+}
+
+// Four registers hold sums, two the left operand's tiles, one below the other, two the right one's, side by side.
+constexpr Register<4> kUpper;
+constexpr Register<5> kLower;
+constexpr Register<6> kLeft;
+constexpr Register<7> kRight;
+constexpr long kTileBytes = kTile * sizeof(float);  // of one row
+
+/// Calls body(register, i, j) for the sums of kDown x kAcross tiles.
+template <int kDown, int kAcross, class Body>
+inline void forSums(const Body& body) {
+  body(Register<0>{}, 0, 0);
+  if constexpr (kAcross == 2) body(Register<1>{}, 0, 1);
+  if constexpr (kDown == 2) body(Register<2>{}, 1, 0);
+  if constexpr (kDown == 2 && kAcross == 2) body(Register<3>{}, 1, 1);
+}
+
+/// kDown x kAcross tiles of out, of which `rows` rows and `columns` columns are inside the matrix.
+template <int kDown, int kAcross>
+inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, long columns, const Pair* a,
+                          const Pair* panels, long pairs, Write write) {
+  alignas(64) float edge[kTile * kTile] = {0};
+  const auto placeOf = [&](int i, int j) { return out + i * kTile * outputs + j * kTile; };
+  const auto forEdge = [&](int i, int j, const auto& body) {
+    const long height = std::min<long>(kTile, rows - i * kTile), width = std::min<long>(kTile, columns - j * kTile);
+    for (long r = 0; r < height; r++)
+      for (long c = 0; c < width; c++) body(placeOf(i, j)[r * outputs + c], edge[r * kTile + c]);
+  };
+  const auto isWhole = [&](int i, int j) { return rows >= (i + 1) * kTile && columns >= (j + 1) * kTile; };
+  const long outBytes = outputs * static_cast<long>(sizeof(float));
+  const long aBytes = pairs * static_cast<long>(sizeof(Pair));
+
+  forSums<kDown, kAcross>([&](auto sums, int i, int j) {
+    if (write != Write::Continue) {
+      tiles.clear(sums);
+    } else if (isWhole(i, j)) {
+      tiles.load(sums, placeOf(i, j), outBytes);
+    } else {
+      forEdge(i, j, [](float outside, float& inside) { inside = outside; });
+      tiles.load(sums, edge, kTileBytes);
+    }
+  });
+  for (long k = 0; k < pairs; k += kTile) {
+    tiles.load(kUpper, a + k, aBytes);
+    tiles.load(kLeft, panels + k * kTile, kTileBytes);
+    tiles.multiply(Register<0>{}, kUpper, kLeft);
+    if constexpr (kAcross == 2) {
+      tiles.load(kRight, panels + (pairs + k) * kTile, kTileBytes);
+      tiles.multiply(Register<1>{}, kUpper, kRight);
+    }
+    if constexpr (kDown == 2) {
+      tiles.load(kLower, a + kTile * pairs + k, aBytes);
+      tiles.multiply(Register<2>{}, kLower, kLeft);
+    }
+    if constexpr (kDown == 2 && kAcross == 2) tiles.multiply(Register<3>{}, kLower, kRight);
+  }
+  forSums<kDown, kAcross>([&](auto sums, int i, int j) {
+    if (isWhole(i, j) && write != Write::AddSum) return tiles.store(sums, placeOf(i, j), outBytes);
+    tiles.store(sums, edge, kTileBytes);
+    if (write == Write::AddSum)
+      forEdge(i, j, [](float& outside, float inside) { outside += inside; });
+    else
+      forEdge(i, j, [](float& outside, float inside) { outside = inside; });
+  });
+}
+
+/// out [rows, columns] = a bᵀ over `pairs` pairs, a task being a block of rows times some panels.
+inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long rows, long columns, long pairs,
+                     Write write) {
+  if (rows == 0 || columns == 0 || pairs == 0) return;
+  constexpr long kStep = 2 * kTile;      // rows, and columns, of four tiles
+  constexpr long kBlockPairs = 1 << 16;  // of the left operand, which stay in the second-level cache
+  const long blockRows = kStep * std::clamp<long>(kBlockPairs / (kStep * pairs), 1, 8);
+  const long blocks = (rows + blockRows - 1) / blockRows;
+  const long steps = (columns + kStep - 1) / kStep;
+  const bool small = rows * columns * pairs < 1 << 15;
+  long groups = 1;
+  while (!small && groups < steps && blocks * groups < 4 * pool.threads()) groups++;
+  const long stepsPerGroup = (steps + groups - 1) / groups;
+  const auto body = [&](long task) {
+    Tiles tiles;
+    const long firstRow = task / groups * blockRows, lastRow = std::min(rows, firstRow + blockRows);
+    const long firstColumn = task % groups * stepsPerGroup * kStep;
+    const long lastColumn = std::min(columns, firstColumn + stepsPerGroup * kStep);
+    for (long c = firstColumn; c < lastColumn; c += kStep)
+      for (long r = firstRow; r < lastRow; r += kStep) {
+        const bool two = lastRow - r > kTile;
+        const auto block = columns - c > kTile ? (two ? multiplyTiles<2, 2> : multiplyTiles<1, 2>)
+                                               : (two ? multiplyTiles<2, 1> : multiplyTiles<1, 1>);
+        block(tiles, out + r * columns + c, columns, lastRow - r, columns - c, a + r * pairs, b + c * pairs, pairs,
+              write);
+      }
+  };
+  if (small)
+    for (long task = 0; task < blocks * groups; task++) body(task);
+  else
+    pool.run(blocks * groups, body);
+}
+
+inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate) {
+  const long pairs = tilePairsOf(inputs);
+  static thread_local Scratch scratch;
+  Pair* factors = scratch.room<Pair>(kTile * tilesOf(rows) * pairs);
+  forRowBlocks(pool, kTile * tilesOf(rows), inputs, [&](long first, long end) {
+    for (long r = first; r < end; r++) {
+      Pair* to = factors + r * pairs;
+      long k = 0;
+      if (r < rows) {
+        const float* from = x + r * inputs;
+        for (; k < inputs / 2; k++) to[k] = pairOf(rounded(from[2 * k]), rounded(from[2 * k + 1]));
+        if (inputs % 2 == 1) to[k++] = pairOf(rounded(from[inputs - 1]), 0);
+      }
+      std::fill(to + k, to + pairs, Pair{0});
+    }
+  });
+  multiply(pool, out, factors, reinterpret_cast<const Pair*>(packed), rows, outputs, pairs,
+                  accumulate ? Write::AddSum : Write::Overwrite);
+}
+
+/// The columns of a matrix, rounded, as rows of `pairs` pairs of neighbours; beyond the matrix zeros, in whole tiles.
+inline void roundColumns(Pool& pool, Pair* to, const float* from, long rows, long width, long pairs) {
+  static_assert(kRoundedRows == 2 * kTile, "a block of rows is a tile of pairs");
+  forRowBlocks(pool, 2 * pairs, width, [&](long first, long) {
+    for (long i = 0; i < width; i += kTile) {
+      alignas(64) Pair block[kTile][kTile] = {};
+      const long columns = std::min<long>(kTile, width - i);
+      for (long k = 0; k < kTile && first + 2 * k < rows; k++) {
+        const float* upper = from + (first + 2 * k) * width + i;
+        if (first + 2 * k + 1 < rows)
+          for (long j = 0; j < columns; j++) block[k][j] = pairOf(rounded(upper[j]), rounded(upper[width + j]));
+        else
+          for (long j = 0; j < columns; j++) block[k][j] = pairOf(rounded(upper[j]), 0);
+      }
+      // Pairs are moved as floats, whose bits stay as they are.
+      F16 lines[kTile];
+      for (int k = 0; k < kTile; k++) lines[k] = load(reinterpret_cast<const float*>(block[k]));
+      transpose(lines);
+      for (int j = 0; j < kTile; j++) store(reinterpret_cast<float*>(to + (i + j) * pairs + first / 2), lines[j]);
+    }
+  });
+}
+
+inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
+                                       long inputs, long outputs) {
+  const long pairs = tilePairsOf(rows);
+  static thread_local Scratch ofInputs, ofOutputs;
+  Pair* factors = ofInputs.room<Pair>(kTile * tilesOf(inputs) * pairs);
+  Pair* gradients = ofOutputs.room<Pair>(kTile * tilesOf(outputs) * pairs);
+  roundColumns(pool, factors, x, rows, inputs, pairs);
+  packNarrow(pool, reinterpret_cast<Bfloat16*>(gradients), dOut, rows, outputs, false);
+  multiply(pool, dWeight, factors, gradients, inputs, outputs, pairs, Write::Continue);
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas

@@ -1,0 +1,12 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { shippedSources } from '../../src/tensor/native/build.js';
+
+const beside = (name: string) => fileURLToPath(new URL(`../../test/native/${name}`, import.meta.url));
+
+/** What is compiled, with the flags of one instruction set, to the program that runs every kernel of it. */
+export const everyKernelSources = (): string[] => [
+  join(shippedSources(), 'kernels.cpp'),
+  beside('every-kernel.cpp'),
+  beside('emulated-tiles.cpp'),
+];
