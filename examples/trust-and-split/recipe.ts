@@ -5,9 +5,11 @@
  * to more than ten is divided in proportion. It is best for both together that a player with the losing hand keeps
  * nothing, and best for that player that it keeps all; what the other did in the round before is all it can answer.
  *
- * The demonstrations mostly tell the truth and split by chance. With `advantage.weight=0` players learn for themselves:
+ * The demonstrations tell the truth, keep all with the winning hand, and split by chance with the losing one, but for
+ * three times in ten after a round that they won: then they do as they were done by. Without that small memory nothing
+ * is there to be reinforced, and the players end as if each learnt for itself, which they do with a weight of 0:
  *
- *     npx drmas ablate examples/trust-and-split/recipe.ts --vary advantage.weight=0,2 --seeds 5
+ *     npx drmas ablate examples/trust-and-split/recipe.ts --vary advantage.weight=0,4 --seeds 5
  */
 import { agent, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';
@@ -95,6 +97,12 @@ interface Random {
   chance(share: number): boolean;
 }
 
+/** What a demonstration keeps with the losing hand: at times what the other kept in the last round, else anything. */
+function answered(random: Random, last: string) {
+  const kept = /<won>(\d+)/.exec(last)?.[1];
+  return kept !== undefined && random.chance(0.3) ? kept : random.pick(keeps);
+}
+
 export default defineRecipe({
   team,
   tasks: {
@@ -110,9 +118,9 @@ export default defineRecipe({
       const name = random.pick(['alice', 'bob']);
       const [hand, heard] = random.pick(dealt as [[Hand, Hand]]);
       const last = random.chance(0.25) ? '' : `${random.pick(['<won>', '<lost>'])}${random.pick(keeps)}`;
-      const message = random.chance(0.4)
-        ? { asked: `<say>${hand}${last}`, response: random.chance(0.9) ? hand : random.pick(hands) }
-        : { asked: `<split>${hand}${heard}${last}`, response: random.pick(keeps) };
+      const message = random.chance(0.3)
+        ? { asked: `<say>${hand}${last}`, response: hand }
+        : { asked: `<split>${hand}${heard}${last}`, response: beats(hand, heard) ? '10' : answered(random, last) };
       return { agent: name, messages: [user(message.asked)], response: message.response };
     },
   },
@@ -132,8 +140,8 @@ export default defineRecipe({
     },
   }),
   policies: { alice: { optimizer: { learningRate: 1e-3 } }, bob: { optimizer: { learningRate: 1e-3 } } },
-  advantage: { type: 'advantage-alignment', weight: 2 },
-  warmStart: { steps: 150, batch: 64, learningRate: 4e-3 },
-  training: { steps: 60, tasksPerStep: 8, groupSize: 16 },
-  evaluation: { every: 60, tasks: 64, samples: 4 },
+  advantage: { type: 'advantage-alignment', weight: 4 },
+  warmStart: { steps: 400, batch: 64, learningRate: 4e-3 },
+  training: { steps: 40, tasksPerStep: 8, groupSize: 16 },
+  evaluation: { every: 40, tasks: 64, samples: 4 },
 });
