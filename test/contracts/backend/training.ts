@@ -111,7 +111,8 @@ export function trainingContract(subject: Subject): void {
       const samples = await played(policy);
       const norms = new Map<string, number>();
       for (const type of subject.can.losses) {
-        const loss = { type, clip: 0.2, clipLow: 0.2, clipHigh: 0.2, aggregate: 'token-mean' } as LossSpec;
+        const bounds = { clip: 0.2, clipLow: 0.2, clipHigh: 0.2, beta: 0.5, desirable: 1, undesirable: 1 };
+        const loss = { type, ...bounds, aggregate: 'token-mean' } as LossSpec;
         const { metrics, loss: value } = await policy.forwardBackward(samples, {
           loss,
           normalizer: normalizerOf(samples, loss, 10),
