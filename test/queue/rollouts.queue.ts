@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEvent, Step } from '../../src/core/events.js';
 import { RandomStream } from '../../src/core/random.js';
-import { kill, noRedis, REDIS, recipe, startWorker } from './workers.js';
+import { kill, killAll, noRedis, REDIS, recipe, startWorker } from './workers.js';
 
 const unavailable = await noRedis();
 if (unavailable !== undefined) console.log(`SKIPPED: the tests of rollouts on a queue, because ${unavailable}`);
@@ -20,7 +20,10 @@ let root: string;
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'drmas-queue-'));
 });
-afterAll(() => rm(root, { recursive: true, force: true }));
+afterAll(async () => {
+  await killAll();
+  await rm(root, { recursive: true, force: true });
+});
 
 /** Trains in a process of its own. */
 async function train(

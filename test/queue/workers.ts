@@ -30,13 +30,20 @@ export interface WorkerOptions {
   readonly toolMs: number;
 }
 
+const started = new Set<ChildProcess>();
+
 export function startWorker({ queue, concurrency, toolMs }: WorkerOptions): ChildProcess {
   const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue];
-  return spawn(process.execPath, [...words, '--concurrency', `${concurrency}`], {
+  const worker = spawn(process.execPath, [...words, '--concurrency', `${concurrency}`], {
     env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  started.add(worker);
+  return worker;
 }
+
+/** Ends the workers of tests that ran out of time, which end none themselves. */
+export const killAll = () => Promise.all([...started].map(kill));
 
 export async function kill(worker: ChildProcess): Promise<void> {
   if (worker.exitCode !== null || worker.signalCode !== null) return;

@@ -7,6 +7,7 @@ import { BackendError } from '../../core/errors.js';
 import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import { onAbort } from '../../platform/on-abort.js';
 import { type PushedWeights, type SamplingEngine, StaleWeights } from './sampling-engine.js';
 
 /** What all policies on one engine share. */
@@ -145,12 +146,14 @@ export class SampledPolicy implements PolicyHandle {
       maxTokens: Math.min(request.maxTokens, room),
       seed: (key[0] ^ key[1]) >>> 1,
     };
-    const both = signal === undefined ? closed : AbortSignal.any([signal, closed]);
-    const { version, answer } = await limit(() => this.#sample(engineRequest, request.version, both)).catch(
-      (error: unknown) => {
-        signal?.throwIfAborted();
-        if (closed.aborted) throw new BackendError('the backend was disposed of');
-        throw error;
+    const ended = new AbortController();
+    const listening = [closed, ...(signal === undefined ? [] : [signal])].map((each) =>
+      onAbort(each, () => ended.abort(each.reason)),
+    );
+    if (closed.aborted) ended.abort(closed.reason);
+    const { version, answer } = await limit(() => this.#sample(engineRequest, request.version, ended.signal)).finally(
+      () => {
+        for (const stopListening of listening) stopListening();
       },
     );
     // Not every engine keeps the stop token, or stops where it is told to.
@@ -160,7 +163,7 @@ export class SampledPolicy implements PolicyHandle {
     if (logprobs.length !== tokens.length || !logprobs.every(Number.isFinite))
       throw new BackendError(`the engine gave ${answer.logprobs.length} log-probs of ${answer.tokens.length} tokens`);
     onTokens?.(tokens);
-    return { tokens, logprobs, finishReason: stop < 0 ? 'length' : 'stop', policyVersion: version };
+    return { tokens, logprobs, finishReason: stop < 0 ? answer.finishReason : 'stop', policyVersion: version };
   }
 
   async #sample(request: Parameters<SamplingEngine['generate']>[0], wanted: number | undefined, signal: AbortSignal) {
