@@ -406,6 +406,40 @@ export interface PolicyInput {
         readonly deadlineSeconds?: number | undefined;
       }
     | undefined;
+  /**
+   * The engine that samples this policy, in place of the recipe's `sampler` as a whole. Its keys are those of
+   * `sampler`.
+   */
+  readonly sampler?:
+    | {
+        /** The kind of server. */
+        readonly type: 'vllm' | 'sglang';
+        /** The URL of the engine, such as `http://127.0.0.1:8000`. */
+        readonly url: string;
+        /**
+         * The key for the engine; where it is not given, SAMPLER_API_KEY of the environment. It is never written to
+         * recipe.json, events or messages, and `--set` refuses it.
+         */
+        readonly apiKey?: string | undefined;
+        /** The engine's name of the model, where it differs from the recipe's. */
+        readonly model?: string | undefined;
+        /**
+         * A folder that the engine sees under the same path, through which weights go to it. By default a temporary
+         * one of this machine.
+         */
+        readonly folder?: string | undefined;
+        /**
+         * The most requests in flight.
+         * @default `64`
+         */
+        readonly concurrency?: number | undefined;
+        /**
+         * Seconds after which an answer that has not come has failed.
+         * @default `600`
+         */
+        readonly timeoutSeconds?: number | undefined;
+      }
+    | undefined;
 }
 
 export interface AgentInput {
