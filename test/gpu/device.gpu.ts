@@ -68,6 +68,14 @@ describe('the memory of a device', () => {
     expect(await product(kernels, 500)).toEqual(whole);
   });
 
+  it('refuses to pack a matrix that is stored the other way and that no binding holds', async () => {
+    const { kernels } = await open({ binding: 2048 });
+    const [packed, weight] = [kernels.allocate(8 * 500), kernels.allocate(8 * 500)];
+    expect(() => kernels.pack(packed, weight, 8, 500, false)).toThrow(
+      'a matrix of 16000 bytes, not transposed: this GPU binds 2048 at once',
+    );
+  });
+
   it('is read in one submit however many memories are asked for', async () => {
     const { kernels } = await open();
     const memories = [1, 2, 3].map((value) => {

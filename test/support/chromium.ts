@@ -42,9 +42,9 @@ export class BrowserPage {
   #session = '';
   #next = 0;
 
-  private constructor(name: string) {
+  private constructor(name: string, flags: readonly string[]) {
     this.#profile = mkdtempSync(join(tmpdir(), 'drmas-browser-'));
-    this.#process = spawn(name, [...FLAGS, `--user-data-dir=${this.#profile}`, 'about:blank'], {
+    this.#process = spawn(name, [...FLAGS, ...flags, `--user-data-dir=${this.#profile}`, 'about:blank'], {
       stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
       detached: true,
     });
@@ -62,10 +62,13 @@ export class BrowserPage {
     });
   }
 
-  /** Opens a page of a given size. */
-  static async open(url: string, { width = 1280, height = 800, dark = false, scale = 1 } = {}): Promise<BrowserPage> {
+  /** Opens a page of a given size, in a browser with further flags. */
+  static async open(
+    url: string,
+    { width = 1280, height = 800, dark = false, scale = 1, flags = [] as readonly string[] } = {},
+  ): Promise<BrowserPage> {
     if (chromium === undefined) throw new Error('there is no Chromium here');
-    const page = new BrowserPage(chromium);
+    const page = new BrowserPage(chromium, flags);
     const { targetId } = await page.#send('Target.createTarget', { url: 'about:blank' });
     const { sessionId } = await page.#send('Target.attachToTarget', { targetId, flatten: true });
     page.#session = String(sessionId);

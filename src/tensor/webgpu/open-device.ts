@@ -27,7 +27,11 @@ const USEFUL = /^(shader-f16|subgroups|chromium-experimental-subgroup-matrix)$/;
  * @throws DeviceError (`absent`) when the package is not installed, does not run here, or no driver has an adapter
  */
 export async function findAdapter(backend?: 'null'): Promise<FoundAdapter> {
-  const gpu = await openDawn(backend === undefined ? [] : [`backend=${backend}`]);
+  return adapterOf(await openDawn(backend === undefined ? [] : [`backend=${backend}`]));
+}
+
+/** The adapter that an implementation of WebGPU prefers, as `navigator.gpu`. @throws DeviceError where it has none */
+export async function adapterOf(gpu: Gpu): Promise<FoundAdapter> {
   const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
   if (adapter === null) throw new DeviceError('absent', 'no driver offers a GPU (Vulkan, Metal or Direct3D 12)');
   const { info, features, limits } = adapter;

@@ -1,3 +1,4 @@
+import { DeviceError } from '../../../core/errors.js';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
 import type { DeviceFloats, DeviceHalves, DeviceMemory } from '../device-memory.js';
@@ -78,11 +79,14 @@ export function linearKernels(queue: CommandQueue, { binding, fewRows }: LinearO
     inputs: number,
     outputs: number,
     transpose: boolean,
-  ) =>
+  ) => {
+    // Of a matrix that is stored by inputs every part needs all of it.
+    const whole = inputs * outputs * weight.bytesPerNumber;
+    if (!transpose && whole > binding)
+      throw new DeviceError('memory', `a matrix of ${whole} bytes, not transposed: this GPU binds ${binding} at once`);
     inParts(binding, matrixOf(packed, outputs, inputs), (first, count) => {
       const size = count * inputs;
       const to = packed.subarray(first * inputs, first * inputs + size);
-      // Of a matrix that is stored by inputs every part needs all, so that one has to fit a binding.
       const from = transpose
         ? weight.subarray(first * inputs, first * inputs + size)
         : weight.subarray(first, inputs * outputs);
@@ -92,6 +96,7 @@ export function linearKernels(queue: CommandQueue, { binding, fewRows }: LinearO
         queue.run(isHalves(weight) ? packHalves : packRounded, numbers, [to.as('uint32'), from], perNumber(words));
       } else queue.run(packFloats, numbers, [to, from], perNumber(size));
     });
+  };
 
   return {
     packedSize: (inputs, outputs) => inputs * outputs,

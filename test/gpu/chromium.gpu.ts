@@ -1,0 +1,40 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
+import { BrowserPage, chromium } from '../support/chromium.js';
+
+/** Headless, Chromium offers its driver in software only when told to. */
+const flags = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+
+/** WebGPU is for pages from somewhere, and from this machine at least. */
+const server = createServer((_, response) => {
+  response.setHeader('content-type', 'text/html').end('<!doctype html><title>kernels</title>');
+});
+let page: BrowserPage | undefined;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  await page?.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+it.skipIf(chromium === undefined)('the kernels compute in a tab of Chromium what the plain ones do', async () => {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL('page.ts', import.meta.url))],
+    bundle: true,
+    format: 'iife',
+    globalName: 'kernelsPage',
+    write: false,
+  });
+  page = await BrowserPage.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { flags });
+  await page.until("document.title === 'kernels'");
+  const { gap, rowsKeepBits } = (await page.evaluate(`${outputFiles[0]?.text}; kernelsPage.check()`)) as DeviceCheck;
+  expect(gap).toBeGreaterThan(0);
+  expect(gap).toBeLessThan(2e-5);
+  expect(rowsKeepBits).toBe(true);
+});
