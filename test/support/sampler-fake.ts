@@ -1,6 +1,6 @@
 /**
  * A server like vLLM's or SGLang's, as far as sampling asks for it, over the embedded engine. What vLLM answers was
- * recorded of 0.32.0 on a CPU; what SGLang answers follows the sources of 0.5.
+ * recorded of 0.32.0 on a CPU; what SGLang answers follows the sources of 0.5.23.
  */
 import { Hono } from 'hono';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
@@ -33,6 +33,8 @@ export class SamplerFake {
   readonly keys = new Set<string | undefined>();
   /** Whether it plays the whole models that it is given. */
   keeps = true;
+  /** Whether its next answer was begun with other weights. */
+  mixed = false;
   /** By how much its log-probs are off. */
   gap = 0;
   /** So many requests from now on are answered by a server that is just coming up. */
@@ -40,6 +42,7 @@ export class SamplerFake {
   #adapters = new Map<string, ModelHandle>();
   #whole: ModelHandle;
   #version = 'default';
+  #path: string;
   readonly #options: SamplerFakeOptions;
   readonly #backend: EmbeddedBackend;
   readonly #close: () => Promise<void>;
@@ -53,6 +56,7 @@ export class SamplerFake {
     this.#options = options;
     this.#backend = backend;
     this.#whole = whole;
+    this.#path = options.directory;
     this.url = url;
     this.requests = requests;
     this.#close = close;
@@ -84,6 +88,7 @@ export class SamplerFake {
     this.#adapters = new Map();
     this.#whole = await opened(this.#backend, { type: 'directory', directory: this.#options.directory });
     this.#version = 'default';
+    this.#path = this.#options.directory;
   }
 
   /** The adapters that it has. */
@@ -151,7 +156,7 @@ export class SamplerFake {
   #sglang(app: Hono): void {
     const { directory } = this.#options;
     app.get('/model_info', (c) =>
-      c.json({ model_path: directory, is_generation: true, weight_version: this.#version }),
+      c.json({ model_path: this.#path, tokenizer_path: directory, is_generation: true, weight_version: this.#version }),
     );
     app.post('/load_lora_adapter', async (c) => {
       const { lora_name: name, lora_path: path } = await c.req.json();
@@ -176,6 +181,7 @@ export class SamplerFake {
         return c.json({ success: false, message: messageOf(error), num_paused_requests: 0 }, 400);
       }
       this.#version = version;
+      this.#path = path;
       return c.json({ success: true, message: 'Succeeded to update model weights.', num_paused_requests: 0 });
     });
     app.post('/generate', async (c) => {
@@ -185,7 +191,8 @@ export class SamplerFake {
         return c.json({ error: { message: `The following requested LoRA adapters are not loaded: ${name}` } }, 400);
       const { tokens, logprobs, finishReason } = await this.#sample(model, {
         ...{ prompt, temperature: wish.temperature, topP: wish.top_p, topK: wish.top_k },
-        ...{ maxTokens: wish.max_new_tokens, stopTokens: wish.stop_token_ids, seed: wish.sampling_seed },
+        ...{ maxTokens: wish.max_new_tokens, seed: wish.sampling_seed },
+        stopTokens: wish.ignore_eos === true ? [] : wish.stop_token_ids,
       });
       const meta = {
         id: 'r1',
@@ -193,8 +200,10 @@ export class SamplerFake {
           finishReason === 'stop' ? { type: 'stop', matched: tokens.at(-1) } : { type: 'length', length: 1 },
         prompt_tokens: prompt.length,
         weight_version: this.#version,
+        ...(this.mixed && { weight_versions: [{ version: 'default' }, { version: this.#version }] }),
         output_token_logprobs: tokens.map((token, t) => [logprobs[t], token, null]),
       };
+      this.mixed = false;
       return c.json({ text: '', output_ids: tokens, meta_info: meta });
     });
   }

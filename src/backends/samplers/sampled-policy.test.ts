@@ -26,10 +26,14 @@ afterAll(async () => {
 /** A trainer here with a fake of an engine, what it warned of, and the folder of the weights. */
 async function sampled(
   type: 'vllm' | 'sglang',
-  { weights = adapterOn(directory), ...spec }: { weights?: WeightsSpec; model?: string; apiKey?: string } = {},
+  {
+    weights = adapterOn(directory),
+    fake: started,
+    ...spec
+  }: { weights?: WeightsSpec; fake?: SamplerFake; model?: string; apiKey?: string } = {},
 ) {
-  const fake = await SamplerFake.start({ type, directory });
-  ends.push(() => fake.close());
+  const fake = started ?? (await SamplerFake.start({ type, directory }));
+  if (started === undefined) ends.push(() => fake.close());
   const trainer = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
   ends.push(() => trainer.dispose());
   const warnings: string[] = [];
@@ -98,6 +102,10 @@ it('plays a whole model on sglang under a version that every answer names', asyn
   await fake.restart(); // answers with the weights that it was started with
   expect(await policy.generate(request(policy, 1))).toEqual(before);
   expect(warnings).toEqual([expect.stringMatching(/answered with the weights 'default', not with 'drmas-solver-0-/)]);
+  fake.mixed = true; // an answer that an update cut in two is sampled again
+  expect(await policy.generate(request(policy, 1))).toEqual(before);
+  expect(warnings).toHaveLength(2);
+  await sampled('sglang', { weights, fake }); // its model is by now the one that was pushed
   await expect(backend.open(weights, 'policy', 'verifier')).rejects.toThrow(/plays the whole model 'solver'/);
 });
 

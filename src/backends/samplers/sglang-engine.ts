@@ -14,7 +14,8 @@ import {
   StaleWeights,
 } from './sampling-engine.js';
 
-const modelAnswer = z.object({ model_path: z.string() });
+/** `model_path` is that of the weights last pushed; the tokenizer's stays. */
+const modelAnswer = z.object({ model_path: z.string(), tokenizer_path: z.string().nullish() });
 const doneAnswer = z.object({
   success: z.boolean(),
   message: z.string().nullish(),
@@ -22,11 +23,14 @@ const doneAnswer = z.object({
 });
 /** [log-prob, token id, text or null] for each token. */
 const tokenLogprob = z.tuple([z.number(), z.int().min(0)]).rest(z.unknown());
+const version = z.union([z.string(), z.number()]);
 const generated = z.object({
   meta_info: z.object({
     finish_reason: z.object({ type: z.string() }),
     output_token_logprobs: z.array(tokenLogprob),
-    weight_version: z.union([z.string(), z.number()]).nullish(),
+    weight_version: version.nullish(),
+    /** One entry for each stretch of a response, where an update came in between. */
+    weight_versions: z.array(z.object({ version })).nullish(),
   }),
 });
 
@@ -43,7 +47,8 @@ export class SglangEngine implements SamplingEngine {
   }
 
   async served(): Promise<readonly string[]> {
-    return [(await this.#http.read('/model_info', modelAnswer)).model_path];
+    const { model_path: model, tokenizer_path: tokenizer } = await this.#http.read('/model_info', modelAnswer);
+    return tokenizer ? [model, tokenizer] : [model];
   }
 
   async load({ name, directory, kind }: PushedWeights): Promise<void> {
@@ -68,7 +73,8 @@ export class SglangEngine implements SamplingEngine {
       input_ids: prompt,
       sampling_params: {
         ...{ temperature, top_p: topP, top_k: topK === 0 ? -1 : topK, min_p: 0, max_new_tokens: maxTokens },
-        ...{ stop_token_ids: stopTokens, ignore_eos: true, skip_special_tokens: false, sampling_seed: seed },
+        // Not `ignore_eos`, which switches these off too.
+        ...{ stop_token_ids: stopTokens, skip_special_tokens: false, sampling_seed: seed },
       },
       return_logprob: true,
       ...(kind === 'adapter' && { lora_path: name }),
@@ -78,8 +84,10 @@ export class SglangEngine implements SamplingEngine {
     if (answer.status >= 400 && kind === 'adapter' && NOT_LOADED.test(errorText(answer.body)))
       throw new StaleWeights(`SGLang has no adapter '${name}': ${errorText(answer.body)}`);
     const { meta_info: meta } = this.#http.parse(path, generated, answer);
-    if (kind === 'whole' && String(meta.weight_version) !== name)
-      throw new StaleWeights(`SGLang answered with the weights '${meta.weight_version}', not with '${name}'`);
+    const versions = meta.weight_versions?.map((each) => each.version) ?? [meta.weight_version];
+    const others = versions.filter((each) => String(each) !== name);
+    if (kind === 'whole' && others.length > 0)
+      throw new StaleWeights(`SGLang answered with the weights '${others[0]}', not with '${name}'`);
     const { type } = meta.finish_reason;
     if (type !== 'stop' && type !== 'length') throw new BackendError(`${path}: SGLang ended a response by '${type}'`);
     return {
