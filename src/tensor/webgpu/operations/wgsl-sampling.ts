@@ -57,8 +57,9 @@ const TOP_P = `var all = s.sum;
     if (least > 0u) {
       all = mass_from(t, at, scale, s.top, least + 1u) + f32(ties) * exp(logit_of(least) * scale - s.top);
     }
-    ${largestKey('low', 'next <= least || mass_from(t, at, scale, s.top, next) >= wish.share * all')}
-    let missing = wish.share * all - mass_from(t, at, scale, s.top, low + 1u);
+    let wanted = max(wish.share * all, 0.5); // the largest token, of mass 1, is kept even for a share of 0
+    ${largestKey('low', 'next <= least || mass_from(t, at, scale, s.top, next) >= wanted')}
+    let missing = wanted - mass_from(t, at, scale, s.top, low + 1u);
     let needed = max(1u, u32(ceil(missing / exp(logit_of(low) * scale - s.top))));
     ties = select(needed, min(ties, needed), low == least); least = low;`;
 
