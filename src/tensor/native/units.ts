@@ -37,7 +37,7 @@ export function nodeHeaders() {
 const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'], amx: ['-mamx-tile', '-mamx-bf16'] };
 
 /** The flags that narrow.cpp is compiled with for AMX's tiles emulated, which any processor runs. */
-export const emulatedTilesFlags = [...COMMON, '-DDRMAS_ISA=amx_emulated', '-DDRMAS_EMULATED_TILES'];
+const emulatedTilesFlags = [...COMMON, '-DDRMAS_ISA=amx_emulated', '-DDRMAS_EMULATED_TILES'];
 
 /**
  * The units of an architecture as Node names it: kernels.cpp once for each instruction set, narrow.cpp once for each
