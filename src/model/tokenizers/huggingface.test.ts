@@ -146,6 +146,19 @@ describe('the huggingface tokenizer', () => {
     expect(() => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } })).toThrow(/the id of a must/);
   });
 
+  it('refuses patterns that no model has, however deep they lie', () => {
+    const split = (length: number) => ({ type: 'Split', pattern: { Regex: 'a'.repeat(length) }, behavior: 'Isolated' });
+    const nested = (part: object) => ({ type: 'Sequence', pretokenizers: [part] });
+    const read = (part: object) =>
+      createTokenizer({ ...small, tokenizer: { ...small.tokenizer, pre_tokenizer: part } });
+    expect(() => read(nested(split(2001)))).toThrow(
+      'tokenizer.json cannot be used: a pattern has 2001 characters, at most 2000 are read',
+    );
+    read(nested(split(2000)));
+    const deep = (depth: number): object => Array.from({ length: depth }).reduce<object>(nested, split(1));
+    expect(() => read(deep(100_000))).toThrow(TokenizerError);
+  });
+
   it('says by name what the library cannot encode', () => {
     const model = { ...small.tokenizer.model, merges: [1] };
     const encode = () => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } }).encode('ab');

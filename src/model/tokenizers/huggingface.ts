@@ -19,7 +19,10 @@ import { requireWellFormed } from './well-formed.js';
  */
 export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   requireSmallIds(spec.tokenizer);
-  const library = attempt('tokenizer.json cannot be used', () => new Library(spec.tokenizer, spec.config));
+  const library = attempt('tokenizer.json cannot be used', () => {
+    requireShortPatterns(spec.tokenizer);
+    return new Library(spec.tokenizer, spec.config);
+  });
   const render = renderer(spec);
   const vocabulary = library.get_vocab(true);
   let vocabSize = 0;
@@ -74,6 +77,29 @@ function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string,
       throw new TokenizerError(
         `tokenizer.json cannot be used: the id of ${excerpt(String(token))} must be below ${LARGEST_VOCABULARY}, is ${id}`,
       );
+}
+
+/** Characters of the longest pattern that is read; those of models have some 500. */
+const LONGEST_PATTERN = 2000;
+
+/**
+ * At each character of a text a pattern may try all of its alternatives.
+ * @throws Error for a pattern that is longer than any of a model
+ */
+function requireShortPatterns({
+  normalizer,
+  pre_tokenizer,
+  post_processor,
+  decoder,
+}: HuggingFaceSpec['tokenizer']): void {
+  const look = (part: unknown): void => {
+    if (typeof part !== 'object' || part === null) return;
+    for (const [key, value] of Object.entries(part))
+      if (key === 'Regex' && typeof value === 'string' && value.length > LONGEST_PATTERN)
+        throw new Error(`a pattern has ${value.length} characters, at most ${LONGEST_PATTERN} are read`);
+      else look(value);
+  };
+  look([normalizer, pre_tokenizer, post_processor, decoder]);
 }
 
 function endToken(spec: HuggingFaceSpec, library: Library): number[] {
