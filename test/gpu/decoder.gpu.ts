@@ -8,25 +8,12 @@ import { decoderTensors, initialise, parameterCount } from '../../src/model/deco
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
-import { generate, randomSequence } from '../contracts/decoder.js';
+import { generate, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
 import { mirroredKernels } from './mirrored-kernels.js';
 
 /** Sizes differ, so that no two can be mixed up; rows fill no whole number of tiles. */
-const config: DecoderConfig = {
-  vocabSize: 13,
-  width: 24,
-  layers: 2,
-  heads: 4,
-  kvHeads: 2,
-  headDim: 6,
-  feedForward: 20,
-  context: 40,
-  ropeBase: 10_000,
-  normEpsilon: 1e-6,
-  queryKeyNorm: true,
-  attentionBias: 'qkvo',
-};
+const config: DecoderConfig = { ...plain, queryKeyNorm: true, attentionBias: 'qkvo' };
 const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
 const kinds = ['a whole model', 'an adapter, with layers computed again'] as const;
 const STEPS = 2;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { serverUrl } from '../server-url.js';
+import { serverUrl } from '../server-access.js';
 
 /** Fields of a request that say what is asked of whom; everything else may be added or taken away. */
 const FIXED = ['model', 'messages', 'stream', 'n'];

@@ -8,6 +8,7 @@ import type { TrainingSample } from '../../core/sample.js';
 import type { Tokenizer } from '../../core/tokenizer.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
 import { onAbort } from '../../platform/on-abort.js';
+import { responseRoom, seedOf, upToStop } from '../remote-generation.js';
 import { type PushedWeights, type SamplingEngine, StaleWeights } from './sampling-engine.js';
 
 /** What all policies on one engine share. */
@@ -136,16 +137,8 @@ export class SampledPolicy implements PolicyHandle {
   async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
     signal?.throwIfAborted();
     const { closed, limit } = this.#connection;
-    const { prompt, stopTokens, key } = request;
-    if (prompt.length === 0) throw new BackendError('expected at least 1 token in a prompt, got 0');
-    const room = this.context - prompt.length;
-    if (room < 1)
-      throw new BackendError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${this.context}`);
-    const engineRequest = {
-      ...request,
-      maxTokens: Math.min(request.maxTokens, room),
-      seed: (key[0] ^ key[1]) >>> 1,
-    };
+    if (request.prompt.length === 0) throw new BackendError('expected at least 1 token in a prompt, got 0');
+    const engineRequest = { ...request, maxTokens: responseRoom(request, this.context), seed: seedOf(request) };
     const ended = new AbortController();
     const listening = [closed, ...(signal === undefined ? [] : [signal])].map((each) =>
       onAbort(each, () => ended.abort(each.reason)),
@@ -156,14 +149,12 @@ export class SampledPolicy implements PolicyHandle {
         for (const stopListening of listening) stopListening();
       },
     );
-    // Not every engine keeps the stop token, or stops where it is told to.
-    const stop = answer.tokens.findIndex((token) => stopTokens.includes(token));
-    const tokens = stop < 0 ? [...answer.tokens] : answer.tokens.slice(0, stop + 1);
+    const { tokens, stopped } = upToStop(answer.tokens, request);
     const logprobs = answer.logprobs.slice(0, tokens.length);
     if (logprobs.length !== tokens.length || !logprobs.every(Number.isFinite))
       throw new BackendError(`the engine gave ${answer.logprobs.length} log-probs of ${answer.tokens.length} tokens`);
     onTokens?.(tokens);
-    return { tokens, logprobs, finishReason: stop < 0 ? answer.finishReason : 'stop', policyVersion: version };
+    return { tokens, logprobs, finishReason: stopped ? 'stop' : answer.finishReason, policyVersion: version };
   }
 
   async #sample(request: Parameters<SamplingEngine['generate']>[0], wanted: number | undefined, signal: AbortSignal) {

@@ -1,7 +1,6 @@
 /** Engines of other people that sample for a trainer of ours, as a recipe names them. */
 import { z } from 'zod';
-import { Secret } from '../../core/secret.js';
-import { serverUrl } from '../server-url.js';
+import { serverKey, serverUrl } from '../server-access.js';
 
 const count = z.int().min(1);
 
@@ -11,15 +10,7 @@ export const samplerSchema = z.strictObject({
   url: serverUrl('an engine, such as http://127.0.0.1:8000').describe(
     'The URL of the engine, such as `http://127.0.0.1:8000`.',
   ),
-  apiKey: z
-    .string()
-    .min(1)
-    .transform((text) => new Secret(text))
-    .optional()
-    .describe(
-      'The key for the engine; where it is not given, SAMPLER_API_KEY of the environment. It is never written to ' +
-        'recipe.json, events or messages, and `--set` refuses it.',
-    ),
+  apiKey: serverKey('engine', 'SAMPLER_API_KEY'),
   model: z.string().min(1).optional().describe("The engine's name of the model, where it differs from the recipe's."),
   folder: z
     .string()

@@ -1,6 +1,7 @@
 /** Sampling from one policy: snapshots of its weights, and requests that play them. */
 import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { BackendError } from '../../core/errors.js';
+import { responseRoom, seedOf, upToStop } from '../remote-generation.js';
 import type { RemoteModel } from './remote-model.js';
 import { sampleAnswer, samplingSessionAnswer, savedAnswer } from './wire/answers.js';
 import { finiteLogprob, type Limits, requireTokens } from './wire/datum.js';
@@ -96,10 +97,7 @@ export class RemoteSampler {
   generate(request: GenerateRequest): Promise<Generation> {
     const { limits } = this.#options;
     requireTokens(request.prompt, limits, 1);
-    if (request.prompt.length >= limits.context)
-      throw new BackendError(
-        `a prompt of ${request.prompt.length} tokens leaves no room in a context of ${limits.context}`,
-      );
+    responseRoom(request, limits.context);
     const generated = this.#generate(request);
     this.#running.add(generated);
     generated.catch(() => {}).finally(() => this.#running.delete(generated));
@@ -151,15 +149,15 @@ export class RemoteSampler {
 
   async #sample(request: GenerateRequest, { session, version }: Snapshot): Promise<Generation> {
     const { client, limits, extended } = this.#options;
-    const { prompt, stopTokens, key, temperature, topP, topK, maxTokens } = request;
+    const { prompt, stopTokens, key, temperature, topP, topK } = request;
     const body = {
       sampling_session_id: session,
       seq_id: this.#requests++,
       num_samples: 1,
       prompt: { chunks: [{ type: 'encoded_text', tokens: prompt }] },
       sampling_params: {
-        max_tokens: Math.min(maxTokens, limits.context - prompt.length),
-        seed: (key[0] ^ key[1]) >>> 1,
+        max_tokens: responseRoom(request, limits.context),
+        seed: seedOf(request),
         ...(extended && { key }),
         temperature,
         top_p: topP,
@@ -172,13 +170,11 @@ export class RemoteSampler {
     const { sequences } = await submitted.result(sampleAnswer);
     const [{ tokens: sampled, logprobs }] = sequences as [(typeof sequences)[number]];
     requireTokens(sampled, limits, 1);
-    // Not every server stops where it is told to, or says rightly why it did.
-    const stop = sampled.findIndex((token) => stopTokens.includes(token));
-    const tokens = stop < 0 ? sampled : sampled.slice(0, stop + 1);
+    const { tokens, stopped } = upToStop(sampled, request);
     return {
       tokens,
       logprobs: tokens.map((_, t) => finiteLogprob(logprobs?.[t], `the log-prob of sampled token ${t}`)),
-      finishReason: stop < 0 ? 'length' : 'stop',
+      finishReason: stopped ? 'stop' : 'length', // servers do not always say rightly why they stopped
       policyVersion: version,
     };
   }

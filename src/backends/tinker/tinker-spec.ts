@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { Secret } from '../../core/secret.js';
-import { serverUrl } from '../server-url.js';
+import { serverKey, serverUrl } from '../server-access.js';
 import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 
 const count = z.int().min(1);
@@ -10,15 +9,7 @@ export const tinkerSchema = z.strictObject({
   url: serverUrl('a server, such as http://127.0.0.1:8000').describe(
     'The URL of the server, such as `http://127.0.0.1:8000`.',
   ),
-  apiKey: z
-    .string()
-    .min(1)
-    .transform((text) => new Secret(text))
-    .optional()
-    .describe(
-      'The key for the server; where it is not given, TINKER_API_KEY of the environment. It is never written to ' +
-        'recipe.json, events or messages, and `--set` refuses it.',
-    ),
+  apiKey: serverKey('server', 'TINKER_API_KEY'),
   profile: z
     .enum(['auto', ...PROFILE_NAMES])
     .default('auto')
