@@ -200,10 +200,14 @@ export interface Step {
   readonly staleness?: number;
   /**
    * How each level of the tasks went, by the field of `training.curriculum`, or by the source where sources are mixed:
-   * the groups, their mean success, and what was predicted before, where something was.
+   * the groups, their episodes where the curriculum shares those out, their mean success, and what was predicted
+   * before, where something was.
    */
   readonly levels?: Readonly<
-    Record<string, { readonly tasks: number; readonly success: number; readonly predicted?: number }>
+    Record<
+      string,
+      { readonly tasks: number; readonly episodes?: number; readonly success: number; readonly predicted?: number }
+    >
   >;
   /** The counts of groups in DAPO's filter, where the recipe has one. */
   readonly filter?: {

@@ -1542,10 +1542,23 @@ export interface TrainingInput {
          */
         readonly decay?: number | undefined;
         /**
-         * Tasks that are looked at for each one that is played.
+         * Tasks that are looked at for each one that is played. With 1 those are played that come anyway.
          * @default `4`
          */
         readonly candidates?: number | undefined;
+        /**
+         * Shares the episodes of a step, `tasksPerStep` times `groupSize`, out among its tasks: the nearer the
+         * predicted success of a task to the target, the more it has. By default each has `groupSize`.
+         */
+        readonly groupSizes?:
+          | {
+              /**
+               * The fewest episodes of a task.
+               * @default `2`
+               */
+              readonly least?: number | undefined;
+            }
+          | undefined;
       }
     | undefined;
   /**

@@ -49,6 +49,22 @@ describe('the in-process executor', () => {
     expect(progress.at(-1)).toEqual({ phase: 'evaluation', step: 7, episodes: 12, done: 12, failed: 2 });
   });
 
+  it('plays as many episodes of each task as it is told', async () => {
+    const progress: PlayProgress[] = [];
+    const observer = progressObserver((each) => progress.push(each));
+    const context = {
+      ...scriptedContext(
+        team,
+        scriptedSampler(() => 'right'),
+      ),
+      observer,
+    };
+    const request = { team, tasks, groupSize: [2, 1, 3], phase: 'training', step: 1 } as const;
+    const groups = await inProcessExecutor(context).playGroups(request);
+    expect(groups.map(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual([[0, 1], [0], [0, 1, 2]]);
+    expect(progress.at(-1)).toMatchObject({ episodes: 6, done: 6 });
+  });
+
   it.each([1, 3, 100])('plays at most %i episodes at once, with the same results', async (concurrency) => {
     let [now, most] = [0, 0];
     const sampler = scriptedSampler(async ({ index }) => {
@@ -147,5 +163,8 @@ describe('the in-process executor', () => {
     );
     const request = { team, tasks, groupSize: 0, phase: 'training', step: 0 } as const;
     await expect(executor.playGroups(request)).rejects.toThrow('groupSize: expected a positive integer, got 0');
+    const wrong = (groupSize: number[]) => executor.playGroups({ ...request, groupSize });
+    await expect(wrong([1, 2, 0.5])).rejects.toThrow('groupSize: expected a positive integer, got 0.5');
+    await expect(wrong([1, 2])).rejects.toThrow('groupSize: expected one for each of 3 tasks, got 2');
   });
 });

@@ -13,8 +13,8 @@ import type { Branch, EpisodeRequest, RolloutContext, SystemPrompts, Versions } 
 interface GroupsRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly tasks: readonly Task<Data>[];
-  /** The number of episodes a task: G in training, k of avg@k in evaluation. */
-  readonly groupSize: number;
+  /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
+  readonly groupSize: number | readonly number[];
   /** The number of each group's first sample; 0 unless it says otherwise. */
   readonly firstSample?: number;
   readonly phase: Phase;
@@ -55,13 +55,16 @@ export function groupsByEpisode(
   // Rounds that are played at once share it, and the one that began first goes first.
   const limit = Number.isFinite(concurrency) ? pLimit(concurrency) : undefined;
   return async ({ team, tasks, groupSize, firstSample = 0, phase, step, branches, signal: run, ...settings }) => {
-    if (!Number.isInteger(groupSize) || groupSize < 1)
-      throw new ArgumentError(`groupSize: expected a positive integer, got ${groupSize}`);
+    const sizes = typeof groupSize === 'number' ? tasks.map(() => groupSize) : groupSize;
+    const wrong = [groupSize].flat().find((size) => !Number.isInteger(size) || size < 1);
+    if (wrong !== undefined) throw new ArgumentError(`groupSize: expected a positive integer, got ${wrong}`);
+    if (sizes.length !== tasks.length)
+      throw new ArgumentError(`groupSize: expected one for each of ${tasks.length} tasks, got ${sizes.length}`);
     run?.throwIfAborted();
     // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
     const controller = new AbortController();
     const removeListener = run && onAbort(run, () => controller.abort(run.reason));
-    const watched = observer?.round({ phase, step, episodes: tasks.length * groupSize });
+    const watched = observer?.round({ phase, step, episodes: sizes.reduce((sum, size) => sum + size, 0) });
     const playOne = async (task: Task<(typeof tasks)[number]['data']>, sample: number, branch?: Branch) => {
       const { signal } = controller;
       const begin = async () => {
@@ -78,7 +81,7 @@ export function groupsByEpisode(
     const groups = tasks.map((task, t) => {
       const branch = branches?.[t];
       const samples =
-        branch === undefined ? Array.from({ length: groupSize }, (_, i) => firstSample + i) : [branch.sample];
+        branch === undefined ? Array.from({ length: sizes[t] ?? 0 }, (_, i) => firstSample + i) : [branch.sample];
       return { task, episodes: samples.map((sample) => playOne(task, sample, branch)) };
     });
     try {

@@ -36,7 +36,18 @@ export const trainingSchema = z.strictObject({
         .lt(1)
         .default(0.8)
         .describe("The share of a level's predicted success that is kept when the level was played again."),
-      candidates: z.int().min(2).default(4).describe('Tasks that are looked at for each one that is played.'),
+      candidates: count
+        .default(4)
+        .describe('Tasks that are looked at for each one that is played. With 1 those are played that come anyway.'),
+      groupSizes: z
+        .strictObject({
+          least: z.int().min(2).default(2).describe('The fewest episodes of a task.'),
+        })
+        .optional()
+        .describe(
+          'Shares the episodes of a step, `tasksPerStep` times `groupSize`, out among its tasks: the nearer the ' +
+            'predicted success of a task to the target, the more it has. By default each has `groupSize`.',
+        ),
     })
     .optional()
     .describe(

@@ -65,6 +65,12 @@ describe('the tasks that a curriculum draws', () => {
     const plain = tasksByPrediction(levelled(50), { ...settings(), training }, 3, {});
     expect(plain).toEqual(tasksOfStep(levelled(50), 1, 3, 8));
   });
+
+  it('are those of the step where there are no more candidates than tasks', () => {
+    const known = { 0: 0.5, 1: 0.9, 2: 0 };
+    const drawn = tasksByPrediction(levelled(50), settings({ candidates: 1 }), 3, known);
+    expect(drawn).toEqual(tasksOfStep(levelled(50), 1, 3, 8));
+  });
 });
 
 describe('the predictions', () => {
@@ -85,6 +91,11 @@ describe('the predictions', () => {
 
   it('are of each task by itself where that is asked for', () => {
     expect(Object.keys(levelsOf(groups, settings({ by: 'task' }), { train }, {}) ?? {})).toEqual(['t0', 't1', 't3']);
+  });
+
+  it('count the episodes of a level where those are shared out', () => {
+    const levels = levelsOf(groups, settings({ groupSizes: { least: 2 } }), { train }, {});
+    expect(levels).toMatchObject({ 0: { tasks: 2, episodes: 4 }, 1: { tasks: 1, episodes: 2 } });
   });
 
   it('want levels that are there', () => {

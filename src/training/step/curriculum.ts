@@ -31,7 +31,8 @@ const LEAST = 0.05;
 /** Tasks that are asked for the field before a run begins. */
 const LOOKED_AT = 64;
 
-const levelOf = (task: Task, by: string): string => (by === TASK ? task.id : (fieldText(task, by) ?? '(none)'));
+/** The level of a task: its value of the field, or the task itself. */
+export const levelOf = (task: Task, by: string): string => (by === TASK ? task.id : (fieldText(task, by) ?? '(none)'));
 
 /** The weight with which a task is drawn among the candidates; that of a level nobody has played yet is the largest. */
 export function weightOf(predicted: number | undefined, { target }: Pick<Curriculum, 'target'>): number {
@@ -50,7 +51,7 @@ export function tasksByPrediction(
   predictions: Predictions,
 ): Task[] {
   const { curriculum, tasksPerStep } = training;
-  if (curriculum === undefined) return tasksOfStep(tasks, seed, step, tasksPerStep);
+  if (curriculum === undefined || curriculum.candidates === 1) return tasksOfStep(tasks, seed, step, tasksPerStep);
   const walked = tasksOfStep(tasks, seed, step, tasksPerStep * curriculum.candidates);
   const different = [...new Map(walked.map((task) => [task.id, task])).values()];
   // A race of exponential clocks: who rings first is drawn in proportion to the rates (Efraimidis and Spirakis, 2006).
@@ -79,9 +80,11 @@ export function levelsOf(
   return Object.fromEntries(
     names.map((name) => {
       const ofLevel = played.filter(({ level }) => level === name);
-      const success = mean(ofLevel.flatMap(({ episodes }) => episodes.map(successOf)));
+      const episodes = ofLevel.flatMap(({ episodes }) => episodes);
+      const sized = training.curriculum?.groupSizes === undefined ? {} : { episodes: episodes.length };
       const predicted = predictions[name];
-      return [name, { tasks: ofLevel.length, success, ...(predicted === undefined ? {} : { predicted }) }];
+      const known = predicted === undefined ? {} : { predicted };
+      return [name, { tasks: ofLevel.length, ...sized, success: mean(episodes.map(successOf)), ...known }];
     }),
   );
 }
@@ -103,12 +106,17 @@ export function predictionsAfter(
 
 /** What a recipe's curriculum requires of its tasks, in the form of the other checks of recipes. */
 export function* curriculumChecks({ seed, training }: Recipe, { train }: Trained) {
-  const { curriculum } = training;
+  const { curriculum, groupSize } = training;
   if (curriculum === undefined) return;
-  const { by } = curriculum;
+  const { by, groupSizes } = curriculum;
   const path = 'training.curriculum.by';
   const endless = `the tasks '${train.name}' have no end, so hardly a task comes twice; name a field of tasks`;
   yield { path, test: by !== TASK || Number.isFinite(train.size), message: endless };
+  yield {
+    path: 'training.curriculum.groupSizes.least',
+    test: groupSizes === undefined || groupSizes.least <= groupSize,
+    message: `a step has training.groupSize (${groupSize}) episodes for each task: expected at most as many`,
+  };
   if (by === TASK) return;
   const known = tasksOfStep(train, seed, 1, LOOKED_AT).some((task) => fieldText(task, by) !== undefined);
   yield { path, test: known, message: `no task of '${train.name}' has the field '${by}'` };

@@ -11,6 +11,7 @@ import { applyFailureRule } from '../../rollout/score.js';
 import type { OpenRun } from '../run-state.js';
 import { type Branched, playBranches } from './branches.js';
 import { type Levels, levelsOf, type Predictions, tasksByPrediction } from './curriculum.js';
+import { groupSizesOf } from './group-sizes.js';
 import { furtherTasks } from './step-tasks.js';
 
 /** The episodes of a step. */
@@ -56,7 +57,7 @@ export async function rolloutStep(
   const further = furtherTasks(tasks.train, recipe.seed, step, next);
   let rounds = 0;
   while (next.length > 0) {
-    const round = await playTasks(run, step, next, versions);
+    const round = await playTasks(run, step, next, versions, predictions);
     const fair = applyFailureRule(round, failedEpisodes);
     all.push(...round);
     scored.push(...fair);
@@ -91,19 +92,19 @@ export async function rolloutStep(
   };
 }
 
-/** Plays a group of episodes of each of the tasks. */
+/** Plays a group of episodes of each of the tasks; equal groups where nothing is predicted. */
 export function playTasks(
   run: Playing,
   step: number,
   tasks: readonly Task[],
   versions?: Versions,
+  predictions: Predictions = {},
 ): Promise<EpisodeGroup[]> {
   const { recipe, executor } = run;
-  const { groupSize } = recipe.training;
   return executor.playGroups({
     team: recipe.team,
     tasks,
-    groupSize,
+    groupSize: groupSizesOf(tasks, recipe, predictions),
     phase: 'training',
     step,
     versions,
