@@ -3,7 +3,7 @@
  * a call.
  */
 import type { Heads, WeightArray } from '../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../src/tensor/kernels.js';
+import type { HostKernels } from '../src/tensor/kernels.js';
 import type { Shape } from './workload.js';
 
 export interface KernelCase {
@@ -27,7 +27,7 @@ const CAPACITY = 320;
 /** The operations of an exponential: range reduction, a polynomial, scaling. */
 const EXP = 20;
 
-export function kernelCases(kernels: Kernels, shape: Shape): KernelCase[] {
+export function kernelCases(kernels: HostKernels, shape: Shape): KernelCase[] {
   const { width, heads, kvHeads, feedForward, vocabSize } = shape;
   const qkvWidth = (heads + 2 * kvHeads) * (width / heads);
   return [
@@ -56,40 +56,40 @@ function parametersOf({ vocabSize, width, layers, feedForward }: Shape, qkvWidth
 }
 
 /** Random small numbers of either sign, neither denormal nor growing from call to call. */
-function filled(kernels: Kernels, length: number, scale = 1): Float32Array {
+function filled(kernels: HostKernels, length: number, scale = 1): Float32Array {
   const buffer = kernels.allocate(length);
   for (let i = 0; i < length; i++) buffer[i] = scale * (((i * 2654435761) % 1000) / 1000 - 0.5);
   return buffer;
 }
 
-function integers(kernels: Kernels, length: number, at: (i: number) => number): Int32Array {
+function integers(kernels: HostKernels, length: number, at: (i: number) => number): Int32Array {
   const buffer = kernels.allocateIntegers(length);
   for (let i = 0; i < length; i++) buffer[i] = at(i);
   return buffer;
 }
 
 /** The numbers of a float32 buffer in bfloat16, rounded towards zero. */
-function narrowed(kernels: Kernels, floats: Float32Array): Uint16Array {
+function narrowed(kernels: HostKernels, floats: Float32Array): Uint16Array {
   const buffer = kernels.allocateBfloat16(floats.length);
   const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
   for (let i = 0; i < buffer.length; i++) buffer[i] = (bits[i] as number) >>> 16;
   return buffer;
 }
 
-function linearCase(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
+function linearCase(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
   const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
   kernels.pack(packed, filled(kernels, inputs * outputs), inputs, outputs, false);
   return productCase(kernels, name, packed, rows, inputs, outputs);
 }
 
-function bfloat16Case(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
+function bfloat16Case(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
   const packed = kernels.allocateBfloat16(kernels.packedSize(inputs, outputs));
   kernels.pack(packed, narrowed(kernels, filled(kernels, inputs * outputs)), inputs, outputs, false);
   return productCase(kernels, `${name}, bfloat16`, packed, rows, inputs, outputs);
 }
 
 function productCase(
-  kernels: Kernels,
+  kernels: HostKernels,
   name: string,
   packed: WeightArray,
   rows: number,
@@ -106,7 +106,7 @@ function productCase(
   };
 }
 
-function linearCases(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
+function linearCases(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
   const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
   const weight = filled(kernels, inputs * outputs);
   const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
@@ -130,7 +130,7 @@ function linearCases(kernels: Kernels, name: string, rows: number, inputs: numbe
 }
 
 /** Products of operands rounded to bfloat16, against the peak of float32's. */
-function narrowCases(kernels: Kernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
+function narrowCases(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
   const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
   const [out, weight] = [kernels.allocate(rows * outputs), filled(kernels, inputs * outputs)];
   const packed = kernels.allocateBfloat16(kernels.packedNarrowSize(inputs, outputs));
@@ -161,7 +161,7 @@ function narrowCases(kernels: Kernels, name: string, rows: number, inputs: numbe
   ];
 }
 
-function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[] {
+function attentionCases(kernels: HostKernels, shape: Shape, qkvWidth: number): KernelCase[] {
   const { heads, kvHeads, width, sequence } = shape;
   const headDim = width / heads;
   const shapeOfHeads: Heads = { heads, kvHeads, headDim };
@@ -208,7 +208,7 @@ function attentionCases(kernels: Kernels, shape: Shape, qkvWidth: number): Kerne
   ];
 }
 
-function rowCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[] {
+function rowCases(kernels: HostKernels, shape: Shape, qkvWidth: number): KernelCase[] {
   const { width, feedForward, heads, kvHeads, vocabSize } = shape;
   const headDim = width / heads;
   const size = ROWS * width;
@@ -276,7 +276,7 @@ function rowCases(kernels: Kernels, shape: Shape, qkvWidth: number): KernelCase[
   ];
 }
 
-function headCases(kernels: Kernels, { vocabSize }: Shape): KernelCase[] {
+function headCases(kernels: HostKernels, { vocabSize }: Shape): KernelCase[] {
   const rows = Math.min(DECODING, Math.max(16, Math.floor(2 ** 18 / vocabSize)));
   const size = rows * vocabSize;
   const logits = filled(kernels, size, 4);
@@ -323,7 +323,7 @@ function headCases(kernels: Kernels, { vocabSize }: Shape): KernelCase[] {
   ];
 }
 
-function flatCases(kernels: Kernels, length: number): KernelCase[] {
+function flatCases(kernels: HostKernels, length: number): KernelCase[] {
   const [weights, gradient] = [filled(kernels, length), filled(kernels, length, 1e-3)];
   const [first, second] = [kernels.allocate(length), kernels.allocate(length)];
   const sizes = `${length}`;

@@ -9,7 +9,7 @@ import { PolicyModel } from '../src/model/decoder/policy-model.js';
 import { Sampler } from '../src/model/decoder/sampling/decoder-sampler.js';
 import { DecoderWeights } from '../src/model/decoder/weights/model-weights.js';
 import type { WeightArray } from '../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../src/tensor/kernels.js';
+import type { HostKernels } from '../src/tensor/kernels.js';
 import { createReferenceKernels } from '../src/tensor/reference/reference.js';
 import type { DeviceKernels } from '../src/tensor/webgpu/device-kernels.js';
 import type { DeviceMemory } from '../src/tensor/webgpu/device-memory.js';
@@ -47,11 +47,11 @@ const isArray = (value: unknown): value is HostArray =>
   value instanceof Float32Array || value instanceof Int32Array || value instanceof Uint16Array;
 
 /** The plain kernels, and the calls that were made since the last `take`. */
-function recorded(): { readonly kernels: Kernels; take(): Call[] } {
+function recorded(): { readonly kernels: HostKernels; take(): Call[] } {
   const plain = createReferenceKernels();
   let calls: Call[] = [];
   const kernels = new Proxy(plain, {
-    get: (target, name: keyof Kernels) => {
+    get: (target, name: keyof HostKernels) => {
       const member = target[name];
       if (typeof member !== 'function' || /^allocate|^dispose$|Size$/.test(name)) return member;
       return (...values: unknown[]) => {

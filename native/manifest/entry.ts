@@ -1,5 +1,6 @@
 import type { AdamWStep, Heads, WeightArray } from '../../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import type { HostKernels } from '../../src/tensor/kernels.js';
+import type { MemoryKernels } from '../../src/tensor/memory-kernels.js';
 import type { NativeKernels } from '../../src/tensor/native/load-kernels.js';
 
 export interface KernelEntry {
@@ -19,7 +20,7 @@ export interface KernelEntry {
    * position in the buffer, of sizes, and of `noise()`, `below(n)` and `quotient(a, b)`.
    */
   readonly examples?: Readonly<Record<string, string>>;
-  /** It measures the processor and is no part of `Kernels`. */
+  /** It measures the processor and is no part of `HostKernels`. */
   readonly nativeOnly?: true;
 }
 
@@ -46,8 +47,9 @@ type Declaration<T> = [T] extends [Float32Array]
 
 type Declarations<P extends readonly unknown[]> = { readonly [i in keyof P]: Declaration<P[i]> };
 
-/** What is no kernel: properties, memory and the end of the thread pool. */
+/** What is no kernel: properties, memory, and the end of the thread pool. */
 type Housekeeping =
+  | keyof MemoryKernels<never, never, never>
   | 'name'
   | 'isa'
   | 'narrowProducts'
@@ -62,7 +64,7 @@ export type KernelName = Exclude<keyof NativeKernels, Housekeeping>;
 export type Manifest = {
   readonly [name in KernelName]: KernelEntry & {
     readonly parameters: Declarations<Parameters<NativeKernels[name]>>;
-  } & (name extends keyof Kernels ? { readonly reference: string } : { readonly nativeOnly: true });
+  } & (name extends keyof HostKernels ? { readonly reference: string } : { readonly nativeOnly: true });
 };
 
 /** Some of them: a family. */

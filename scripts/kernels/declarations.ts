@@ -68,7 +68,7 @@ export const kernels: readonly Kernel[] = Object.entries(KERNELS).map(([name, en
   readKernel(name as KernelName, entry),
 );
 
-/** Those of `Kernels`, which every implementation has. */
+/** Those of `HostKernels`, which every implementation has. */
 export const everyKernel = kernels.filter(({ nativeOnly }) => !nativeOnly);
 
 export const buffersOf = ({ parameters }: Kernel): BufferParameter[] =>

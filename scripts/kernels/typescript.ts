@@ -24,12 +24,13 @@ function flattened({ kind, name }: Parameter): string {
 
 const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) => name).join(', ');
 
-/** src/tensor/native/addon-kernels.ts: the addon's kernels with the parameters of `Kernels`. */
+/** src/tensor/native/addon-kernels.ts: the addon's kernels with the parameters of `HostKernels`. */
 export function addonKernels(): string {
   const structured = everyKernel.filter(hasStruct);
   return file([
     "import type { WeightArray } from '../kernel-arguments.js';",
-    "import type { Kernels } from '../kernels.js';",
+    "import type { HostKernels } from '../kernels.js';",
+    "import type { MemoryKernels } from '../memory-kernels.js';",
     '',
     `type Structured = ${structured.map(({ name }) => `'${name}'`).join(' | ')};`,
     '',
@@ -37,10 +38,12 @@ export function addonKernels(): string {
     'type FlatKernel = (...values: (WeightArray | Int32Array | number | boolean)[]) => number;',
     '',
     '/** The kernels as the addon has them. */',
-    'export type AddonKernels = Omit<Kernels, Structured> & { readonly [name in Structured]: FlatKernel };',
+    'export type AddonKernels = Omit<HostKernels, Structured | keyof MemoryKernels<never, never, never>> & {',
+    '  readonly [name in Structured]: FlatKernel;',
+    '};',
     '',
     '/** The kernels that take structs, over those that take numbers. */',
-    'export function structuredKernels(addon: AddonKernels): Pick<Kernels, Structured> {',
+    'export function structuredKernels(addon: AddonKernels): Pick<HostKernels, Structured> {',
     '  return {',
     ...structured.map(({ name, parameters, returns }) => {
       const call = `addon.${name}(${parameters.map(flattened).join(', ')})`;
@@ -162,7 +165,7 @@ export function checkedKernels(): string {
   const sizes = everyKernel.filter(({ returns }) => returns === 'size');
   return file([
     "import { isBfloat16 } from '../bfloat16.js';",
-    "import type { Kernels } from '../kernels.js';",
+    "import type { HostKernels } from '../kernels.js';",
     "import { type Arguments, indexed, qkvWidth } from './arguments.js';",
     '',
     `type Name = ${everyKernel.map(({ name }) => `'${name}'`).join(' | ')};`,
@@ -172,10 +175,10 @@ export function checkedKernels(): string {
     'export type ModuleKernel = (...values: (number | boolean)[]) => number;',
     '',
     '/** The kernels over the functions of the module: each checks what it is called with and passes addresses. */',
-    'export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<Kernels, Name> {',
+    'export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKernels, Name> {',
     ...sizes.map(
       (kernel) =>
-        `const ${kernel.name}: Kernels['${kernel.name}'] = (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n};\n`,
+        `const ${kernel.name}: HostKernels['${kernel.name}'] = (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n};\n`,
     ),
     'return {',
     ...everyKernel.map((kernel) =>

@@ -27,3 +27,21 @@ export interface AdamWStep {
   readonly step: number;
   readonly gradientScale: number;
 }
+
+/** The settings of one step of SGD. */
+export interface SgdStep {
+  readonly learningRate: number;
+  readonly momentum: number;
+  readonly nesterov: boolean;
+  readonly weightDecay: number;
+  readonly gradientScale: number;
+}
+
+/** The settings of one step of N-PG-IGT. */
+export interface NigtStep {
+  readonly learningRate: number;
+  readonly momentum: number;
+  readonly gradientScale: number;
+  /** t >= 1. */
+  readonly step: number;
+}

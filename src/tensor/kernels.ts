@@ -1,4 +1,5 @@
 import type { AdamWStep, Heads } from './kernel-arguments.js';
+import type { MemoryKernels } from './memory-kernels.js';
 import type { NarrowKernels } from './narrow-kernels.js';
 
 /**
@@ -233,7 +234,12 @@ export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H> {
   adamw(weights: F, gradient: F, firstMoment: F, secondMoment: F, length: number, settings: AdamWStep): void;
 }
 
+/** What the engine computes with. */
+export type Kernels = HostKernels;
+
 /** The operations in this process's own memory. */
-export interface Kernels extends KernelsOn<Float32Array, Int32Array, Uint16Array, number> {
+export interface HostKernels
+  extends KernelsOn<Float32Array, Int32Array, Uint16Array, number>,
+    MemoryKernels<Float32Array, Int32Array, Uint16Array> {
   readonly name: 'native' | 'wasm' | 'reference';
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentError, messageOf } from '../core/errors.js';
-import type { Kernels } from './kernels.js';
+import type { HostKernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
 import { loadNativeKernels, type NativeOptions } from './native/load-kernels.js';
 import { createReferenceKernels } from './reference/reference.js';
@@ -27,7 +27,7 @@ export interface SelectOptions extends NativeOptions {
 }
 
 export interface Selection {
-  readonly kernels: Kernels;
+  readonly kernels: HostKernels;
   /** One line for people, where faster kernels could not be had. */
   readonly notice?: string;
 }
@@ -64,7 +64,7 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
 const isaOfEverywhere = (): NativeOptions['isa'] => (process.arch === 'x64' ? 'avx2' : 'portable');
 
 /** The kernels, or why there are none, for people to read. */
-type Loaded = { readonly kernels: Kernels } | { readonly reason: string };
+type Loaded = { readonly kernels: HostKernels } | { readonly reason: string };
 
 const load: Record<KernelsName, (options: NativeOptions) => Promise<Loaded>> = {
   native: loadNativeKernels,
@@ -90,7 +90,7 @@ const SLOWER: Record<KernelsName, (threads: number) => string> = {
   reference: () => 'about 30 times slower on each core, and on one core only',
 };
 
-const slowNotice = (reasons: readonly string[], { name, threads }: Kernels) =>
+const slowNotice = (reasons: readonly string[], { name, threads }: HostKernels) =>
   `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. For the fast ones take a package with ` +
   'compiled kernels (`drmas doctor` says why there are none here) or install a C++ compiler (Debian, Ubuntu: apt ' +
   'install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';

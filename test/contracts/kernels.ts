@@ -1,16 +1,17 @@
 /**
- * The contract of `Kernels`, held against every implementation: each operation against a float64 formula written
+ * The contract of `HostKernels`, held against every implementation: each operation against a float64 formula written
  * here, and the promises of src/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain
  * attention, of sampled and trained log-probs) bit for bit.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import type { HostKernels } from '../../src/tensor/kernels.js';
 import { attentionContract, cacheContract } from './kernels/attention.js';
 import { bfloat16Contract } from './kernels/bfloat16.js';
 import { RUNS } from './kernels/every-kernel.js';
 import { Examples, type KernelOutputs } from './kernels/examples.js';
 import { logprobContract } from './kernels/head.js';
 import { linearContract } from './kernels/linear.js';
+import { memoryContract } from './kernels/memory.js';
 import { narrowContract } from './kernels/narrow.js';
 import { optimiserContract } from './kernels/optimiser.js';
 import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
@@ -21,9 +22,9 @@ import { close, sameBits } from './kernels/support.js';
  * Runs the whole contract on the kernels that `create` makes; `wgsl` leaves out what WGSL promises nobody: subnormal
  * numbers in products, and sums in double precision.
  */
-export function kernelsContract(name: string, create: () => Kernels, { wgsl = false } = {}): void {
+export function kernelsContract(name: string, create: () => HostKernels, { wgsl = false } = {}): void {
   describe(`kernels: ${name}`, () => {
-    let kernels: Kernels;
+    let kernels: HostKernels;
     beforeAll(() => {
       kernels = create();
     });
@@ -42,6 +43,7 @@ export function kernelsContract(name: string, create: () => Kernels, { wgsl = fa
     embeddingContract(subject);
     logprobContract(subject);
     samplingContract(subject);
+    memoryContract(subject);
     optimiserContract(subject, { sums: wgsl ? 1e-6 : 1e-12 });
 
     it('gives the same bits every time', () => {
@@ -51,14 +53,14 @@ export function kernelsContract(name: string, create: () => Kernels, { wgsl = fa
 }
 
 /** Runs every kernel on examples of its arguments, which depend on nothing, and returns what was written. */
-function everyKernel(kernels: Kernels): KernelOutputs {
+function everyKernel(kernels: HostKernels): KernelOutputs {
   const outputs: KernelOutputs = { shared: new Map(), private: new Map() };
   for (const [i, run] of RUNS.entries()) run(new Examples(kernels, `example ${i}`, outputs));
   return outputs;
 }
 
 /** @throws unless both kernels give the same bits in every operation (one implementation at several thread counts). */
-export function kernelsEqual(a: Kernels, b: Kernels): void {
+export function kernelsEqual(a: HostKernels, b: HostKernels): void {
   const [actual, expected] = [everyKernel(a), everyKernel(b)];
   for (const [name, values] of actual.shared) sameBits(values, expected.shared.get(name) ?? new Float32Array(), name);
   for (const [name, values] of actual.private) sameBits(values, expected.private.get(name) ?? new Float32Array(), name);
@@ -69,7 +71,7 @@ export function kernelsEqual(a: Kernels, b: Kernels): void {
  * and both sample the same tokens. Packed matrices and caches are private, so they show in what is computed from
  * them.
  */
-export function kernelsAgree(a: Kernels, b: Kernels, tolerance: number): void {
+export function kernelsAgree(a: HostKernels, b: HostKernels, tolerance: number): void {
   const expected = everyKernel(b).shared;
   for (const [name, values] of everyKernel(a).shared) {
     const others = expected.get(name) ?? new Float32Array();

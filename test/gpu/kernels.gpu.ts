@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import type { HostKernels } from '../../src/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
 import { kernelsAgree, kernelsEqual } from '../contracts/kernels.js';
 import { mirroredKernels } from './mirrored-kernels.js';
 
-let kernels: Kernels;
+let kernels: HostKernels;
 beforeAll(() => {
   kernels = mirroredKernels();
 });

@@ -1,6 +1,7 @@
 import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
 import { buffersOf, everyKernel } from '../../scripts/kernels/declarations.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import { hostMemory } from '../../src/tensor/host-memory.js';
+import type { HostKernels } from '../../src/tensor/kernels.js';
 import { startWorker } from '../../src/tensor/start-worker.js';
 import type { WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
 import type { Call, Reply, ThreadData } from './device-thread.js';
@@ -17,11 +18,11 @@ const written = new Map(
 );
 
 /**
- * A GPU's kernels as `Kernels` in this process's memory, so that what holds for those can be asked of them: each call
- * writes its arguments to the device, waits and reads back. A thread of its own has the device, because reading from
- * one is asynchronous and `Kernels` are not. For tests; it is slow.
+ * A GPU's kernels as `HostKernels` in this process's memory, so that what holds for those can be asked of them: each
+ * call writes its arguments to the device, waits and reads back. A thread of its own has the device, because reading
+ * from one is asynchronous and `HostKernels` are not. For tests; it is slow.
  */
-export function mirroredKernels(options: WebgpuOptions = {}): Kernels {
+export function mirroredKernels(options: WebgpuOptions = {}): HostKernels {
   const { port1, port2 } = new MessageChannel();
   const done = new Int32Array(new SharedArrayBuffer(4));
   const data: ThreadData = { port: port2, done, options };
@@ -48,7 +49,8 @@ export function mirroredKernels(options: WebgpuOptions = {}): Kernels {
   );
   const shared = (length: number, bytes: number) => new SharedArrayBuffer(length * bytes);
   return {
-    ...(kernels as unknown as Kernels),
+    ...hostMemory,
+    ...(kernels as unknown as HostKernels),
     name: 'reference', // the contract knows no fourth name, and nothing asks for it
     isa: 'wgsl',
     narrowProducts: 'widened',

@@ -1,4 +1,4 @@
-import type { NigtSettings, OptimizerSettings, SgdSettings } from '../../contract/optimizer-settings.js';
+import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 
 type OptimizerType = OptimizerSettings['type'];
@@ -39,12 +39,14 @@ export class FlatOptimizer {
     if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
     this.#step++;
     if (settings.type === 'sgd') {
-      sgd(weights, gradient, settings.momentum > 0 ? this.#buffer('momentum') : undefined, settings, gradientScale);
+      const directions = settings.momentum > 0 ? this.#buffer('momentum') : undefined;
+      this.#kernels.sgd(weights, gradient, directions, this.#length, { ...settings, gradientScale });
       return;
     }
     if (settings.type === 'nigt') {
       const [direction, ahead] = [this.#buffer('direction'), this.#buffer('ahead')];
-      nigt(weights, gradient, { direction, ahead, first: this.#step === 1 }, settings, gradientScale);
+      const step = { ...settings, step: this.#step, gradientScale };
+      this.#kernels.nigt(weights, gradient, direction, ahead, this.#length, step);
       return;
     }
     const [first, second] = [this.#buffer('first_moment'), this.#buffer('second_moment')];
@@ -95,59 +97,5 @@ export class FlatOptimizer {
   #buffer(name: BufferName): Float32Array {
     this.#buffers[name] ??= this.#kernels.allocate(this.#length);
     return this.#buffers[name];
-  }
-}
-
-/**
- * The step of torch.optim.SGD: the gradient is g + weightDecay w; with momentum m the direction becomes m times the
- * last direction plus the gradient; Nesterov's variant steps along the gradient plus m times the new direction. Each
- * weight is computed in double precision and rounded once, so the result is the same for every set of kernels.
- */
-function sgd(
-  weights: Float32Array,
-  gradient: Float32Array,
-  directions: Float32Array | undefined,
-  { learningRate, momentum, nesterov, weightDecay }: SgdSettings,
-  gradientScale: number,
-): void {
-  for (let i = 0; i < weights.length; i++) {
-    const weight = weights[i] as number;
-    let change = (gradient[i] as number) * gradientScale + weightDecay * weight;
-    if (directions !== undefined) {
-      const direction = momentum * (directions[i] as number) + change;
-      directions[i] = direction;
-      change = nesterov ? change + momentum * direction : direction;
-    }
-    weights[i] = weight - learningRate * change;
-  }
-}
-
-/**
- * The step of N-PG-IGT (Fatkhullin, Barakat, Kireeva, He 2023, arXiv 2302.01734, algorithm 1), after the normalised SGD
- * of Cutkosky and Mehta 2020 (arXiv 2002.03305). d = m d + (1 - m) g, the first d is g; the iterate moves by the
- * learning rate along -d / |d|; the weights are the iterate plus m / (1 - m) times that move. There the next gradient
- * is taken, so that d has no bias where the objective is quadratic. `ahead` holds weights - iterate. All sums run in
- * order in double precision, so the result is the same for every set of kernels.
- */
-function nigt(
-  weights: Float32Array,
-  gradient: Float32Array,
-  { direction, ahead, first }: { direction: Float32Array; ahead: Float32Array; first: boolean },
-  { learningRate, momentum }: NigtSettings,
-  gradientScale: number,
-): void {
-  const kept = first ? 0 : momentum;
-  let squares = 0;
-  for (let i = 0; i < weights.length; i++) {
-    direction[i] = kept * (direction[i] as number) + (1 - kept) * gradientScale * (gradient[i] as number);
-    squares += (direction[i] as number) ** 2;
-  }
-  const length = squares > 0 ? -learningRate / Math.sqrt(squares) : 0;
-  const further = momentum / (1 - momentum);
-  for (let i = 0; i < weights.length; i++) {
-    const move = length * (direction[i] as number);
-    const iterate = (weights[i] as number) - (ahead[i] as number) + move;
-    weights[i] = iterate + further * move;
-    ahead[i] = further * move;
   }
 }

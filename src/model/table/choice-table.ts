@@ -4,7 +4,7 @@ import type { OptimStepResult, OptimStepSettings } from '../../contract/optimize
 import type { GenerateRequest, Generation } from '../../contract/sampling.js';
 import { ArgumentError } from '../../core/errors.js';
 import { uniformAt } from '../../core/random.js';
-import type { Kernels } from '../../tensor/kernels.js';
+import type { HostKernels } from '../../tensor/kernels.js';
 import type { Scores, Upstream } from '../decoder/decoder.js';
 import { FlatOptimizer } from '../decoder/flat-optimizer.js';
 import type { Sequence } from '../decoder/packed-batch.js';
@@ -28,9 +28,9 @@ export class ChoiceTable implements TrainedPart {
   readonly values: Float32Array; // [rows, C], 0 at first: all choices are equally likely
   readonly gradient: Float32Array; // [rows, C]
   readonly optimizer: FlatOptimizer;
-  readonly #kernels: Kernels;
+  readonly #kernels: HostKernels;
 
-  constructor(kernels: Kernels, shape: TableShape) {
+  constructor(kernels: HostKernels, shape: TableShape) {
     const size = tableSize(shape);
     this.shape = shape;
     this.values = kernels.allocate(size);

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.js';
-import type { Kernels } from '../kernels.js';
+import { hostMemory } from '../host-memory.js';
+import type { HostKernels } from '../kernels.js';
 import type { NarrowProducts } from '../narrow-kernels.js';
 import { type AddonKernels, structuredKernels } from './addon-kernels.js';
 import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
@@ -15,7 +16,7 @@ export interface NativeOptions {
   /** Instruction set to use; by default the best one that this processor has. */
   readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
   /**
-   * What multiplies operands in bfloat16 (`Kernels.narrowProducts`); by default the fastest of this processor.
+   * What multiplies operands in bfloat16 (`HostKernels.narrowProducts`); by default the fastest of this processor.
    * 'amx-emulated' has the bits of 'amx' anywhere, slowly.
    */
   readonly narrow?: NarrowProducts | undefined;
@@ -29,7 +30,7 @@ export interface NativeOptions {
 }
 
 /** The kernels with what benchmarks hold them against. */
-export interface NativeKernels extends Kernels {
+export interface NativeKernels extends HostKernels {
   /**
    * Multiply-adds on registers alone, in `tasks` tasks on all threads: returns the floating-point operations done,
    * which over the time taken are what the processor can do at most.
@@ -66,7 +67,7 @@ async function prebuiltFor({ environment = process.env, sourceDirectory, prebuil
 function kernelsOf(addon: Addon, { threads, isa, narrow }: NativeOptions): Loaded {
   const native = addon.create(threads, isa, narrow);
   return native
-    ? { kernels: { ...native, ...structuredKernels(native) } }
+    ? { kernels: { ...native, ...structuredKernels(native), ...hostMemory } }
     : { reason: `this processor cannot run ${[isa, narrow].filter((name) => name !== undefined).join(' with ')}` };
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
 import { loadNativeKernels, type NativeOptions } from './load-kernels.js';
 
@@ -8,7 +8,7 @@ async function open(
   threads: number,
   isa?: NativeOptions['isa'],
   narrow?: NativeOptions['narrow'],
-): Promise<Kernels | undefined> {
+): Promise<HostKernels | undefined> {
   const loaded = await loadNativeKernels({ threads, isa, narrow });
   return 'reason' in loaded ? undefined : loaded.kernels;
 }

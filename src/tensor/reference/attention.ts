@@ -1,5 +1,5 @@
 import type { Heads } from '../kernel-arguments.js';
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
 /** One head's keys or values in a buffer: those of position t begin at `at + t · stride`. */
 interface Lane {
@@ -57,7 +57,7 @@ function attendRow(
   return max + Math.log(sum);
 }
 
-export const attention: Kernels['attention'] = (out, logSumExp, qkv, starts, sequences, shape) => {
+export const attention: HostKernels['attention'] = (out, logSumExp, qkv, starts, sequences, shape) => {
   const { heads, kvHeads, headDim } = shape;
   const stride = (heads + 2 * kvHeads) * headDim;
   const scores = new Float64Array(longest(starts, sequences));
@@ -91,7 +91,7 @@ const kvHeadOf = (head: number, { heads, kvHeads }: Heads) => Math.floor((head *
  * Per query q at row t and key j <= t, with P = exp(score − logSumExp): dV_j += P dO; dS = P (dO·V_j − dO·O) scale;
  * dQ += dS K_j; dK_j += dS Q. Gradients of keys and values gather over heads and rows in double precision.
  */
-export const attentionBackward: Kernels['attentionBackward'] = (
+export const attentionBackward: HostKernels['attentionBackward'] = (
   dQkv,
   dOut,
   out,
@@ -150,9 +150,10 @@ export const attentionBackward: Kernels['attentionBackward'] = (
 
 // ---- the cache: a slot is [capacity, kvHeads, headDim] -------------------------------------------------------------
 
-export const cacheSlotSize: Kernels['cacheSlotSize'] = (capacity, { kvHeads, headDim }) => capacity * kvHeads * headDim;
+export const cacheSlotSize: HostKernels['cacheSlotSize'] = (capacity, { kvHeads, headDim }) =>
+  capacity * kvHeads * headDim;
 
-export const attentionCached: Kernels['attentionCached'] = (
+export const attentionCached: HostKernels['attentionCached'] = (
   out,
   keys,
   values,
@@ -193,7 +194,7 @@ export const attentionCached: Kernels['attentionCached'] = (
   }
 };
 
-export const cacheCopy: Kernels['cacheCopy'] = (keys, values, from, to, length, capacity, heads) => {
+export const cacheCopy: HostKernels['cacheCopy'] = (keys, values, from, to, length, capacity, heads) => {
   const slotSize = cacheSlotSize(capacity, heads);
   const end = from * slotSize + length * heads.kvHeads * heads.headDim;
   keys.copyWithin(to * slotSize, from * slotSize, end);

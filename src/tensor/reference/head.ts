@@ -1,4 +1,4 @@
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
 /** The softmax of a row of logits: z = logits · inverseTemperature, Σ exp(z − max z). */
 interface Softmax {
@@ -30,7 +30,7 @@ function softmax(
 
 const logprob = (z: number, { max, sum }: Softmax) => z - max - Math.log(sum);
 
-export const tokenLogprobs: Kernels['tokenLogprobs'] = (
+export const tokenLogprobs: HostKernels['tokenLogprobs'] = (
   logprobs,
   logSumExp,
   entropy,
@@ -55,7 +55,7 @@ export const tokenLogprobs: Kernels['tokenLogprobs'] = (
   }
 };
 
-export const tokenLogprobsBackward: Kernels['tokenLogprobsBackward'] = (
+export const tokenLogprobsBackward: HostKernels['tokenLogprobsBackward'] = (
   logits,
   dLogprobs,
   logSumExp,
@@ -76,7 +76,7 @@ export const tokenLogprobsBackward: Kernels['tokenLogprobsBackward'] = (
   }
 };
 
-export const tokenEntropyBackward: Kernels['tokenEntropyBackward'] = (
+export const tokenEntropyBackward: HostKernels['tokenEntropyBackward'] = (
   logits,
   dLogprobs,
   dEntropy,
@@ -143,7 +143,7 @@ function invert(weights: Float64Array, uniform: number): number {
   return last;
 }
 
-export const sampleTokens: Kernels['sampleTokens'] = (
+export const sampleTokens: HostKernels['sampleTokens'] = (
   tokens,
   logprobs,
   logits,

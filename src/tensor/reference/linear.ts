@@ -1,5 +1,5 @@
 import { isBfloat16, widen } from '../bfloat16.js';
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
 /**
  * Packed form: panels of four columns, [ceil(outputs / 4), inputs, 4], the last panel filled up with zeros. One pass
@@ -7,9 +7,9 @@ import type { Kernels } from '../kernels.js';
  */
 const PANEL = 4;
 
-export const packedSize: Kernels['packedSize'] = (inputs, outputs) => Math.ceil(outputs / PANEL) * PANEL * inputs;
+export const packedSize: HostKernels['packedSize'] = (inputs, outputs) => Math.ceil(outputs / PANEL) * PANEL * inputs;
 
-export const pack: Kernels['pack'] = (packed, weight, inputs, outputs, transpose) => {
+export const pack: HostKernels['pack'] = (packed, weight, inputs, outputs, transpose) => {
   if (isBfloat16(packed) !== isBfloat16(weight))
     throw new RangeError('pack: one matrix is in bfloat16, the other is not');
   const alongInput = transpose ? 1 : outputs;
@@ -79,7 +79,7 @@ function twoRows(sums: Float64Array, x: Float32Array, at: number, panel: Float32
   sums[7] = t3;
 }
 
-export const linear: Kernels['linear'] = (out, x, packed, rows, inputs, outputs, accumulate) => {
+export const linear: HostKernels['linear'] = (out, x, packed, rows, inputs, outputs, accumulate) => {
   const sums = new Float64Array(2 * PANEL);
   const widened = new Float32Array(isBfloat16(packed) ? PANEL * inputs : 0);
   for (let column = 0; column < outputs; column += PANEL) {
@@ -104,7 +104,7 @@ export const linear: Kernels['linear'] = (out, x, packed, rows, inputs, outputs,
 /**
  * xᵀ dOut is a linear layer whose rows are the columns of x; the sum over rows then has the fixed order of `linear`.
  */
-export const linearWeightGradient: Kernels['linearWeightGradient'] = (dWeight, x, dOut, rows, inputs, outputs) => {
+export const linearWeightGradient: HostKernels['linearWeightGradient'] = (dWeight, x, dOut, rows, inputs, outputs) => {
   const transposed = new Float32Array(inputs * rows);
   for (let r = 0; r < rows; r++) {
     for (let i = 0; i < inputs; i++) transposed[i * rows + r] = x[r * inputs + i] as number;

@@ -4,15 +4,15 @@
  */
 import { isBfloat16, narrowed, widen } from '../bfloat16.js';
 import type { WeightArray } from '../kernel-arguments.js';
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
 /** Sums run over pairs: an odd one out has a partner of 0. */
 const evened = (count: number) => count + (count % 2);
 
 /** Packed form: the columns one after another, [outputs, inputs], each with an even number of inputs. */
-export const packedNarrowSize: Kernels['packedNarrowSize'] = (inputs, outputs) => evened(inputs) * outputs;
+export const packedNarrowSize: HostKernels['packedNarrowSize'] = (inputs, outputs) => evened(inputs) * outputs;
 
-export const packNarrow: Kernels['packNarrow'] = (packed, weight, inputs, outputs, transpose) => {
+export const packNarrow: HostKernels['packNarrow'] = (packed, weight, inputs, outputs, transpose) => {
   const numbers = narrowed(weight.subarray(0, inputs * outputs));
   packed.set(transpose ? lines(numbers, outputs, inputs) : columns(numbers, inputs, outputs));
 };
@@ -79,7 +79,7 @@ const inTiles: Chain = (start, a, aAt, b, bAt, steps) => {
 };
 
 const linearBy =
-  (chain: Chain): Kernels['linearNarrow'] =>
+  (chain: Chain): HostKernels['linearNarrow'] =>
   (out, x, packed, rows, inputs, outputs, accumulate) => {
     const steps = evened(inputs);
     const factors = lines(rounded(x, rows * inputs), rows, inputs);
@@ -93,7 +93,7 @@ const linearBy =
   };
 
 const weightGradientBy =
-  (chain: Chain): Kernels['linearNarrowWeightGradient'] =>
+  (chain: Chain): HostKernels['linearNarrowWeightGradient'] =>
   (dWeight, x, dOut, rows, inputs, outputs) => {
     const steps = evened(rows);
     const factors = columns(rounded(x, rows * inputs), rows, inputs);

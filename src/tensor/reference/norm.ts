@@ -1,7 +1,7 @@
 import type { Heads } from '../kernel-arguments.js';
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
-export const rmsNorm: Kernels['rmsNorm'] = (out, inverse, x, gain, rows, width, epsilon) => {
+export const rmsNorm: HostKernels['rmsNorm'] = (out, inverse, x, gain, rows, width, epsilon) => {
   for (let row = 0; row < rows; row++) {
     const at = row * width;
     let squares = 0;
@@ -16,7 +16,7 @@ export const rmsNorm: Kernels['rmsNorm'] = (out, inverse, x, gain, rows, width, 
  * With s = 1 / sqrt(mean(x²) + epsilon) and g = gain · dOut: dx = s g − x s³ mean(g x), dGain = Σ over rows of dOut x
  * s.
  */
-export const rmsNormBackward: Kernels['rmsNormBackward'] = (dx, dGain, dOut, x, gain, inverse, rows, width) => {
+export const rmsNormBackward: HostKernels['rmsNormBackward'] = (dx, dGain, dOut, x, gain, inverse, rows, width) => {
   const gainSums = new Float64Array(width);
   for (let row = 0; row < rows; row++) {
     const at = row * width;
@@ -45,7 +45,7 @@ const lanesOf = ({ heads, kvHeads, headDim }: Heads) =>
 
 const strideOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
 
-export const headNorm: Kernels['headNorm'] = (
+export const headNorm: HostKernels['headNorm'] = (
   qkv,
   queryInverse,
   keyInverse,
@@ -72,7 +72,7 @@ export const headNorm: Kernels['headNorm'] = (
 };
 
 /** The formula of `rmsNormBackward`, written over the gradient that it reads. */
-export const headNormBackward: Kernels['headNormBackward'] = (
+export const headNormBackward: HostKernels['headNormBackward'] = (
   dQkv,
   dQueryGain,
   dKeyGain,

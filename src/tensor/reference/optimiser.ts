@@ -1,16 +1,16 @@
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
-export const sumOfSquares: Kernels['sumOfSquares'] = (x, length) => {
+export const sumOfSquares: HostKernels['sumOfSquares'] = (x, length) => {
   let sum = 0;
   for (let i = 0; i < length; i++) sum += (x[i] as number) * (x[i] as number);
   return sum;
 };
 
-export const add: Kernels['add'] = (out, x, length) => {
+export const add: HostKernels['add'] = (out, x, length) => {
   for (let i = 0; i < length; i++) out[i] = (out[i] as number) + (x[i] as number);
 };
 
-export const adamw: Kernels['adamw'] = (weights, gradient, firstMoment, secondMoment, length, settings) => {
+export const adamw: HostKernels['adamw'] = (weights, gradient, firstMoment, secondMoment, length, settings) => {
   const { learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale } = settings;
   const firstCorrection = 1 - beta1 ** step;
   const secondCorrection = 1 - beta2 ** step;

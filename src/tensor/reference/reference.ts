@@ -1,4 +1,5 @@
-import type { Kernels } from '../kernels.js';
+import { hostMemory } from '../host-memory.js';
+import type { HostKernels } from '../kernels.js';
 import { inTiles, type NarrowProducts } from '../narrow-kernels.js';
 import { productsInTiles } from './narrow.js';
 import { referenceKernels } from './reference-kernels.js';
@@ -10,7 +11,7 @@ import { referenceKernels } from './reference-kernels.js';
  */
 export function createReferenceKernels(
   narrow: Extract<NarrowProducts, 'widened' | 'amx-emulated'> = 'widened',
-): Kernels {
+): HostKernels {
   return {
     name: 'reference',
     isa: inTiles(narrow) ? 'typescript-amx' : 'typescript',
@@ -20,6 +21,7 @@ export function createReferenceKernels(
     allocateBfloat16: (length) => new Uint16Array(length),
     allocateIntegers: (length) => new Int32Array(length),
     dispose: () => {},
+    ...hostMemory,
     ...referenceKernels,
     ...(inTiles(narrow) ? productsInTiles : {}),
   };

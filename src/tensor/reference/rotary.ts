@@ -1,6 +1,6 @@
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
-export const rope: Kernels['rope'] = (qkv, table, positions, rows, { heads, kvHeads, headDim }, inverse) => {
+export const rope: HostKernels['rope'] = (qkv, table, positions, rows, { heads, kvHeads, headDim }, inverse) => {
   const half = headDim / 2;
   const stride = (heads + 2 * kvHeads) * headDim;
   const direction = inverse ? -1 : 1;

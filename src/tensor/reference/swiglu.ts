@@ -1,8 +1,8 @@
-import type { Kernels } from '../kernels.js';
+import type { HostKernels } from '../kernels.js';
 
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
-export const swiglu: Kernels['swiglu'] = (out, gateUp, rows, feedForward) => {
+export const swiglu: HostKernels['swiglu'] = (out, gateUp, rows, feedForward) => {
   for (let row = 0; row < rows; row++) {
     const at = row * feedForward;
     for (let i = 0; i < feedForward; i++) {
@@ -13,7 +13,7 @@ export const swiglu: Kernels['swiglu'] = (out, gateUp, rows, feedForward) => {
 };
 
 /** With s = sigmoid(gate): d silu / d gate = s (1 + gate (1 − s)). */
-export const swigluBackward: Kernels['swigluBackward'] = (dGateUp, dOut, gateUp, rows, feedForward) => {
+export const swigluBackward: HostKernels['swigluBackward'] = (dGateUp, dOut, gateUp, rows, feedForward) => {
   for (let row = 0; row < rows; row++) {
     const at = row * feedForward;
     for (let i = 0; i < feedForward; i++) {

@@ -1,4 +1,5 @@
-import type { Kernels } from '../kernels.js';
+import { hostMemory } from '../host-memory.js';
+import type { HostKernels } from '../kernels.js';
 import { Arguments } from './arguments.js';
 import { checkedKernels, type ModuleKernel, type ModuleKernels } from './checked-kernels.js';
 import { type Exports, instantiate } from './instance.js';
@@ -6,7 +7,7 @@ import { LinearMemory } from './linear-memory.js';
 import { Pool, type StartThread } from './thread-pool.js';
 import { webAssembly } from './webassembly.js';
 
-export interface WasmKernels extends Kernels {
+export interface WasmKernels extends HostKernels {
   /** Threads that work by now. Others are still coming up; nobody waits for them. */
   working(): number;
 }
@@ -50,6 +51,7 @@ export function createWasmKernels(bytes: Uint8Array, { threads, start }: WasmThr
       a.dispose();
       exports.stop();
     },
+    ...hostMemory,
     ...checkedKernels(a, wasm),
   };
 }

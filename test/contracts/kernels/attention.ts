@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import type { Heads } from '../../../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import {
   blank,
   body,
@@ -77,7 +77,7 @@ function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Head
   return { out, logSumExp };
 }
 
-function run(kernels: Kernels, qkv: Float32Array, lengths: readonly number[], shape: Heads) {
+function run(kernels: HostKernels, qkv: Float32Array, lengths: readonly number[], shape: Heads) {
   const { heads, headDim } = shape;
   const starts = startsOf(lengths);
   const rows = starts.at(-1) ?? 0;
@@ -91,7 +91,13 @@ function run(kernels: Kernels, qkv: Float32Array, lengths: readonly number[], sh
 const noisyRows = (lengths: readonly number[], shape: Heads, spread = 2) =>
   noise((startsOf(lengths).at(-1) ?? 0) * widthOf(shape), 'qkv', spread);
 
-function backward(kernels: Kernels, qkv: Float32Array, dOut: Float32Array, lengths: readonly number[], shape: Heads) {
+function backward(
+  kernels: HostKernels,
+  qkv: Float32Array,
+  dOut: Float32Array,
+  lengths: readonly number[],
+  shape: Heads,
+) {
   const { out, logSumExp, starts } = run(kernels, qkv, lengths, shape);
   const dQkv = blank(kernels, qkv.length);
   kernels.attentionBackward(
@@ -238,14 +244,14 @@ interface Step {
 
 /** A cache whose unused positions are not numbers, and the outputs of all rows that were fed to it. */
 class Cache {
-  readonly #kernels: Kernels;
+  readonly #kernels: HostKernels;
   readonly #shape: Heads;
   readonly #qkv: Float32Array;
   readonly #keys: Float32Array;
   readonly #values: Float32Array;
   readonly out: Float32Array;
 
-  constructor(kernels: Kernels, shape: Heads, qkv: Float32Array) {
+  constructor(kernels: HostKernels, shape: Heads, qkv: Float32Array) {
     this.#kernels = kernels;
     this.#shape = shape;
     this.#qkv = qkv;

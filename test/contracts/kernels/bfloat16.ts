@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import {
   bfloat16,
   blank,
@@ -25,7 +25,13 @@ const coarseNoise = (length: number, key: string): Uint16Array =>
 const widened = (values: Uint16Array): Float32Array =>
   new Float32Array(Uint32Array.from(values, (bits) => bits * 2 ** 16).buffer);
 
-function packed(kernels: Kernels, weight: Float32Array | Uint16Array, from: number, to: number, transpose: boolean) {
+function packed(
+  kernels: HostKernels,
+  weight: Float32Array | Uint16Array,
+  from: number,
+  to: number,
+  transpose: boolean,
+) {
   const size = kernels.packedSize(from, to);
   if (weight instanceof Float32Array) {
     const buffer = floats(kernels, new Float32Array(size));

@@ -1,5 +1,5 @@
 import type { AdamWStep, Heads, WeightArray } from '../../../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import { noise } from './support.js';
 
 /** Sizes of a small decoder: several blocks of rows, and no whole number of vectors. */
@@ -37,14 +37,14 @@ export interface KernelOutputs {
 
 /** Makes the arguments of one kernel: the functions that the manifest's expressions call. */
 export class Examples {
-  readonly kernels: Kernels;
+  readonly kernels: HostKernels;
   readonly sizes = SIZES;
   readonly #outputs: KernelOutputs;
   readonly #key: string;
   #numbers: Float32Array = new Float32Array();
   #next = 0;
 
-  constructor(kernels: Kernels, key: string, outputs: KernelOutputs) {
+  constructor(kernels: HostKernels, key: string, outputs: KernelOutputs) {
     this.kernels = kernels;
     this.#key = key;
     this.#outputs = outputs;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
 
 interface Sizes {
@@ -9,7 +9,7 @@ interface Sizes {
   readonly outputs: number;
 }
 
-function packed(kernels: Kernels, weight: Float32Array, inputs: number, outputs: number, transpose = false) {
+function packed(kernels: HostKernels, weight: Float32Array, inputs: number, outputs: number, transpose = false) {
   const buffer = floats(kernels, new Float32Array(kernels.packedSize(inputs, outputs)));
   kernels.pack(buffer, floats(kernels, weight), inputs, outputs, transpose);
   return buffer;
@@ -34,7 +34,12 @@ function transposed(x: Float32Array, rows: number, columns: number): Float32Arra
   return out;
 }
 
-function run(kernels: Kernels, x: Float32Array, weight: Float32Array, { rows, inputs, outputs }: Sizes): Float32Array {
+function run(
+  kernels: HostKernels,
+  x: Float32Array,
+  weight: Float32Array,
+  { rows, inputs, outputs }: Sizes,
+): Float32Array {
   const out = blank(kernels, rows * outputs);
   kernels.linear(out, floats(kernels, x), packed(kernels, weight, inputs, outputs), rows, inputs, outputs, false);
   return out;

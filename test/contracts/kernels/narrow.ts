@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { narrowed, widen } from '../../../src/tensor/bfloat16.js';
 import type { WeightArray } from '../../../src/tensor/kernel-arguments.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import { inTiles } from '../../../src/tensor/narrow-kernels.js';
 import {
   bfloat16,
@@ -70,7 +70,7 @@ const blockByBlock: Order = (start, first, second) => {
  * exactly, in the order of these kernels. Equal names stand for equal arguments.
  */
 function dots(
-  { narrowProducts }: Kernels,
+  { narrowProducts }: HostKernels,
   name: string,
   start: Float32Array,
   a: Float32Array,
@@ -88,7 +88,7 @@ function dots(
   return all;
 }
 
-function packed(kernels: Kernels, weight: WeightArray, inputs: number, outputs: number, transpose = false) {
+function packed(kernels: HostKernels, weight: WeightArray, inputs: number, outputs: number, transpose = false) {
   const size = kernels.packedNarrowSize(inputs, outputs);
   const buffer = bfloat16(kernels, new Uint16Array(size).fill(NAN_BITS));
   const matrix = weight instanceof Float32Array ? floats(kernels, weight) : bfloat16(kernels, weight);
@@ -97,7 +97,12 @@ function packed(kernels: Kernels, weight: WeightArray, inputs: number, outputs: 
   return buffer;
 }
 
-function run(kernels: Kernels, x: Float32Array, weight: Float32Array, { rows, inputs, outputs }: Sizes): Float32Array {
+function run(
+  kernels: HostKernels,
+  x: Float32Array,
+  weight: Float32Array,
+  { rows, inputs, outputs }: Sizes,
+): Float32Array {
   const out = blank(kernels, rows * outputs);
   const matrix = packed(kernels, weight, inputs, outputs);
   kernels.linearNarrow(out, floats(kernels, x), matrix, rows, inputs, outputs, false);

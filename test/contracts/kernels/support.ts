@@ -1,8 +1,8 @@
 import { RandomStream } from '../../../src/core/random.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 
 /** The kernels under test; they exist only once the suite runs. */
-export type Subject = () => Kernels;
+export type Subject = () => HostKernels;
 
 export const ROWS = [1, 3, 17, 130];
 export const WIDTHS = [1, 5, 31, 64, 97, 172];
@@ -14,7 +14,7 @@ export const get = (values: ArrayLike<number>, i: number): number => values[i] a
  * A buffer of the kernels' own that holds `values` and then a tail of not-a-numbers: reading too far spoils the result,
  * writing too far shows in `tailIsIntact`.
  */
-export function floats(kernels: Kernels, values: ArrayLike<number>): Float32Array {
+export function floats(kernels: HostKernels, values: ArrayLike<number>): Float32Array {
   const buffer = kernels.allocate(values.length + TAIL);
   buffer.set(values);
   buffer.fill(Number.NaN, values.length);
@@ -25,7 +25,7 @@ export function floats(kernels: Kernels, values: ArrayLike<number>): Float32Arra
 export const NAN_BITS = 0x7fc0;
 
 /** A buffer of the kernels' own with a tail of not-a-numbers, as `floats` makes them. */
-export function bfloat16(kernels: Kernels, values: Uint16Array): Uint16Array {
+export function bfloat16(kernels: HostKernels, values: Uint16Array): Uint16Array {
   const buffer = kernels.allocateBfloat16(values.length + TAIL);
   buffer.set(values);
   buffer.fill(NAN_BITS, values.length);
@@ -41,10 +41,10 @@ export const tailIsIntact = (buffer: Float32Array): boolean =>
 export const body = (buffer: Float32Array): Float32Array => buffer.slice(0, buffer.length - TAIL);
 
 /** Output buffers start as not-a-number, so that an element that is not written shows. */
-export const blank = (kernels: Kernels, length: number): Float32Array =>
+export const blank = (kernels: HostKernels, length: number): Float32Array =>
   floats(kernels, new Float32Array(length).fill(Number.NaN));
 
-export function integers(kernels: Kernels, values: ArrayLike<number>): Int32Array {
+export function integers(kernels: HostKernels, values: ArrayLike<number>): Int32Array {
   const buffer = kernels.allocateIntegers(values.length);
   buffer.set(values);
   return buffer;
