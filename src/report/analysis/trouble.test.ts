@@ -43,6 +43,24 @@ it('orders first crossings by their steps, and names the agent in which trouble 
   expect(patientZero(crossings)).toMatchObject({ agent: 'verifier', sign: 'norm', text: 'gradient norm 0.90 -> 10.7' });
 });
 
+it('blames nobody for what has passed, and the first crossing for what lasts, whether that one lasts or not', () => {
+  const passing = (until: number) =>
+    firstCrossings(
+      steps(40, (n) => ({
+        solver: { gradientNorm: n >= 12 && n < 20 ? 50 : 0.3 },
+        verifier: { invalid: n >= 20 && n < until ? 0.5 : 0 },
+      })),
+    );
+  const [over, lasting] = [passing(30), passing(99)];
+  expect(over.map(({ agent, sign, lasts }) => [agent, sign, lasts])).toEqual([
+    ['solver', 'norm', false],
+    ['verifier', 'invalid', false],
+  ]);
+  expect(patientZero(over)).toBeUndefined();
+  expect(lasting.map(({ lasts }) => lasts)).toEqual([false, true]);
+  expect(patientZero(lasting)).toMatchObject({ agent: 'solver', sign: 'norm' });
+});
+
 it('does not blame an agent for one large norm alone, nor one that does not train', () => {
   const norms = firstCrossings(steps(20, (n) => ({ solver: { gradientNorm: n === 12 ? 99 : 0.3 } })));
   expect(norms.map(({ sign }) => sign)).toEqual(['norm']);

@@ -70,6 +70,8 @@ export interface Crossing {
   readonly after: number;
   /** What happened, in words: `gradient norm 0.56 -> 1.91`. */
   readonly text: string;
+  /** Whether the latest steps are still beyond it. */
+  readonly lasts: boolean;
 }
 
 /**
@@ -84,12 +86,13 @@ export function firstCrossings(steps: readonly Pick<Step, 'step' | 'agents'>[]):
 }
 
 /**
- * The agent in which trouble began: that of the first crossing, where anything went wrong at all, which is invalid
- * output, a fall of reward or two different signs. A single large norm is none.
+ * The agent in which trouble began: that of the first crossing, where anything is wrong in the latest steps, which is
+ * invalid output, a fall of reward or two different signs. A single large norm is none, and what has passed is none:
+ * an agent that tries other words writes invalid ones at first.
  */
 export function patientZero(crossings: readonly Crossing[]): Crossing | undefined {
-  const harm = crossings.some(({ sign }) => sign === 'invalid' || sign === 'reward');
-  return harm || new Set(crossings.map(({ sign }) => sign)).size > 1 ? crossings[0] : undefined;
+  const signs = new Set(crossings.filter(({ lasts }) => lasts).map(({ sign }) => sign));
+  return signs.has('invalid') || signs.has('reward') || signs.size > 1 ? crossings[0] : undefined;
 }
 
 const WORDS: Readonly<Record<TroubleSign, string>> = {
@@ -106,16 +109,20 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
     return reading === undefined || reading.frozen === true ? [] : [{ step, reading }];
   });
   const begin = averaged(readings.slice(0, STEPS).map(({ reading }) => reading));
+  const until = (end: number) => averaged(readings.slice(end - STEPS, end).map(({ reading }) => reading));
+  const beyond = ({ crossed, excused }: Rule, now: Reading) =>
+    crossed(begin, now) && !(excused && now.rewardMean > begin.rewardMean + 0.25 * begin.rewardStd);
+  const latest = until(readings.length);
   const crossings = new Map<TroubleSign, Crossing>();
   for (let end = 2 * STEPS; end <= readings.length; end++) {
-    const now = averaged(readings.slice(end - STEPS, end).map(({ reading }) => reading));
-    const paidOff = now.rewardMean > begin.rewardMean + 0.25 * begin.rewardStd;
-    for (const { sign, crossed, of, text, excused } of RULES) {
-      if (crossings.has(sign) || (excused && paidOff) || !crossed(begin, now)) continue;
+    const now = until(end);
+    for (const rule of RULES) {
+      const { sign, of, text } = rule;
+      if (crossings.has(sign) || !beyond(rule, now)) continue;
       const [before, after] = [of(begin), of(now)];
       const step = readings[end - 1]?.step ?? 0;
       const words = `${WORDS[sign]} ${text(before)} -> ${text(after)}`;
-      crossings.set(sign, { agent, sign, step, before, after, text: words });
+      crossings.set(sign, { agent, sign, step, before, after, text: words, lasts: beyond(rule, latest) });
     }
   }
   return [...crossings.values()];
