@@ -10,6 +10,8 @@ import { executeRun } from '../../src/run/execute-run.js';
 import { RunDirectory } from '../../src/store/run-directory.js';
 import { agent } from '../../src/teams/agent.js';
 import { defineTeam } from '../../src/teams/team.js';
+import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/run.js';
+import { TinkerFake } from '../support/tinker-fake/server.js';
 import {
   createRun,
   eventsOf,
@@ -91,6 +93,33 @@ describe('rollouts that begin ahead of the updates', { timeout: 120_000 }, () =>
       expect((await stepsOf(fast)).map((step) => step.staleness)).toEqual([0, 1, 2, 0, 1, 2]);
     },
   );
+
+  it('are played by the versions of that time on a server of the Tinker protocol too', async () => {
+    const directory = await writeSymbolsModel(root);
+    const played = async (behaves: 'hosted' | 'skyrl-jax', latency: (random: number) => number) => {
+      const fake = await TinkerFake.start({ directory, behaves });
+      const changes = {
+        team: slowTeam(latency),
+        training: { steps: 4, tasksPerStep: 2, groupSize: 4, checkpointEvery: 3 },
+        rollout: { staleness: 1 },
+      };
+      const backend = { url: fake.url, profile: behaves };
+      try {
+        return await trainTiny(root, remoteRecipe(directory, backend, changes, ['evaluation.tasks=1']));
+      } finally {
+        await fake.close();
+      }
+    };
+    const [fast, slow] = [await played('hosted', () => 0), await played('hosted', (random) => 25 * random)];
+    expect(await versionsOf(slow, 4)).toEqual([[0], [0], [1], [3]]);
+    expect((await stepsOf(slow)).map((step) => step.staleness)).toEqual([0, 1, 1, 0]);
+    const learnt = async (run: RunDirectory) => (await stepsOf(run)).map(({ reward, policies }) => [reward, policies]);
+    expect(await learnt(slow)).toEqual(await learnt(fast));
+    // Where sampling a snapshot puts it in the place of the weights in training, which only the server itself tells.
+    await expect(played('skyrl-jax', () => 0)).rejects.toThrow(
+      /^rollout.staleness: .* plays the last published weights/,
+    );
+  });
 
   it('goes on from a checkpoint as the run that was not interrupted', async () => {
     const of = () => recipe(1, (random) => 5 * random);

@@ -6,6 +6,7 @@ import { type ModelSpec, wholeModel } from '../../model/model-spec.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { lossOf, lossPath } from '../../recipe/policy-losses.js';
 import { backendText, type Recipe } from '../../recipe/recipe.js';
+import { stalenessOf } from '../../training/step/rollouts-ahead.js';
 import { type Check, type Checks, requireAll } from './check.js';
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */
@@ -26,6 +27,7 @@ export function checkBackends(
   for (const { name, model, agents } of assignment.frozen)
     requireAll(modelChecks(checkOf(recipe, name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
   if (purpose === 'training') requireAll(samplingChecks(recipe, canOf));
+  if (purpose === 'training') requireAll(versionChecks(recipe, canOf));
   for (const policy of policies) requireAll(lossChecks(recipe, policy, canOf(policy)));
   for (const policy of policies) requireAll(runChecks(recipe, policy, canOf(policy)));
 }
@@ -106,6 +108,16 @@ function* samplingChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
       `trains at temperature 1 only, got ${sampling.temperature}`,
     );
   }
+}
+
+/** Rollouts that begin ahead are played by the weights of that time. */
+function* versionChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
+  for (const policy of Object.keys(recipe.policies))
+    yield checkOf(recipe, policy)(
+      'rollout.staleness',
+      stalenessOf(recipe) === 0 || canOf(policy).keepsVersions,
+      'plays the last published weights only; expected 0',
+    );
 }
 
 function* lossChecks(recipe: Recipe, policy: string, can: Capabilities): Checks {

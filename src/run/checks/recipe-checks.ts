@@ -35,7 +35,7 @@ export function checkRecipe(
   requireAll(warmStartChecks(recipe, assignment));
   requireAll(sliceChecks(recipe, tasks));
   requireAll(curriculumChecks(recipe, tasks));
-  requireAll(rolloutChecks(recipe, can));
+  requireAll(rolloutChecks(recipe));
 }
 
 /**

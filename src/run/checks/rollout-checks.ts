@@ -1,24 +1,18 @@
 /** The checks of how a recipe plays its episodes. */
 import { lossOf, lossPath } from '../../recipe/policy-losses.js';
-import { backendText, type Recipe } from '../../recipe/recipe.js';
+import type { Recipe } from '../../recipe/recipe.js';
 import { stalenessOf } from '../../training/step/rollouts-ahead.js';
-import type { CapabilitiesOf } from './backend-checks.js';
 import type { Checks } from './check.js';
 
 /** Beyond so many updates a loss has to correct for the weights that played. */
 const MOST_UNCORRECTED = 4;
 
-export function* rolloutChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
+export function* rolloutChecks(recipe: Recipe): Checks {
   yield* isolationChecks(recipe);
   yield* queueChecks(recipe);
   const staleness = stalenessOf(recipe);
   const path = 'rollout.staleness';
   for (const policy of Object.keys(recipe.policies)) {
-    yield {
-      path,
-      test: staleness === 0 || canOf(policy).keepsVersions,
-      message: `the backend ${backendText(recipe, policy)} plays the last published weights only; expected 0`,
-    };
     const loss = lossOf(recipe, policy);
     yield {
       path,
