@@ -5,7 +5,7 @@
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../src/core/errors.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import type { DeviceMemory } from '../../src/tensor/webgpu/device-memory.js';
+import type { DeviceFloats, DeviceMemory } from '../../src/tensor/webgpu/device-memory.js';
 import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
 import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
 
@@ -56,13 +56,9 @@ async function carryOut({ kernel, values, written }: Call): Promise<Reply> {
     return part;
   });
   const result = await (kernels[kernel as keyof DeviceKernels] as Kernel)(...given);
-  const contents = await kernels.read(written.map((i) => given[i] as DeviceMemory));
+  const contents: readonly HostArray[] = await kernels.read(written.map((i) => given[i] as DeviceFloats));
   written.forEach((i, n) => {
-    const host = values[i] as HostArray;
-    const bytes = contents[n] as ArrayBuffer;
-    if (host instanceof Float32Array) host.set(new Float32Array(bytes));
-    else if (host instanceof Int32Array) host.set(new Int32Array(bytes));
-    else host.set(new Uint16Array(bytes, 0, host.length));
+    (values[i] as HostArray).set(contents[n] as HostArray);
   });
   free.push(...used);
   return { result };

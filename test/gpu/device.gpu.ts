@@ -1,46 +1,14 @@
-/** What surrounds the kernels: the check of a device, parts of large matrices, failures, and reading. */
-import { afterEach, describe, expect, it } from 'vitest';
-import { DeviceError } from '../../src/core/errors.js';
-import { checkDevice } from '../../src/tensor/webgpu/check-device.js';
+/** What surrounds the kernels: the check of a device, opening one, and failures. */
+import { describe, expect, it } from 'vitest';
+import { checkDevice, type DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import { inspectGpu } from '../../src/tensor/webgpu/inspect-gpu.js';
 import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
-import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
-import type { GpuDevice } from '../../src/tensor/webgpu/webgpu-api.js';
+import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
+import { openedDevices } from './opened-device.js';
 
-let opened: { readonly device: GpuDevice; readonly kernels: DeviceKernels } | undefined;
-
-async function open(options?: WebgpuOptions) {
-  const adapter = await findAdapter();
-  const device = await adapter.open();
-  opened = { device, kernels: createWebgpuKernels(device, adapter.name, options) };
-  return opened;
-}
-
-afterEach(() => {
-  opened?.kernels.dispose();
-  opened = undefined;
-});
-
-/** A product of whole numbers, which every order of summing gives exactly. */
-async function product(kernels: DeviceKernels, outputs: number): Promise<Float32Array> {
-  const [rows, inputs] = [3, 8];
-  const [x, weight] = [kernels.allocate(rows * inputs), kernels.allocate(inputs * outputs)];
-  kernels.write(
-    x,
-    Float32Array.from({ length: rows * inputs }, (_, i) => i % 5),
-  );
-  kernels.write(
-    weight,
-    Float32Array.from({ length: inputs * outputs }, (_, i) => i % 7),
-  );
-  const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
-  kernels.pack(packed, weight, inputs, outputs, true);
-  const out = kernels.allocate(rows * outputs);
-  kernels.linear(out, x, packed, rows, inputs, outputs, false);
-  const [bytes] = await kernels.read([out]);
-  return new Float32Array(bytes as ArrayBuffer);
-}
+const open = openedDevices();
+const openNothing = openedDevices('null');
 
 describe('the check of a device', () => {
   it('finds the kernels near the plain ones, and rows with the same bits', async () => {
@@ -49,6 +17,15 @@ describe('the check of a device', () => {
     expect(gap).toBeGreaterThan(0);
     expect(gap).toBeLessThan(2e-5);
     expect(rowsKeepBits).toBe(true);
+  });
+
+  it('leaves no memory behind but what kernels need for themselves', async () => {
+    const { kernels } = await openNothing();
+    await checkDevice(kernels);
+    const { buffers, bytes } = kernels.counts;
+    await checkDevice(kernels);
+    expect(kernels.counts).toMatchObject({ buffers, bytes });
+    expect(buffers).toBeLessThan(8);
   });
 
   it('is what drmas doctor says of the adapter', async () => {
@@ -60,48 +37,52 @@ describe('the check of a device', () => {
   });
 });
 
-describe('the memory of a device', () => {
-  it('holds matrices that no binding holds, in parts with the same result', async () => {
-    const whole = await product((await open()).kernels, 500);
-    opened?.kernels.dispose();
-    const { kernels } = await open({ binding: 2048 });
-    expect(await product(kernels, 500)).toEqual(whole);
+describe('opening a GPU', () => {
+  const good: DeviceCheck = { gap: 1e-6, rowsKeepBits: true };
+  /** Opens with a check that finds one thing after the other, and says how often it was asked. */
+  async function opening(...found: readonly DeviceCheck[]) {
+    let asked = 0;
+    const disposed: string[] = [];
+    const check = async (kernels: DeviceKernels) => {
+      const { dispose } = kernels;
+      Object.assign(kernels, {
+        dispose: () => {
+          disposed.push(kernels.name);
+          dispose();
+        },
+      });
+      return found[asked++] as DeviceCheck;
+    };
+    const kernels = await openDeviceKernels(() => findAdapter('null'), check).catch((error: unknown) => error);
+    const result = { kernels, asked, disposed: disposed.length };
+    if (!(kernels instanceof Error)) (kernels as DeviceKernels).dispose();
+    return result;
+  }
+
+  it('takes a device whose rows keep their bits', async () => {
+    expect(await opening(good)).toMatchObject({ kernels: { name: 'webgpu' }, asked: 1, disposed: 0 });
   });
 
-  it('refuses to pack a matrix that is stored the other way and that no binding holds', async () => {
-    const { kernels } = await open({ binding: 2048 });
-    const [packed, weight] = [kernels.allocate(8 * 500), kernels.allocate(8 * 500)];
-    expect(() => kernels.pack(packed, weight, 8, 500, false)).toThrow(
-      'a matrix of 16000 bytes, not transposed: this GPU binds 2048 at once',
-    );
-  });
-
-  it('is read in one submit however many memories are asked for', async () => {
-    const { kernels } = await open();
-    const memories = [1, 2, 3].map((value) => {
-      const memory = kernels.allocate(5);
-      kernels.write(memory, new Float32Array(5).fill(value));
-      return memory;
+  it('does without tiles for few rows where those give other bits', async () => {
+    expect(await opening({ ...good, rowsKeepBits: false }, good)).toMatchObject({
+      kernels: { name: 'webgpu' },
+      asked: 2,
+      disposed: 1,
     });
-    const before = kernels.counts.submits;
-    const contents = await kernels.read(memories);
-    expect(kernels.counts.submits - before).toBe(1);
-    expect(contents.map((bytes) => new Float32Array(bytes)[4])).toEqual([1, 2, 3]);
   });
 
-  it('is bound once: the same call again makes no bind group', async () => {
-    const { kernels } = await open();
-    const [out, x] = [kernels.allocate(100), kernels.allocate(100)];
-    kernels.add(out, x, 100);
-    const { bindGroups, dispatches } = kernels.counts;
-    kernels.add(out, x, 100);
-    expect(kernels.counts).toMatchObject({ bindGroups, dispatches: dispatches + 1 });
-  });
-
-  it('has its end, which is said before anything is computed', async () => {
-    const { kernels } = await open();
-    expect(() => kernels.allocate(2 ** 40)).toThrow(DeviceError);
-    expect(() => kernels.allocate(2 ** 40)).toThrow(/a buffer of 4398046511104 bytes: this GPU has none above \d+/);
+  it('refuses a device whose rows keep their bits in neither way, and one that computes wrong', async () => {
+    const lost = { ...good, rowsKeepBits: false };
+    expect(await opening(lost, lost)).toMatchObject({
+      kernels: { name: 'DeviceError', reason: 'refused', message: expect.stringContaining('the bits of a row depend') },
+      disposed: 2,
+    });
+    for (const gap of [1e-3, Number.NaN])
+      expect(await opening({ ...good, gap })).toMatchObject({
+        kernels: { name: 'DeviceError', reason: 'refused', message: expect.stringContaining('computes wrong') },
+        asked: 1,
+        disposed: 1,
+      });
   });
 });
 
@@ -124,6 +105,30 @@ describe('a device that fails', () => {
     await device.lost;
     await expect(kernels.read([memory])).rejects.toMatchObject({ name: 'DeviceError', reason: 'lost' });
     expect(() => kernels.allocate(4)).toThrow(/^the GPU was lost: /);
+  });
+
+  it('says so to whoever is waiting for it', async () => {
+    const { device, kernels } = await open();
+    const memory = kernels.allocate(4);
+    const waiting = [kernels.read([memory]), kernels.sumOfSquares(memory, 4)].map((each) =>
+      expect(each).rejects.toMatchObject({ name: 'DeviceError', reason: 'lost' }),
+    );
+    device.destroy();
+    await Promise.all(waiting);
+    expect(() => kernels.free(memory)).not.toThrow();
+  });
+
+  it('tells too little memory from all that comes of it', async () => {
+    const { device, kernels } = await open();
+    const memory = kernels.allocate(4);
+    class GPUOutOfMemoryError extends Error {}
+    device.onuncapturederror?.({ error: new GPUOutOfMemoryError('no 4 GB are left') });
+    device.onuncapturederror?.({ error: new Error('an invalid buffer') });
+    await expect(kernels.read([memory])).rejects.toMatchObject({
+      name: 'DeviceError',
+      reason: 'memory',
+      message: 'the GPU has too little memory: no 4 GB are left',
+    });
   });
 
   it('computes nothing more after it was given back', async () => {

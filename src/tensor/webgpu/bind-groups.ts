@@ -42,6 +42,11 @@ export class BindGroups {
     return this.#created;
   }
 
+  /** Groups that are kept for the next dispatch. */
+  get kept(): number {
+    return this.#kept;
+  }
+
   get(layout: GpuBindGroupLayout, memories: readonly DeviceMemory[]): GpuBindGroup {
     let level = below(this.#roots, layout);
     for (const memory of memories) {
@@ -58,6 +63,14 @@ export class BindGroups {
       level.group = this.#device.createBindGroup({ layout, entries: this.#entries(memories) });
     }
     return level.group;
+  }
+
+  /** Forgets the groups that bind a buffer: they keep its memory on the device. */
+  forget(buffer: GpuBuffer): void {
+    const number = this.#numbers.get(buffer);
+    if (number === undefined) return;
+    for (const root of this.#roots.values()) this.#kept -= forgetBelow(root, number);
+    this.#numbers.delete(buffer);
   }
 
   #entries(memories: readonly DeviceMemory[]): GpuBindGroupEntry[] {
@@ -90,6 +103,23 @@ function below<Key>(map: Map<Key, Level>, key: Key): Level {
     map.set(key, level);
   }
   return level;
+}
+
+/** Removes the branches that begin with windows of a buffer; a window's two ends have a level each. */
+function forgetBelow(level: Level, buffer: number): number {
+  let forgotten = 0;
+  for (const [key, ends] of level.below) {
+    const gone = Math.floor(key / WINDOWS) === buffer;
+    for (const next of ends.below.values()) forgotten += gone ? groupsIn(next) : forgetBelow(next, buffer);
+    if (gone) level.below.delete(key);
+  }
+  return forgotten;
+}
+
+function groupsIn({ below, group }: Level): number {
+  let count = group === undefined ? 0 : 1;
+  for (const next of below.values()) count += groupsIn(next);
+  return count;
 }
 
 /** Numbers from the beginning of a window to where its memory begins. */

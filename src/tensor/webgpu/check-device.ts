@@ -26,69 +26,97 @@ const WIDTH = (SHAPE.heads + 2 * SHAPE.kvHeads) * SHAPE.headDim;
  * plain kernels. @throws DeviceError when the device refuses or is lost
  */
 export async function checkDevice(kernels: DeviceKernels): Promise<DeviceCheck> {
-  const checks = [await checkProduct(kernels), await checkAttention(kernels), await checkSampling(kernels)];
+  const bench = new Bench(kernels);
+  const checks = [
+    await checkProduct(kernels, bench),
+    await checkAttention(kernels, bench),
+    await checkSampling(kernels, bench),
+  ];
+  bench.clear();
   return {
     gap: Math.max(...checks.map(({ gap }) => gap)),
     rowsKeepBits: checks.every(({ rowsKeepBits }) => rowsKeepBits),
   };
 }
 
-async function checkProduct(kernels: DeviceKernels): Promise<DeviceCheck> {
+/** Memory on the device that is given back in the end. */
+class Bench {
+  readonly #kernels: DeviceKernels;
+  readonly #taken: (DeviceFloats | DeviceIntegers)[] = [];
+
+  constructor(kernels: DeviceKernels) {
+    this.#kernels = kernels;
+  }
+
+  floats(values: Float32Array): DeviceFloats {
+    const memory = this.room(values.length);
+    this.#kernels.write(memory, values);
+    return memory;
+  }
+
+  integers(values: Int32Array): DeviceIntegers {
+    const memory = this.#kernels.allocateIntegers(values.length);
+    this.#taken.push(memory);
+    this.#kernels.write(memory, values);
+    return memory;
+  }
+
+  room(length: number): DeviceFloats {
+    const memory = this.#kernels.allocate(length);
+    this.#taken.push(memory);
+    return memory;
+  }
+
+  clear(): void {
+    for (const memory of this.#taken) this.#kernels.free(memory);
+  }
+}
+
+async function checkProduct(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {
   const [x, weight] = [noise(ROWS * INPUTS, 'x'), noise(INPUTS * OUTPUTS, 'weight')];
   const expected = new Float32Array(ROWS * OUTPUTS);
   const plain = new Float32Array(referenceKernels.packedSize(INPUTS, OUTPUTS));
   referenceKernels.pack(plain, weight, INPUTS, OUTPUTS, false);
   referenceKernels.linear(expected, x, plain, ROWS, INPUTS, OUTPUTS, false);
-  const packed = kernels.allocate(kernels.packedSize(INPUTS, OUTPUTS));
-  kernels.pack(packed, floats(kernels, weight), INPUTS, OUTPUTS, false);
-  const [all, few] = [kernels.allocate(expected.length), kernels.allocate(FEW * OUTPUTS)];
-  kernels.linear(all, floats(kernels, x), packed, ROWS, INPUTS, OUTPUTS, false);
-  kernels.linear(few, floats(kernels, x), packed, FEW, INPUTS, OUTPUTS, false);
-  const [product, alone] = await readFloats(kernels, [all, few]);
+  const matrix = kernels.stored(bench.floats(weight), INPUTS, OUTPUTS, false);
+  const [all, few] = [bench.room(expected.length), bench.room(FEW * OUTPUTS)];
+  const given = bench.floats(x);
+  kernels.linear(all, given, matrix, ROWS, INPUTS, OUTPUTS, false);
+  kernels.linear(few, given, matrix, FEW, INPUTS, OUTPUTS, false);
+  const [product, alone] = await kernels.read([all, few]);
   return { gap: gapOf(product, expected), rowsKeepBits: sameBits(alone, product) };
 }
 
-async function checkAttention(kernels: DeviceKernels): Promise<DeviceCheck> {
+async function checkAttention(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {
   const [rows, outputs] = [ROWS, ROWS * SHAPE.heads * SHAPE.headDim];
   const qkv = noise(rows * WIDTH, 'qkv');
   const starts = Int32Array.of(0, rows);
   const expected = new Float32Array(outputs);
   referenceKernels.attention(expected, new Float32Array(rows * SHAPE.heads), qkv, starts, 1, SHAPE);
-  const [batch, cached] = [kernels.allocate(outputs), kernels.allocate(outputs)];
-  const given = floats(kernels, qkv);
-  kernels.attention(batch, kernels.allocate(rows * SHAPE.heads), given, integers(kernels, starts), 1, SHAPE);
+  const [batch, cached] = [bench.room(outputs), bench.room(outputs)];
+  const given = bench.floats(qkv);
+  kernels.attention(batch, bench.room(rows * SHAPE.heads), given, bench.integers(starts), 1, SHAPE);
   const slot = kernels.cacheSlotSize(rows, SHAPE);
-  const [keys, values] = [kernels.allocate(slot), kernels.allocate(slot)];
-  const positions = integers(
-    kernels,
-    Int32Array.from({ length: rows }, (_, row) => row),
-  );
-  const slots = integers(kernels, new Int32Array(rows));
+  const [keys, values] = [bench.room(slot), bench.room(slot)];
+  const positions = bench.integers(Int32Array.from({ length: rows }, (_, row) => row));
+  const slots = bench.integers(new Int32Array(rows));
   kernels.attentionCached(cached, keys, values, given, slots, positions, rows, rows, SHAPE);
-  const [inBatch, inCache] = await readFloats(kernels, [batch, cached]);
+  const [inBatch, inCache] = await kernels.read([batch, cached]);
   return { gap: gapOf(inBatch, expected), rowsKeepBits: sameBits(inCache, inBatch) };
 }
 
-async function checkSampling(kernels: DeviceKernels): Promise<DeviceCheck> {
+async function checkSampling(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {
   const logits = noise(ROWS * OUTPUTS, 'logits');
   const temperatures = new Float32Array(ROWS).fill(0.8);
-  const given = floats(kernels, logits);
-  const inverse = floats(kernels, temperatures);
-  const tokens = kernels.allocateIntegers(ROWS);
-  const [sampled, scored, sums, entropy] = Array.from({ length: 4 }, () => kernels.allocate(ROWS)) as [
-    DeviceFloats,
-    DeviceFloats,
-    DeviceFloats,
-    DeviceFloats,
-  ];
-  const [topK, topP] = [integers(kernels, new Int32Array(ROWS)), floats(kernels, new Float32Array(ROWS).fill(1))];
-  const uniforms = floats(kernels, noise(ROWS, 'uniforms').map(Math.abs));
+  const [given, inverse] = [bench.floats(logits), bench.floats(temperatures)];
+  const tokens = bench.integers(new Int32Array(ROWS));
+  const [sampled, scored] = [bench.room(ROWS), bench.room(ROWS)];
+  const [topK, topP] = [bench.integers(new Int32Array(ROWS)), bench.floats(new Float32Array(ROWS).fill(1))];
+  const uniforms = bench.floats(noise(ROWS, 'uniforms').map(Math.abs));
   kernels.sampleTokens(tokens, sampled, given, uniforms, inverse, topK, topP, ROWS, OUTPUTS);
-  kernels.tokenLogprobs(scored, sums, entropy, given, tokens, inverse, ROWS, OUTPUTS);
-  const [drawn] = await kernels.read([tokens]);
-  const [bySampler, byTrainer] = await readFloats(kernels, [sampled, scored]);
+  kernels.tokenLogprobs(scored, bench.room(ROWS), bench.room(ROWS), given, tokens, inverse, ROWS, OUTPUTS);
+  const [targets, bySampler, byTrainer] = await kernels.read([tokens, sampled, scored]);
   const expected = new Float32Array(ROWS);
-  const targets = new Int32Array(drawn as ArrayBuffer);
   const unused = () => new Float32Array(ROWS);
   referenceKernels.tokenLogprobs(expected, unused(), unused(), logits, targets, temperatures, ROWS, OUTPUTS);
   return { gap: gapOf(byTrainer, expected), rowsKeepBits: sameBits(bySampler, byTrainer) };
@@ -97,26 +125,6 @@ async function checkSampling(kernels: DeviceKernels): Promise<DeviceCheck> {
 function noise(length: number, key: string): Float32Array {
   const stream = new RandomStream('check of a device', key);
   return Float32Array.from({ length }, () => stream.word() / 2 ** 31 - 1);
-}
-
-function floats(kernels: DeviceKernels, values: Float32Array): DeviceFloats {
-  const memory = kernels.allocate(values.length);
-  kernels.write(memory, values);
-  return memory;
-}
-
-function integers(kernels: DeviceKernels, values: Int32Array): DeviceIntegers {
-  const memory = kernels.allocateIntegers(values.length);
-  kernels.write(memory, values);
-  return memory;
-}
-
-async function readFloats(
-  kernels: DeviceKernels,
-  memories: readonly [DeviceFloats, DeviceFloats],
-): Promise<[Float32Array, Float32Array]> {
-  const [first, second] = await kernels.read(memories);
-  return [new Float32Array(first as ArrayBuffer), new Float32Array(second as ArrayBuffer)];
 }
 
 /** Not a number where one of the values is none. */

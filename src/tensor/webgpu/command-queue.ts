@@ -1,6 +1,7 @@
 /** Memory and dispatches on a WebGPU device. Needs no Node: a browser's device will do. */
 import { BackendError, DeviceError } from '../../core/errors.js';
 import { BindGroups, beginInWindow, WINDOW } from './bind-groups.js';
+import type { DeviceCounts } from './device-kernels.js';
 import type { DeviceMemory } from './device-memory.js';
 import type { Groups, Shader } from './shader.js';
 import type {
@@ -13,8 +14,10 @@ import type {
   GpuPipeline,
 } from './webgpu-api.js';
 
-/** Bytes of the numbers of all dispatches of a submit. */
+/** Bytes of what a submit takes along: the numbers of its dispatches, and what is written meanwhile. */
 const UNIFORMS = 1 << 20;
+/** What is written of more bytes takes a submit of its own. */
+const MOST_WRITTEN = UNIFORMS / 16;
 /**
  * The most multiply-adds of a submit, unless one dispatch has more: a quarter of a second on a device of 1 TFLOP/s.
  * Windows takes a device for hung when a submit takes 2 s.
@@ -41,6 +44,7 @@ export class CommandQueue {
   readonly #pipelines = new Map<string, Pipeline>();
   readonly #uniforms: GpuBuffer;
   readonly #words = new ArrayBuffer(UNIFORMS);
+  readonly #octets = new Uint8Array(this.#words);
   readonly #integers = new Uint32Array(this.#words);
   readonly #floats = new Float32Array(this.#words);
   readonly #groups: BindGroups;
@@ -51,18 +55,26 @@ export class CommandQueue {
   #failure: BackendError | undefined;
   #dispatches = 0;
   #submits = 0;
+  readonly #buffers = new Map<GpuBuffer, number>();
+  #bytes = 0;
 
   constructor(device: GpuDevice) {
     this.#device = device;
-    this.#uniforms = device.createBuffer({ size: UNIFORMS, usage: UNIFORM | COPY_DST });
+    this.#uniforms = device.createBuffer({ size: UNIFORMS, usage: UNIFORM | COPY_SRC | COPY_DST });
     this.#groups = new BindGroups(device, { buffer: this.#uniforms, offset: 0, size: WINDOW });
     device.onuncapturederror = ({ error }) => this.#fail(errorOf(error));
     void device.lost.then(({ message }) => this.#fail(new DeviceError('lost', `the GPU was lost: ${message}`)));
   }
 
-  /** What was encoded so far. */
-  get counts(): { readonly dispatches: number; readonly submits: number; readonly bindGroups: number } {
-    return { dispatches: this.#dispatches, submits: this.#submits, bindGroups: this.#groups.created };
+  get counts(): DeviceCounts {
+    return {
+      dispatches: this.#dispatches,
+      submits: this.#submits,
+      bindGroups: this.#groups.created,
+      keptBindGroups: this.#groups.kept,
+      buffers: this.#buffers.size,
+      bytes: this.#bytes,
+    };
   }
 
   /** A zeroed buffer. @throws DeviceError when the device has none as large, or failed */
@@ -72,19 +84,46 @@ export class CommandQueue {
     const { maxBufferSize } = this.#device.limits;
     if (size > maxBufferSize)
       throw new DeviceError('memory', `a buffer of ${size} bytes: this GPU has none above ${maxBufferSize}`);
-    return this.#device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });
+    const buffer = this.#device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });
+    this.#buffers.set(buffer, size);
+    this.#bytes += size;
+    return buffer;
+  }
+
+  /**
+   * Gives a buffer back, after what was encoded before; a second time does nothing. Its bind groups are forgotten: they
+   * would keep its memory.
+   */
+  free(buffer: GpuBuffer): void {
+    const size = this.#buffers.get(buffer);
+    if (size === undefined) return;
+    this.submit(); // what is encoded still uses it
+    this.#buffers.delete(buffer);
+    this.#bytes -= size;
+    this.#groups.forget(buffer);
+    buffer.destroy();
   }
 
   /** Writes numbers from the host, after what was encoded before. */
   write(to: DeviceMemory, from: Float32Array | Int32Array | Uint16Array): void {
     this.#check();
     if (from.length === 0) return;
-    this.submit();
     const bytes = new Uint8Array(from.buffer, from.byteOffset, from.byteLength);
     // An odd count of halves ends within a word, whose rest is nobody's.
-    const words = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
-    words.set(bytes);
-    this.#device.queue.writeBuffer(to.buffer, to.offset * to.bytesPerNumber, words);
+    const size = Math.ceil(bytes.length / 4) * 4;
+    const target = to.offset * to.bytesPerNumber;
+    if (size <= MOST_WRITTEN) {
+      if (this.#used + size > UNIFORMS) this.submit();
+      this.#octets.set(bytes, this.#used);
+      this.#octets.fill(0, this.#used + bytes.length, this.#used + size);
+      this.#endPass().copyBufferToBuffer(this.#uniforms, this.#used, to.buffer, target, size);
+      this.#used += Math.ceil(size / WINDOW) * WINDOW;
+      return;
+    }
+    this.submit();
+    const words = size === bytes.length ? bytes : new Uint8Array(size);
+    if (words !== bytes) words.set(bytes);
+    this.#device.queue.writeBuffer(to.buffer, target, words);
   }
 
   /**
@@ -124,13 +163,6 @@ export class CommandQueue {
     return copies;
   }
 
-  /** Copies bytes between two buffers. */
-  copy(to: DeviceMemory, from: DeviceMemory): void {
-    const bytes = from.length * from.bytesPerNumber;
-    const [source, target] = [from.offset * from.bytesPerNumber, to.offset * to.bytesPerNumber];
-    if (bytes > 0) this.#endPass().copyBufferToBuffer(from.buffer, source, to.buffer, target, bytes);
-  }
-
   /**
    * Encodes one dispatch. No two of the memories may share a window, except those that are only read.
    * @param work Its multiply-adds, where they are many
@@ -138,7 +170,7 @@ export class CommandQueue {
   run(shader: Shader, numbers: readonly number[], memories: readonly DeviceMemory[], groups: Groups, work = 0): void {
     const [x, y] = groups;
     if (x === 0 || y === 0) return;
-    if (this.#used === UNIFORMS || (this.#work > 0 && this.#work + work > WORK_OF_A_SUBMIT)) this.submit();
+    if (this.#used >= UNIFORMS || (this.#work > 0 && this.#work + work > WORK_OF_A_SUBMIT)) this.submit();
     const { layout, compute } = this.#pipeline(shader);
     const first = this.#used;
     this.#used += WINDOW;

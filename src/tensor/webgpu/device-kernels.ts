@@ -1,24 +1,39 @@
 import type { KernelsOn } from '../kernels.js';
-import type { DeviceFloats, DeviceHalves, DeviceIntegers, DeviceMemory } from './device-memory.js';
+import type { MemoryKernels } from '../memory-kernels.js';
+import type { DeviceFloats, DeviceHalves, DeviceIntegers } from './device-memory.js';
 
 /**
  * The engine's operations on a GPU. What the host wants to see of their memory it has to read, and wait for. Sums of
  * squares are in float32 within 1,024 numbers, and WGSL does not promise that what is no number stays so.
  */
-export interface DeviceKernels extends KernelsOn<DeviceFloats, DeviceIntegers, DeviceHalves, Promise<number>> {
+export interface DeviceKernels
+  extends KernelsOn<DeviceFloats, DeviceIntegers, DeviceHalves, Promise<number>>,
+    MemoryKernels<DeviceFloats, DeviceIntegers, DeviceHalves> {
   readonly name: 'webgpu';
   /** What the device is called. */
   readonly adapter: string;
 
-  /** Writes the first numbers of a memory; one in bfloat16 begins at an even number. */
-  write(to: DeviceFloats, from: Float32Array): void;
-  write(to: DeviceIntegers, from: Int32Array): void;
-  write(to: DeviceHalves, from: Uint16Array): void;
   /**
-   * The contents of memories as bytes, in one wait for the device, however many they are.
-   * @throws DeviceError when the device was lost, has too little memory or refused something before
+   * A packed form that is the matrix itself, of either kind and for products in either precision: it follows the
+   * weights, so it is never packed again, and takes no memory.
    */
-  read(memories: readonly DeviceMemory[]): Promise<ArrayBuffer[]>;
-  /** What was given to the device since the start. */
-  readonly counts: { readonly dispatches: number; readonly submits: number; readonly bindGroups: number };
+  stored<Weight extends DeviceFloats | DeviceHalves>(
+    weight: Weight,
+    inputs: number,
+    outputs: number,
+    transpose: boolean,
+  ): Weight;
+  readonly counts: DeviceCounts;
+}
+
+/** What was given to a device since the start, and what it holds now. */
+export interface DeviceCounts {
+  readonly dispatches: number;
+  readonly submits: number;
+  /** Bind groups that were made, and those that are kept for the next dispatch. */
+  readonly bindGroups: number;
+  readonly keptBindGroups: number;
+  /** Buffers that are allocated now, and their bytes. */
+  readonly buffers: number;
+  readonly bytes: number;
 }

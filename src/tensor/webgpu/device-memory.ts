@@ -12,8 +12,11 @@ export class DeviceMemory<Kind extends NumberKind = NumberKind> {
   /** Where it begins in the buffer, in numbers. */
   readonly offset: number;
   readonly length: number;
+  /** Of a matrix that products read where it is: whether it lies there as [inputs, outputs]. Views do not know it. */
+  readonly byInputs: boolean;
 
-  constructor(kind: Kind, buffer: GpuBuffer, offset: number, length: number) {
+  constructor(kind: Kind, buffer: GpuBuffer, offset: number, length: number, byInputs = false) {
+    this.byInputs = byInputs;
     this.kind = kind;
     this.buffer = buffer;
     this.offset = offset;

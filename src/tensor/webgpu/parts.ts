@@ -1,15 +1,44 @@
 import { WINDOW } from './bind-groups.js';
+import type { DeviceFloats } from './device-memory.js';
+
+/** A matrix in memory. */
+interface Rows {
+  readonly rows: number;
+  readonly width: number;
+  readonly bytesPerNumber: number;
+}
+
+/**
+ * The most rows of a matrix that fit a binding of so many bytes. They are even, so that a part in bfloat16 begins with
+ * a word; and a binding begins before its first number and ends behind its last.
+ */
+export const rowsOfPart = (binding: number, { width, bytesPerNumber }: Rows): number =>
+  Math.max(2, Math.floor((binding - 2 * WINDOW) / (width * bytesPerNumber) / 2) * 2);
 
 /**
  * Calls `part` for runs of rows of a matrix, each of which fits a binding: with the first row and their number.
  * @param binding Bytes of a binding at most
  */
-export function inParts(
+export function inParts(binding: number, matrix: Rows, part: (first: number, count: number) => void): void {
+  const most = rowsOfPart(binding, matrix);
+  for (let first = 0; first < matrix.rows; first += most) part(first, Math.min(most, matrix.rows - first));
+}
+
+/** Numbers of which `alongside` cuts no two apart: those whose squares a group sums in float32. */
+export const CHUNK = 1024;
+
+/** Calls `part` with what fits a binding of memories that are as long as each other, whole chunks until the last one. */
+export function alongside(
   binding: number,
-  { rows, width, bytesPerNumber }: { readonly rows: number; readonly width: number; readonly bytesPerNumber: number },
-  part: (first: number, count: number) => void,
+  length: number,
+  memories: readonly DeviceFloats[],
+  part: (parts: readonly DeviceFloats[], count: number) => void,
 ): void {
-  // Even, so that a part in bfloat16 begins with a word; a binding begins before its first number and ends behind it.
-  const most = Math.max(2, Math.floor((binding - 2 * WINDOW) / (width * bytesPerNumber) / 2) * 2);
-  for (let first = 0; first < rows; first += most) part(first, Math.min(most, rows - first));
+  inParts(binding, { rows: Math.ceil(length / CHUNK), width: CHUNK, bytesPerNumber: 4 }, (first, count) => {
+    const end = Math.min((first + count) * CHUNK, length);
+    part(
+      memories.map((memory) => memory.subarray(first * CHUNK, end)),
+      end - first * CHUNK,
+    );
+  });
 }

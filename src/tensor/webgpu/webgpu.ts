@@ -2,12 +2,15 @@ import { CommandQueue } from './command-queue.js';
 import type { DeviceKernels } from './device-kernels.js';
 import { DeviceMemory } from './device-memory.js';
 import { attentionKernels } from './operations/wgsl-attention.js';
+import { criticKernels } from './operations/wgsl-critic.js';
 import { headKernels } from './operations/wgsl-head.js';
 import { linearKernels } from './operations/wgsl-linear.js';
+import { memoryKernels } from './operations/wgsl-memory.js';
 import { normKernels } from './operations/wgsl-norm.js';
 import { optimiserKernels } from './operations/wgsl-optimiser.js';
 import { samplingKernels } from './operations/wgsl-sampling.js';
 import { streamKernels } from './operations/wgsl-streams.js';
+import { Rooms } from './rooms.js';
 import type { GpuDevice } from './webgpu-api.js';
 
 export interface WebgpuOptions {
@@ -23,7 +26,9 @@ export interface WebgpuOptions {
  */
 export function createWebgpuKernels(device: GpuDevice, adapter: string, options: WebgpuOptions = {}): DeviceKernels {
   const queue = new CommandQueue(device);
+  const rooms = new Rooms(queue);
   const { binding = device.limits.maxStorageBufferBindingSize, fewRows = true } = options;
+  const optimiser = optimiserKernels(queue, rooms, binding);
   return {
     name: 'webgpu',
     adapter,
@@ -37,14 +42,26 @@ export function createWebgpuKernels(device: GpuDevice, adapter: string, options:
     allocateBfloat16: (length) => new DeviceMemory('bfloat16', queue.allocate(length * 2), 0, length),
     allocateIntegers: (length) => new DeviceMemory('int32', queue.allocate(length * 4), 0, length),
     dispose: () => queue.destroy(),
+    integersIn: (floats) => floats.as('int32'),
+    free: ({ buffer }) => queue.free(buffer),
     write: (to: DeviceMemory, from: Float32Array | Int32Array | Uint16Array) => queue.write(to, from),
-    read: (memories) => queue.read(memories),
-    ...linearKernels(queue, { binding, fewRows }),
+    read: async (memories) => {
+      const contents = await queue.read(memories);
+      return contents.map((bytes, i) => hostArray(memories[i] as DeviceMemory, bytes)) as never;
+    },
+    ...memoryKernels(queue, binding),
+    ...linearKernels(queue, rooms, { binding, fewRows, add: optimiser.add }),
     ...normKernels(queue),
     ...streamKernels(queue, binding),
-    ...attentionKernels(queue),
+    ...attentionKernels(queue, rooms),
     ...headKernels(queue),
     ...samplingKernels(queue),
-    ...optimiserKernels(queue, binding),
+    ...criticKernels(queue, rooms),
+    ...optimiser,
   };
+}
+
+function hostArray({ kind, length }: DeviceMemory, bytes: ArrayBuffer): Float32Array | Int32Array | Uint16Array {
+  if (kind === 'float32') return new Float32Array(bytes);
+  return kind === 'int32' ? new Int32Array(bytes) : new Uint16Array(bytes, 0, length);
 }

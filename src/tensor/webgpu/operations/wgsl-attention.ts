@@ -6,7 +6,8 @@
 import type { Heads } from '../../kernel-arguments.js';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
-import { type DeviceFloats, DeviceMemory } from '../device-memory.js';
+import type { DeviceFloats, DeviceMemory } from '../device-memory.js';
+import type { Rooms } from '../rooms.js';
 import { numberShader, perNumber } from '../shader.js';
 import { attend, backwardOfKeys, backwardOfQueries, THREADS } from './wgsl-attention-shaders.js';
 
@@ -15,22 +16,9 @@ type AttentionKernels = Pick<
   'attention' | 'attentionBackward' | 'cacheSlotSize' | 'attentionCached' | 'cacheCopy'
 >;
 
-export function attentionKernels(queue: CommandQueue): AttentionKernels {
-  const rooms = new Map<string, DeviceFloats>();
-  /** Memory that a call needs for itself. */
-  const room = (purpose: string, length: number): DeviceFloats => {
-    let memory = rooms.get(purpose);
-    if (memory === undefined || memory.length < length) {
-      queue.submit(); // what is encoded still uses the smaller one
-      memory?.buffer.destroy();
-      memory = new DeviceMemory('float32', queue.allocate(length * 4), 0, length);
-      rooms.set(purpose, memory);
-    }
-    return memory.subarray(0, length);
-  };
-
+export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKernels {
   const spansOf = (starts: DeviceMemory, sequences: number, rows: number) => {
-    const [spans, ends] = [room('spans', 2 * rows), room('ends', rows)];
+    const [spans, ends] = [rooms.take('spans', 2 * rows), rooms.take('ends', rows)];
     queue.run(spansOfBatch, [rows, sequences], [spans, ends, starts], perNumber(rows));
     return { spans, ends };
   };
@@ -52,7 +40,7 @@ export function attentionKernels(queue: CommandQueue): AttentionKernels {
       const rows = rowsIn(qkv, out, shape);
       const width = kvHeads * headDim;
       const { spans } = spansOf(starts, sequences, rows);
-      const [keys, values] = [room('keys', rows * width), room('values', rows * width)];
+      const [keys, values] = [rooms.take('keys', rows * width), rooms.take('values', rows * width)];
       const numbers = [rows, width, strideOf(shape), heads * headDim, 0];
       queue.run(store, numbers, [keys, values, qkv, spans], perNumber(rows * width));
       forward([out, logSumExp, qkv, keys, values, spans], rows, shape, THREADS);
@@ -61,7 +49,7 @@ export function attentionKernels(queue: CommandQueue): AttentionKernels {
       const { heads, kvHeads, headDim } = shape;
       const rows = rowsIn(qkv, out, shape);
       const { spans, ends } = spansOf(starts, sequences, rows);
-      const means = room('means', rows * heads);
+      const means = rooms.take('means', rows * heads);
       queue.run(meanChange, [rows * heads, headDim], [means, dOut, out], perNumber(rows * heads));
       const numbers = [rows, heads, kvHeads, headDim ** -0.5];
       const memories = [dQkv, dOut, logSumExp, means, qkv];
@@ -73,11 +61,11 @@ export function attentionKernels(queue: CommandQueue): AttentionKernels {
     attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, shape) => {
       const { heads, kvHeads, headDim } = shape;
       const width = kvHeads * headDim;
-      const spans = room('spans', 2 * rows);
+      const spans = rooms.take('spans', 2 * rows);
       queue.run(spansOfCache, [rows, capacity], [spans, slots, positions], perNumber(rows));
       const numbers = [rows, width, strideOf(shape), heads * headDim, 1];
       queue.run(store, numbers, [keys, values, qkv, spans], perNumber(rows * width));
-      forward([out, room('sums', rows * heads), qkv, keys, values, spans], rows, shape, 1);
+      forward([out, rooms.take('sums', rows * heads), qkv, keys, values, spans], rows, shape, 1);
     },
     cacheCopy: (keys, values, from, to, length, capacity, { kvHeads, headDim }) => {
       const slot = capacity * kvHeads * headDim;

@@ -1,9 +1,10 @@
-import { DeviceError } from '../../../core/errors.js';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
-import type { DeviceFloats, DeviceHalves, DeviceMemory } from '../device-memory.js';
-import { inParts } from '../parts.js';
-import { numberShader, perNumber, ROUNDING } from '../shader.js';
+import { DeviceMemory } from '../device-memory.js';
+import { inParts, rowsOfPart } from '../parts.js';
+import type { Rooms } from '../rooms.js';
+import type { Groups } from '../shader.js';
+import { isHalves, matrixOf, packMatrix } from './wgsl-pack.js';
 import { INTO, productShader, type Tile } from './wgsl-products.js';
 
 /** What decoding and training share: few rows at a time, and many. */
@@ -15,12 +16,14 @@ export interface LinearOptions {
   readonly binding: number;
   /** Whether calls of few rows have tiles of their own; without, they take the time of 64. */
   readonly fewRows: boolean;
+  readonly add: DeviceKernels['add'];
 }
 
 type LinearKernels = Pick<
   DeviceKernels,
   | 'packedSize'
   | 'pack'
+  | 'stored'
   | 'linear'
   | 'linearWeightGradient'
   | 'packedNarrowSize'
@@ -30,72 +33,60 @@ type LinearKernels = Pick<
 >;
 
 /**
- * The packed form is the matrix as [outputs, inputs]: a binding that would be too large is cut between outputs, which
- * no sum crosses.
+ * Products read a matrix as [outputs, inputs], as packed ones and those of checkpoints are: a binding that would be too
+ * large is cut between outputs, which no sum crosses. Or they read it as [inputs, outputs]: then it is cut between
+ * inputs, and the sums of a part go on where those of the part before ended.
  */
-export function linearKernels(queue: CommandQueue, { binding, fewRows }: LinearOptions): LinearKernels {
+export function linearKernels(
+  queue: CommandQueue,
+  rooms: Rooms,
+  { binding, fewRows, add }: LinearOptions,
+): LinearKernels {
+  const groupsOf = (tile: Tile, rows: number, columns: number): Groups => [
+    Math.ceil(columns / tile.columns),
+    Math.ceil(rows / tile.rows),
+  ];
+
   const linear = (narrow: boolean): DeviceKernels['linear'] => {
-    return (out, x, packed, rows, inputs, outputs, accumulate) => {
+    return (out, x, matrix, rows, inputs, outputs, accumulate) => {
       if (rows === 0) return;
       const tile = fewRows && rows <= FEW.rows ? FEW : WIDE;
-      const shader = productShader({ tile, overRows: false, halves: isHalves(packed), narrow });
-      const into = accumulate ? INTO.addSum : INTO.replace;
-      const factors = x.subarray(0, rows * inputs);
-      inParts(binding, matrixOf(packed, outputs, inputs), (first, count) => {
-        const matrix = packed.subarray(first * inputs, (first + count) * inputs);
-        queue.run(
-          shader,
-          [rows, count, inputs, into, outputs, inputs, inputs],
-          [out.subarray(first, rows * outputs), factors, matrix],
-          [Math.ceil(count / tile.columns), Math.ceil(rows / tile.rows)],
-          rows * inputs * count,
-        );
-      });
+      const { byInputs } = matrix;
+      const shader = productShader({ tile, aByK: false, bByK: byInputs, halves: isHalves(matrix), narrow });
+      if (byInputs) {
+        const stored = matrixOf(matrix, inputs, outputs);
+        const apart = accumulate && rowsOfPart(binding, stored) < inputs;
+        const sums = (apart ? rooms.take('sums of parts', rows * outputs) : out).subarray(0, rows * outputs);
+        let into: number = accumulate && !apart ? INTO.addSum : INTO.replace;
+        inParts(binding, stored, (first, count) => {
+          const part = matrix.subarray(first * outputs, (first + count) * outputs);
+          const numbers = [rows, outputs, count, into, outputs, inputs, outputs];
+          const memories = [sums, x.subarray(first, rows * inputs), part];
+          queue.run(shader, numbers, memories, groupsOf(tile, rows, outputs), rows * count * outputs);
+          into = INTO.beginWith;
+        });
+        if (apart) add(out, sums, rows * outputs);
+      } else
+        inParts(binding, matrixOf(matrix, outputs, inputs), (first, count) => {
+          const part = matrix.subarray(first * inputs, (first + count) * inputs);
+          const numbers = [rows, count, inputs, accumulate ? INTO.addSum : INTO.replace, outputs, inputs, inputs];
+          const memories = [out.subarray(first, rows * outputs), x.subarray(0, rows * inputs), part];
+          queue.run(shader, numbers, memories, groupsOf(tile, rows, count), rows * inputs * count);
+        });
     };
   };
 
   const weightGradient = (narrow: boolean): DeviceKernels['linearWeightGradient'] => {
-    const shader = productShader({ tile: WIDE, overRows: true, halves: false, narrow });
-    return (dWeight, x, dOut, rows, inputs, outputs) =>
-      inParts(binding, matrixOf(dWeight, inputs, outputs), (first, count) =>
-        queue.run(
-          shader,
-          [count, outputs, rows, narrow ? INTO.beginWith : INTO.addSum, outputs, inputs, outputs],
-          [
-            dWeight.subarray(first * outputs, (first + count) * outputs),
-            x.subarray(first, rows * inputs),
-            dOut.subarray(0, rows * outputs),
-          ],
-          [Math.ceil(outputs / WIDE.columns), Math.ceil(count / WIDE.rows)],
-          rows * count * outputs,
-        ),
-      );
-  };
-
-  /** Writes the rows [outputs, inputs] of the packed form, from parts of a matrix that is or is not stored so. */
-  const pack = (
-    packed: DeviceFloats | DeviceHalves,
-    weight: DeviceFloats | DeviceHalves,
-    inputs: number,
-    outputs: number,
-    transpose: boolean,
-  ) => {
-    // Of a matrix that is stored by inputs every part needs all of it.
-    const whole = inputs * outputs * weight.bytesPerNumber;
-    if (!transpose && whole > binding)
-      throw new DeviceError('memory', `a matrix of ${whole} bytes, not transposed: this GPU binds ${binding} at once`);
-    inParts(binding, matrixOf(packed, outputs, inputs), (first, count) => {
-      const size = count * inputs;
-      const to = packed.subarray(first * inputs, first * inputs + size);
-      const from = transpose
-        ? weight.subarray(first * inputs, first * inputs + size)
-        : weight.subarray(first, inputs * outputs);
-      const numbers = [size, inputs, transpose ? 1 : outputs, transpose ? inputs : 1];
-      if (isHalves(packed)) {
-        const words = Math.ceil(size / 2);
-        queue.run(isHalves(weight) ? packHalves : packRounded, numbers, [to.as('uint32'), from], perNumber(words));
-      } else queue.run(packFloats, numbers, [to, from], perNumber(size));
-    });
+    const shader = productShader({ tile: WIDE, aByK: true, bByK: true, halves: false, narrow });
+    return (dWeight, x, dOut, rows, inputs, outputs) => {
+      if (rows === 0) return;
+      inParts(binding, matrixOf(dWeight, inputs, outputs), (first, count) => {
+        const part = dWeight.subarray(first * outputs, (first + count) * outputs);
+        const memories = [part, x.subarray(first, rows * inputs), dOut.subarray(0, rows * outputs)];
+        const numbers = [count, outputs, rows, narrow ? INTO.beginWith : INTO.addSum, outputs, inputs, outputs];
+        queue.run(shader, numbers, memories, groupsOf(WIDE, count, outputs), rows * count * outputs);
+      });
+    };
   };
 
   return {
@@ -103,43 +94,17 @@ export function linearKernels(queue: CommandQueue, { binding, fewRows }: LinearO
     pack: (packed, weight, inputs, outputs, transpose) => {
       if (isHalves(packed) !== isHalves(weight))
         throw new RangeError('pack: the matrix and its packed form are of one kind');
-      pack(packed, weight, inputs, outputs, transpose);
+      packMatrix(queue, binding, packed, weight, inputs, outputs, transpose);
+    },
+    stored: (weight, inputs, outputs, transpose) => {
+      const { kind, buffer, offset } = weight;
+      return new DeviceMemory(kind, buffer, offset, inputs * outputs, !transpose) as typeof weight;
     },
     linear: linear(false),
     linearWeightGradient: weightGradient(false),
     packedNarrowSize: (inputs, outputs) => inputs * outputs,
-    packNarrow: pack,
+    packNarrow: (packed, ...matrix) => packMatrix(queue, binding, packed, ...matrix),
     linearNarrow: linear(true),
     linearNarrowWeightGradient: weightGradient(true),
   };
 }
-
-const isHalves = (memory: DeviceMemory): memory is DeviceHalves => memory.kind === 'bfloat16';
-const matrixOf = ({ bytesPerNumber }: DeviceMemory, rows: number, width: number) => ({ rows, width, bytesPerNumber });
-
-/** Where number `i` of the packed form, [outputs, inputs], lies in the matrix. */
-const PLACE = 'fn place(i: u32) -> u32 { return i % p.inputs * p.input_stride + i / p.inputs * p.output_stride; }';
-const NUMBERS = ['size', 'inputs', 'input_stride', 'output_stride'];
-
-const packFloats = numberShader({
-  name: 'pack floats',
-  numbers: NUMBERS,
-  memories: ['packed', 'matrix'],
-  declare: PLACE,
-  count: 'p.size',
-  body: 'packed[e] = matrix[place(e)];',
-});
-
-/** A thread writes a word: two numbers, the second of which may lie behind the end of the matrix. */
-const packWords = (name: string, memory: string, bits: (i: string) => string) =>
-  numberShader({
-    name,
-    numbers: NUMBERS,
-    memories: ['packed: u32', memory],
-    declare: `${ROUNDING}\n${PLACE}`,
-    count: '(p.size + 1u) / 2u',
-    body: `let low = ${bits('2u * e')} >> 16u; var high = packed[e] & 0xffff0000u;
-  if (2u * e + 1u < p.size) { high = ${bits('2u * e + 1u')}; } packed[e] = low | high;`,
-  });
-const packHalves = packWords('pack halves', 'matrix: bf16', (i) => `bitcast<u32>(matrix_at(place(${i})))`);
-const packRounded = packWords('pack rounded', 'matrix', (i) => `rounded_bits(bitcast<u32>(matrix[place(${i})]))`);

@@ -1,43 +1,56 @@
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
-import { type DeviceFloats, DeviceMemory } from '../device-memory.js';
-import { inParts } from '../parts.js';
+import type { DeviceFloats } from '../device-memory.js';
+import { alongside, CHUNK } from '../parts.js';
+import type { Rooms } from '../rooms.js';
 import { grid, numberShader, perNumber, rowShader, scratch, total } from '../shader.js';
 
-type OptimiserKernels = Pick<DeviceKernels, 'sumOfSquares' | 'add' | 'adamw'>;
+type OptimiserKernels = Pick<DeviceKernels, 'sumOfSquares' | 'add' | 'adamw' | 'sgd' | 'nigt'>;
 
 /** @param binding Bytes of a binding at most; longer memories go in parts. */
-export function optimiserKernels(queue: CommandQueue, binding: number): OptimiserKernels {
-  /** Calls `part` with what fits a binding of each memory, whole chunks until the last one. */
-  const together = (length: number, memories: readonly DeviceFloats[], part: (parts: DeviceFloats[]) => void) =>
-    inParts(binding, { rows: Math.ceil(length / CHUNK), width: CHUNK, bytesPerNumber: 4 }, (first, count) => {
-      const end = Math.min((first + count) * CHUNK, length);
-      part(memories.map((memory) => memory.subarray(first * CHUNK, end)));
+export function optimiserKernels(queue: CommandQueue, rooms: Rooms, binding: number): OptimiserKernels {
+  /** What the squares of each chunk come to. */
+  const sumsOfChunks = (x: DeviceFloats, length: number): DeviceFloats => {
+    const sums = rooms.take('sums of squares', Math.ceil(length / CHUNK));
+    let first = 0;
+    alongside(binding, length, [x], ([part], count) => {
+      const chunks = Math.ceil(count / CHUNK);
+      queue.run(squares, [count], [sums.subarray(first, first + chunks), part as DeviceFloats], grid(chunks));
+      first += chunks;
     });
-  let sums: DeviceFloats | undefined;
+    return sums;
+  };
   return {
     sumOfSquares: async (x, length) => {
-      const chunks = Math.ceil(length / CHUNK);
-      if (sums === undefined || sums.length < chunks) {
-        sums?.buffer.destroy();
-        sums = new DeviceMemory('float32', queue.allocate(chunks * 4), 0, chunks);
-      }
-      const all = sums.subarray(0, chunks);
-      let chunk = 0;
-      together(length, [x], ([part]) => {
-        const count = (part as DeviceFloats).length;
-        const parts = Math.ceil(count / CHUNK);
-        queue.run(squares, [count], [all.subarray(chunk, chunk + parts), part as DeviceFloats], grid(parts));
-        chunk += parts;
-      });
-      const [bytes] = await queue.read([all]);
+      if (length === 0) return 0;
+      const [bytes] = await queue.read([sumsOfChunks(x, length)]);
       return new Float32Array(bytes as ArrayBuffer).reduce((sum, value) => sum + value, 0);
     },
     add: (out, x, length) =>
-      together(length, [out, x], (parts) => {
-        const count = (parts[0] as DeviceFloats).length;
-        queue.run(addNumbers, [count], parts, perNumber(count));
-      }),
+      alongside(binding, length, [out, x], (parts, count) => queue.run(addNumbers, [count], parts, perNumber(count))),
+    sgd: (weights, gradient, directions, length, settings) => {
+      const { learningRate, momentum, nesterov, weightDecay, gradientScale } = settings;
+      const numbers = [Number(nesterov), learningRate, momentum, weightDecay, gradientScale];
+      const memories = directions === undefined ? [weights, gradient] : [weights, gradient, directions];
+      const shader = directions === undefined ? sgdStep : momentumStep;
+      alongside(binding, length, memories, (parts, count) =>
+        queue.run(shader, [count, ...numbers], parts, perNumber(count)),
+      );
+    },
+    nigt: (weights, gradient, direction, ahead, length, { learningRate, momentum, gradientScale, step }) => {
+      if (length === 0) return;
+      const kept = step === 1 ? 0 : momentum;
+      alongside(binding, length, [direction, gradient], (parts, count) =>
+        queue.run(turnDirection, [count, kept, (1 - kept) * gradientScale], parts, perNumber(count)),
+      );
+      const sums = sumsOfChunks(direction, length);
+      const norm = rooms.take('norm of a direction', 1);
+      queue.run(normOfChunks, [sums.length], [norm, sums], [1, 1]);
+      const numbers = [learningRate, momentum / (1 - momentum)];
+      alongside(binding, length, [weights, direction, ahead], (parts, count) =>
+        queue.run(nigtStep, [count, ...numbers], [...parts, norm], perNumber(count)),
+      );
+    },
     adamw: (weights, gradient, firstMoment, secondMoment, length, settings) => {
       const { learningRate, beta1, beta2, epsilon, weightDecay, step, gradientScale } = settings;
       const numbers = [
@@ -52,17 +65,15 @@ export function optimiserKernels(queue: CommandQueue, binding: number): Optimise
         1 - beta2 ** step,
         gradientScale,
       ];
-      together(length, [weights, gradient, firstMoment, secondMoment], (parts) => {
-        const count = (parts[0] as DeviceFloats).length;
-        queue.run(adamwStep, [count, ...numbers], parts, perNumber(count));
-      });
+      alongside(binding, length, [weights, gradient, firstMoment, secondMoment], (parts, count) =>
+        queue.run(adamwStep, [count, ...numbers], parts, perNumber(count)),
+      );
     },
   };
 }
 
-/** Numbers whose squares a group sums in float32; the host adds what the chunks come to in double precision. */
-const CHUNK = 1024;
 const THREADS = 64;
+/** The squares of a chunk, summed in float32; the host adds what the chunks come to in double precision. */
 const squares = rowShader({
   name: 'sum of squares',
   numbers: ['count'],
@@ -103,4 +114,46 @@ const adamwStep = numberShader({
   first[e] = m; second[e] = v;
   let change = m / p.correction1 / (sqrt(v / p.correction2) + p.epsilon);
   weights[e] = weights[e] * p.keep - p.rate * change;`,
+});
+
+const descent = (name: string, memories: readonly string[], turn: string) =>
+  numberShader({
+    name,
+    numbers: ['count', 'nesterov', 'rate!', 'momentum!', 'decay!', 'scale!'],
+    memories,
+    count: 'p.count',
+    body: `let w = weights[e]; var change = gradient[e] * p.scale + p.decay * w; ${turn} weights[e] = w - p.rate * change;`,
+  });
+const sgdStep = descent('sgd', ['weights', 'gradient'], '');
+const momentumStep = descent(
+  'sgd with momentum',
+  ['weights', 'gradient', 'directions'],
+  `let d = p.momentum * directions[e] + change; directions[e] = d;
+  change = select(d, change + p.momentum * d, p.nesterov == 1u);`,
+);
+
+const turnDirection = numberShader({
+  name: 'nigt direction',
+  numbers: ['count', 'kept!', 'share!'],
+  memories: ['direction', 'gradient'],
+  count: 'p.count',
+  body: 'direction[e] = p.kept * direction[e] + p.share * gradient[e];',
+});
+const normOfChunks = rowShader({
+  name: 'norm of chunks',
+  numbers: ['count'],
+  memories: ['norm', 'sums'],
+  declare: scratch(THREADS) + total(THREADS),
+  threads: `${THREADS}`,
+  rows: '1u',
+  body: `var s = 0.0; for (var i = t; i < p.count; i += ${THREADS}u) { s += sums[i]; }
+  s = total(t, s); if (t == 0u) { norm[0] = sqrt(s); }`,
+});
+const nigtStep = numberShader({
+  name: 'nigt',
+  numbers: ['count', 'rate!', 'further!'],
+  memories: ['weights', 'direction', 'ahead', 'norm'],
+  count: 'p.count',
+  body: `var move = 0.0; if (norm[0] > 0.0) { move = -p.rate / norm[0] * direction[e]; }
+  weights[e] = weights[e] - ahead[e] + move + p.further * move; ahead[e] = p.further * move;`,
 });

@@ -13,8 +13,10 @@ export interface Tile {
 
 export interface ProductForm {
   readonly tile: Tile;
-  /** A is stored [K, M] and B [K, N]; else A is [M, K] and B [N, K]. */
-  readonly overRows: boolean;
+  /** A is stored [K, M]; else [M, K]. */
+  readonly aByK: boolean;
+  /** B is stored [K, N]; else [N, K]. */
+  readonly bByK: boolean;
   /** B is in bfloat16. */
   readonly halves: boolean;
   /**
@@ -34,9 +36,10 @@ const cache = new Map<string, Shader>();
  * row has the same bits in a call of one row and of a thousand, as far as the device keeps to the chain.
  */
 export function productShader(form: ProductForm): Shader {
-  const { tile, overRows, halves, narrow } = form;
+  const { tile, aByK, bByK, halves, narrow } = form;
   const name = `product ${tile.rows}x${tile.columns}x${tile.inner}/${tile.thread.join('x')}${[
-    overRows && ' over rows',
+    aByK && ' a by k',
+    bByK && ' b by k',
     halves && ' halves',
     narrow && ' narrow',
   ]
@@ -50,17 +53,17 @@ export function productShader(form: ProductForm): Shader {
   return compiled;
 }
 
-function write(name: string, { tile, overRows, halves, narrow }: ProductForm): Shader {
+function write(name: string, { tile, aByK, bByK, halves, narrow }: ProductForm): Shader {
   const { rows, columns, inner } = tile;
   const [threadRows, threadColumns] = tile.thread;
   const [x, y] = [columns / threadColumns, rows / threadRows];
   const vectors = range(threadColumns / 4);
   const round = (value: string) => (narrow ? `rounded(${value})` : value);
   // Neighbouring threads read neighbouring numbers.
-  const [aTile, a] = overRows
+  const [aTile, a] = aByK
     ? [`let m = e % ${rows}u; let k = e / ${rows}u;`, 'A[(k0 + k) * p.a_stride + m0 + m]']
     : [`let k = e % ${inner}u; let m = e / ${inner}u;`, 'A[(m0 + m) * p.a_stride + k0 + k]'];
-  const [bTile, bIndex] = overRows
+  const [bTile, bIndex] = bByK
     ? [`let n = e % ${columns}u; let k = e / ${columns}u;`, '(k0 + k) * p.b_stride + n0 + n']
     : [`let k = e % ${inner}u; let n = e / ${inner}u;`, '(n0 + n) * p.b_stride + k0 + k'];
   const b = halves ? `B_at(${bIndex})` : `B[${bIndex}]`;

@@ -1,0 +1,172 @@
+/** Memory of a device: parts of large matrices, matrices that are read where they lie, writing, reading, freeing. */
+import { describe, expect, it } from 'vitest';
+import { DeviceError } from '../../src/core/errors.js';
+import { RandomStream } from '../../src/core/random.js';
+import { narrowed } from '../../src/tensor/bfloat16.js';
+import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
+import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
+import { openedDevices } from './opened-device.js';
+
+const open = openedDevices();
+const [ROWS, INPUTS, OUTPUTS] = [3, 49, 125];
+
+function floats(kernels: DeviceKernels, values: Float32Array): DeviceFloats {
+  const memory = kernels.allocate(values.length);
+  kernels.write(memory, values);
+  return memory;
+}
+
+function halves(kernels: DeviceKernels, values: Float32Array): DeviceHalves {
+  const memory = kernels.allocateBfloat16(values.length);
+  kernels.write(memory, narrowed(values));
+  return memory;
+}
+
+function noise(length: number, key: string): Float32Array {
+  const stream = new RandomStream('memory of a device', key);
+  return Float32Array.from({ length }, () => stream.normal());
+}
+
+/** A product by every way to give a matrix: packed or where it lies, as it is or transposed, in place or added. */
+async function products(kernels: DeviceKernels): Promise<Map<string, Float32Array>> {
+  const x = floats(kernels, noise(ROWS * INPUTS, 'x'));
+  const matrix = noise(INPUTS * OUTPUTS, 'matrix');
+  const results = new Map<string, Float32Array>();
+  for (const kind of ['float32', 'bfloat16'] as const)
+    for (const transpose of [false, true]) {
+      const weight = kind === 'float32' ? floats(kernels, matrix) : halves(kernels, matrix);
+      const size = kernels.packedSize(INPUTS, OUTPUTS);
+      const packed = kind === 'float32' ? kernels.allocate(size) : kernels.allocateBfloat16(size);
+      kernels.pack(packed, weight, INPUTS, OUTPUTS, transpose);
+      for (const accumulate of [false, true])
+        for (const [way, factor] of [
+          ['packed', packed],
+          ['stored', kernels.stored(weight, INPUTS, OUTPUTS, transpose)],
+        ] as const) {
+          const out = floats(kernels, noise(ROWS * OUTPUTS, 'out'));
+          kernels.linear(out, x, factor, ROWS, INPUTS, OUTPUTS, accumulate);
+          results.set(`${way} ${kind} ${transpose} ${accumulate}`, (await kernels.read([out]))[0]);
+        }
+    }
+  return results;
+}
+
+describe('a matrix', () => {
+  it('gives the same bits packed, where it lies, and in parts that a small binding holds', async () => {
+    const whole = await products((await open()).kernels);
+    expect(whole.size).toBe(16);
+    for (const [name, values] of whole)
+      if (name.startsWith('packed')) expect(whole.get(name.replace('packed', 'stored')), name).toEqual(values);
+    // 125 outputs of 49 inputs in float32 are 24,500 bytes.
+    for (const [name, values] of await products((await open({ binding: 4096 })).kernels))
+      expect(values, name).toEqual(whole.get(name));
+  });
+
+  it('is multiplied from where it lies by rounded factors, as from its packed form', async () => {
+    const { kernels } = await open();
+    const [x, weight] = [
+      floats(kernels, noise(ROWS * INPUTS, 'x')),
+      floats(kernels, noise(INPUTS * OUTPUTS, 'matrix')),
+    ];
+    const packed = kernels.allocateBfloat16(kernels.packedNarrowSize(INPUTS, OUTPUTS));
+    kernels.packNarrow(packed, weight, INPUTS, OUTPUTS, false);
+    const [fromPacked, fromStored] = [kernels.allocate(ROWS * OUTPUTS), kernels.allocate(ROWS * OUTPUTS)];
+    kernels.linearNarrow(fromPacked, x, packed, ROWS, INPUTS, OUTPUTS, false);
+    // What is narrow is asked for by the product, so the matrix may be in float32.
+    const stored = kernels.stored(weight, INPUTS, OUTPUTS, false) as unknown as DeviceHalves;
+    kernels.linearNarrow(fromStored, x, stored, ROWS, INPUTS, OUTPUTS, false);
+    const [expected, values] = await kernels.read([fromPacked, fromStored]);
+    expect(values).toEqual(expected);
+    expect(expected.some((value) => value !== 0)).toBe(true);
+  });
+});
+
+describe('the memory of a device', () => {
+  it('is read in one submit however many memories are asked for, and written in none of its own', async () => {
+    const { kernels } = await open();
+    const before = kernels.counts.submits;
+    const memories = [1, 2, 3].map((value) => {
+      const memory = kernels.allocate(5);
+      kernels.write(memory, new Float32Array(5).fill(value));
+      return memory;
+    });
+    const contents = await kernels.read(memories);
+    expect(kernels.counts.submits - before).toBe(1);
+    expect(contents.map((values) => values[4])).toEqual([1, 2, 3]);
+  });
+
+  it('is written in order with what is computed, little and much', async () => {
+    const { kernels } = await open();
+    for (const length of [5, 100_000]) {
+      const [x, sum] = [kernels.allocate(length), kernels.allocate(length)];
+      for (const value of [1, 10, 100]) {
+        kernels.write(x, new Float32Array(length).fill(value));
+        kernels.add(sum, x, length);
+      }
+      expect([...new Set((await kernels.read([sum]))[0])]).toEqual([111]);
+    }
+  });
+
+  it('takes more small writes than a submit has room for', async () => {
+    const { kernels } = await open();
+    const x = kernels.allocate(5000);
+    for (let i = 0; i < 5000; i++) kernels.write(x.subarray(i), Float32Array.of(i));
+    expect((await kernels.read([x]))[0]).toEqual(Float32Array.from({ length: 5000 }, (_, i) => i));
+  });
+
+  it('is bound once: the same call again makes no bind group', async () => {
+    const { kernels } = await open();
+    const [out, x] = [kernels.allocate(100), kernels.allocate(100)];
+    kernels.add(out, x, 100);
+    const { bindGroups, dispatches } = kernels.counts;
+    kernels.add(out, x, 100);
+    expect(kernels.counts).toMatchObject({ bindGroups, dispatches: dispatches + 1 });
+  });
+
+  it('is there for what was called before it was given back', async () => {
+    const { kernels } = await open();
+    const [out, x] = [kernels.allocate(1), floats(kernels, Float32Array.of(7))];
+    kernels.add(out, x, 1);
+    kernels.free(x);
+    kernels.free(x);
+    expect((await kernels.read([out]))[0]).toEqual(Float32Array.of(7));
+  });
+
+  it('has its end, which is said before anything is computed', async () => {
+    const { kernels } = await open();
+    expect(() => kernels.allocate(2 ** 40)).toThrow(DeviceError);
+    expect(() => kernels.allocate(2 ** 40)).toThrow(/a buffer of 4398046511104 bytes: this GPU has none above \d+/);
+  });
+});
+
+describe('memory that is given back', () => {
+  // The counts are the host's, so a device that executes nothing will do.
+  const openNothing = openedDevices('null');
+
+  it('takes its bind groups along, and nothing grows in thousands of ticks', async () => {
+    const { kernels } = await openNothing();
+    const weights = kernels.allocate(64 * 64);
+    const shape = { heads: 2, kvHeads: 1, headDim: 4 };
+    const tick = (keys: DeviceFloats, values: DeviceFloats, arena: DeviceFloats) => {
+      const at = (row: number) => arena.subarray(row * 64, row * 64 + 16);
+      const [slots, positions] = [kernels.integersIn(at(2)), kernels.integersIn(at(3))];
+      kernels.write(slots, Int32Array.of(0));
+      kernels.linear(at(0), at(1), weights, 1, 8, 16, false);
+      kernels.attentionCached(at(4), keys, values, at(0), slots, positions, 1, 16, shape);
+      kernels.copy(at(5), at(4));
+    };
+    const counted: DeviceKernels['counts'][] = [];
+    for (let run = 0; run < 30; run++) {
+      const [keys, values, arena] = [kernels.allocate(64), kernels.allocate(64), kernels.allocate(640)];
+      for (let i = 0; i < 100; i++) tick(keys, values, arena);
+      await kernels.read([arena]);
+      for (const memory of [keys, values, arena]) kernels.free(memory);
+      counted.push(kernels.counts);
+    }
+    const [first, last] = [counted[0] as (typeof counted)[0], counted.at(-1) as (typeof counted)[0]];
+    expect(last.dispatches).toBe(30 * first.dispatches);
+    expect(last).toMatchObject({ buffers: first.buffers, bytes: first.bytes, keptBindGroups: first.keptBindGroups });
+    expect(last.bindGroups).toBe(30 * first.bindGroups);
+    expect(first.keptBindGroups).toBeLessThan(first.bindGroups);
+  });
+});
