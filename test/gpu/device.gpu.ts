@@ -40,8 +40,8 @@ describe('the check of a device', () => {
 describe('opening a GPU', () => {
   const good: DeviceCheck = { gap: 1e-6, rowsKeepBits: true };
   /** Opens with a check that finds one thing after the other, and says how often it was asked. */
-  async function opening(...found: readonly DeviceCheck[]) {
-    let asked = 0;
+  async function opening(...results: readonly DeviceCheck[]) {
+    let checks = 0;
     const disposed: string[] = [];
     const check = async (kernels: DeviceKernels) => {
       const { dispose } = kernels;
@@ -51,22 +51,22 @@ describe('opening a GPU', () => {
           dispose();
         },
       });
-      return found[asked++] as DeviceCheck;
+      return results[checks++] as DeviceCheck;
     };
     const kernels = await openDeviceKernels(() => findAdapter('null'), check).catch((error: unknown) => error);
-    const result = { kernels, asked, disposed: disposed.length };
+    const result = { kernels, checks, disposed: disposed.length };
     if (!(kernels instanceof Error)) (kernels as DeviceKernels).dispose();
     return result;
   }
 
   it('takes a device whose rows keep their bits', async () => {
-    expect(await opening(good)).toMatchObject({ kernels: { name: 'webgpu' }, asked: 1, disposed: 0 });
+    expect(await opening(good)).toMatchObject({ kernels: { name: 'webgpu' }, checks: 1, disposed: 0 });
   });
 
   it('does without tiles for few rows where those give other bits', async () => {
     expect(await opening({ ...good, rowsKeepBits: false }, good)).toMatchObject({
       kernels: { name: 'webgpu' },
-      asked: 2,
+      checks: 2,
       disposed: 1,
     });
   });
@@ -80,7 +80,7 @@ describe('opening a GPU', () => {
     for (const gap of [1e-3, Number.NaN])
       expect(await opening({ ...good, gap })).toMatchObject({
         kernels: { name: 'DeviceError', reason: 'refused', message: expect.stringContaining('computes wrong') },
-        asked: 1,
+        checks: 1,
         disposed: 1,
       });
   });

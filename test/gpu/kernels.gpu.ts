@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { HostKernels } from '../../src/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { memoryContract } from '../contracts/kernels/memory.js';
 import { kernelsAgree, kernelsEqual } from '../contracts/kernels.js';
 import { mirroredKernels } from './mirrored-kernels.js';
 
@@ -17,3 +18,5 @@ it('gives what the plain kernels give in every operation, and the same tokens', 
 it('gives the same bits every time', () => {
   expect(() => kernelsEqual(kernels, kernels)).not.toThrow();
 });
+
+memoryContract(() => kernels);

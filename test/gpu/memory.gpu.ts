@@ -107,6 +107,16 @@ describe('the memory of a device', () => {
     }
   });
 
+  it('is written from memory that threads share, and of an odd number of halves', async () => {
+    const { kernels } = await open();
+    for (const length of [5, 100_001]) {
+      const [halves, shared] = [kernels.allocateBfloat16(length), new SharedArrayBuffer(2 * length)];
+      const values = new Uint16Array(shared).fill(0x3f80);
+      kernels.write(halves, values);
+      expect((await kernels.read([halves]))[0]).toEqual(Uint16Array.from(values));
+    }
+  });
+
   it('takes more small writes than a submit has room for', async () => {
     const { kernels } = await open();
     const x = kernels.allocate(5000);
@@ -139,10 +149,28 @@ describe('the memory of a device', () => {
   });
 });
 
-describe('memory that is given back', () => {
-  // The counts are the host's, so a device that executes nothing will do.
-  const openNothing = openedDevices('null');
+// Commands are checked and counted on the host, so a device that executes nothing will do.
+const openNothing = openedDevices('null');
 
+describe('memories that are neighbours', () => {
+  it('are taken where an engine has them: gains in one buffer of weights, gradients in another', async () => {
+    const { kernels } = await openNothing();
+    const shape = { heads: 2, kvHeads: 1, headDim: 4 };
+    const [weights, gradient, arena] = [kernels.allocate(8), kernels.allocate(8), kernels.allocate(512)];
+    const at = (n: number) => arena.subarray(64 * n, 64 * n + 16);
+    const [gains, dGains] = [weights, gradient].map((flat) => [flat.subarray(0, 4), flat.subarray(4)] as const);
+    kernels.headNorm(at(0), at(1), at(2), ...(gains as Pair), 1, shape, 1e-6);
+    kernels.headNormBackward(at(3), ...(dGains as Pair), at(0), ...(gains as Pair), at(1), at(2), 1, shape);
+    await expect(kernels.read([arena])).resolves.toHaveLength(1);
+    // What stands here is seen: a device refuses to write what it is to read.
+    kernels.add(weights.subarray(0, 4), weights.subarray(4), 4);
+    await expect(kernels.read([arena])).rejects.toMatchObject({ reason: 'refused' });
+  });
+});
+
+type Pair = readonly [DeviceFloats, DeviceFloats];
+
+describe('memory that is given back', () => {
   it('takes its bind groups along, and nothing grows in thousands of ticks', async () => {
     const { kernels } = await openNothing();
     const weights = kernels.allocate(64 * 64);

@@ -9,13 +9,26 @@ import type { Call, Reply, ThreadData } from './device-thread.js';
 /** Enough for a driver in software on a crowded machine. */
 const PATIENCE_MS = 600_000;
 
-/** The positions of the buffers that each kernel writes, as the manifest declares them. */
-const written = new Map(
-  everyKernel.map((kernel) => {
+/** The positions of the buffers that operations write which the processor's kernels share. */
+const WRITTEN_BESIDE = {
+  copy: [0],
+  fill: [0],
+  repeat: [0],
+  copyBlock: [0],
+  sgd: [0, 2],
+  nigt: [0, 2, 3],
+  valueHead: [0],
+  valueHeadBackward: [0, 1],
+} as const satisfies Partial<Record<keyof typeof hostMemory, readonly number[]>>;
+
+/** The same for all, of kernels as the manifest declares them. */
+const written = new Map<string, readonly number[]>([
+  ...everyKernel.map((kernel) => {
     const outputs = new Set(buffersOf(kernel).filter(({ readOnly }) => !readOnly));
-    return [kernel.name as string, kernel.parameters.flatMap((each, i) => (outputs.has(each as never) ? [i] : []))];
+    return [kernel.name, kernel.parameters.flatMap((each, i) => (outputs.has(each as never) ? [i] : []))] as const;
   }),
-);
+  ...Object.entries(WRITTEN_BESIDE),
+]);
 
 /**
  * A GPU's kernels as `HostKernels` in this process's memory, so that what holds for those can be asked of them: each
@@ -42,9 +55,10 @@ export function mirroredKernels(options: WebgpuOptions = {}): HostKernels {
     return message.result;
   };
   const kernels = Object.fromEntries(
-    everyKernel.map(({ name }) => [
+    [...written].map(([name, positions]) => [
       name,
-      (...values: unknown[]) => ask({ kernel: name, values, written: written.get(name) ?? [] }),
+      (...values: unknown[]) =>
+        ask({ kernel: name, values, written: positions.filter((i) => values[i] !== undefined) }),
     ]),
   );
   const shared = (length: number, bytes: number) => new SharedArrayBuffer(length * bytes);

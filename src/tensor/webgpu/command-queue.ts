@@ -121,8 +121,10 @@ export class CommandQueue {
       return;
     }
     this.submit();
-    const words = size === bytes.length ? bytes : new Uint8Array(size);
-    if (words !== bytes) words.set(bytes);
+    // Dawn's package for Node ends the process on memory that threads share.
+    const asItIs = size === bytes.length && bytes.buffer instanceof ArrayBuffer;
+    const words = asItIs ? bytes : new Uint8Array(size);
+    if (!asItIs) words.set(bytes);
     this.#device.queue.writeBuffer(to.buffer, target, words);
   }
 

@@ -27,7 +27,7 @@ export function inParts(binding: number, matrix: Rows, part: (first: number, cou
 /** Numbers of which `alongside` cuts no two apart: those whose squares a group sums in float32. */
 export const CHUNK = 1024;
 
-/** Calls `part` with what fits a binding of memories that are as long as each other, whole chunks until the last one. */
+/** Calls `part` with what fits a binding of memories of one length, whole chunks until the last one. */
 export function alongside(
   binding: number,
   length: number,

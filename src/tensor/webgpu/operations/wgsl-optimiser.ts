@@ -154,6 +154,6 @@ const nigtStep = numberShader({
   numbers: ['count', 'rate!', 'further!'],
   memories: ['weights', 'direction', 'ahead', 'norm'],
   count: 'p.count',
-  body: `var move = 0.0; if (norm[0] > 0.0) { move = -p.rate / norm[0] * direction[e]; }
-  weights[e] = weights[e] - ahead[e] + move + p.further * move; ahead[e] = p.further * move;`,
+  body: `var shift = 0.0; if (norm[0] > 0.0) { shift = -p.rate / norm[0] * direction[e]; }
+  weights[e] = weights[e] - ahead[e] + shift + p.further * shift; ahead[e] = p.further * shift;`,
 });
