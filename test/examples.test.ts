@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import aiSdk from '../examples/ai-sdk/recipe.js';
 import concurrentCalls from '../examples/concurrent-calls.js';
+import mixture from '../examples/mixture.js';
 import ownTeam from '../examples/own-team.js';
 import perAgentRewards from '../examples/per-agent-rewards.js';
 import perTurnRewards from '../examples/per-turn-rewards.js';
@@ -16,7 +17,7 @@ import { eventsOf, temporaryRoot, trainTiny } from './support/tiny-run.js';
 const root = temporaryRoot();
 
 /** A few steps with a model that is smaller still: every part of the example runs, nothing is learnt. */
-async function train(definition: RecipeDefinition) {
+async function train(definition: RecipeDefinition, more: readonly string[] = []) {
   const overrides = [
     ...Object.keys(resolveRecipe(definition).policies).flatMap((policy) => [
       `policies.${policy}.model.width=12`,
@@ -30,6 +31,7 @@ async function train(definition: RecipeDefinition) {
       'training.groupSize=4',
     ],
     ...['evaluation.tasks=3', 'evaluation.samples=1'],
+    ...more,
   ];
   const run = await trainTiny(root, resolveRecipe(definition, { overrides }));
   const episodes = readFileSync(join(run.path, 'episodes', 'step-000002.jsonl'), 'utf8')
@@ -95,6 +97,17 @@ describe('the program written with AI SDK', () => {
 });
 
 describe('what they show', () => {
+  it('a source without weight, which is tested and not trained on', async () => {
+    const heads = ['solver', 'verifier'].map((policy) => `policies.${policy}.model.heads=3`);
+    const { events } = await train(mixture, [...heads, 'tasks.train.weights=[0,1]']);
+    for (const event of events) if (event.type === 'step') expect(Object.keys(event.levels ?? {})).toEqual(['long']);
+    const tested = events.flatMap((event) => (event.type === 'evaluation' ? [event.slices?.benchmark ?? {}] : []));
+    expect(tested.map((slices) => Object.keys(slices).sort())).toEqual([
+      ['long', 'short'],
+      ['long', 'short'],
+    ]);
+  });
+
   it('agents that earn for themselves', async () => {
     const { episodes } = await train(perAgentRewards);
     for (const { score } of episodes) expect(Object.keys(score.agents)).toEqual(['solver', 'verifier']);
