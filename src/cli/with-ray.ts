@@ -7,7 +7,7 @@ import { text } from './flags.js';
 
 export const onRay = {
   ray: text('url', "make runs as jobs of a Ray cluster; the address of the head's dashboard, http://HOST:8265"),
-  store: text('folder', 'with --ray: a folder that all nodes share, for runs, checkpoints and warm starts'),
+  store: text('place', 'with --ray: a folder that all nodes share, or s3://bucket/prefix, where the runs lie'),
   rayCommand: text('line', 'with --ray: what starts drmas on the nodes (default: npm ci by the lockfile, or npx)'),
 };
 

@@ -89,6 +89,20 @@ export class HubError extends CheckpointError {
   }
 }
 
+/**
+ * Raised when a place that keeps runs for many machines cannot be used. `reason`: `denied` (no credentials, or they may
+ * not do it), `missing` (no such bucket or file), `region` (the bucket lies elsewhere), `unreachable` (no answer, or a
+ * server failed), `damaged` (what comes back is not what was written).
+ */
+export class StoreError extends DrmasError {
+  readonly exitCode = 2;
+  readonly reason: 'denied' | 'missing' | 'region' | 'unreachable' | 'damaged';
+  constructor(reason: StoreError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
 /** Raised for text that a tokenizer cannot represent, and for a vocabulary that does not fit its model. */
 export class TokenizerError extends DrmasError {
   readonly exitCode = 2;

@@ -38,3 +38,10 @@ export type FileLock =
   | { readonly type: 'taken'; readonly note: string }
   /** The system or the file system has no locks. */
   | { readonly type: 'unsupported'; readonly reason: string };
+
+/** Directories by name in a place that other machines see too; each is there whole or not at all. */
+export interface SharedDirectories {
+  /** Writes the files of a directory to `into`; false where there is none of that name. */
+  fetch(name: string, into: string): Promise<boolean>;
+  publish(name: string, from: string): Promise<void>;
+}

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js';
-import type { Files } from './files.js';
+import type { Files, SharedDirectories } from './files.js';
 import type { PlayObserver } from './play/play-observer.js';
 
 /** The machine and the program around a piece of work. It is made once and passed on unchanged. */
@@ -16,6 +16,8 @@ export interface Host {
   readonly notify: (message: string) => void;
   /** Receives what went wrong and was put right; an event log keeps it where there is one. */
   readonly warn: (code: string, message: string) => void;
+  /** What other machines have computed already, and get from this one. */
+  readonly shared?: SharedDirectories | undefined;
   /** Is told what is being played, while it is played. */
   readonly observer?: PlayObserver | undefined;
 }

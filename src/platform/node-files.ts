@@ -128,7 +128,9 @@ async function makeDirectory(path: string): Promise<void> {
     const parent = dirname(path);
     if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
     await makeDirectory(parent);
-    if (!(await exists(path))) await mkdir(path);
+    await mkdir(path).catch((other: unknown) => {
+      if (codeOf(other) !== 'EEXIST') throw other; // somebody else was faster
+    });
   }
 }
 

@@ -28,6 +28,7 @@ export function nodeHost({ threads = allCores(), ...options }: HostOptions = {})
     notify,
     warn: options.warn ?? ((_, message) => notify(message)),
     observer: options.observer,
+    shared: options.shared,
   };
 }
 

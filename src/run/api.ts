@@ -1,6 +1,6 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
+import { messageOf } from '../core/errors.js';
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
-import type { Host } from '../core/host.js';
 import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
 import { nodeFiles } from '../platform/node-files.js';
 import { nodeHost } from '../platform/node-host.js';
@@ -10,6 +10,7 @@ import { RunDirectory } from '../store/run-directory.js';
 import { defaultRunPath } from '../store/run-path.js';
 import { evaluateCheckpoint, type PlayedEvaluation } from './evaluate-run.js';
 import { executeRun } from './execute-run.js';
+import { type KeptElsewhere, keptElsewhere } from './kept-elsewhere.js';
 import { prepareTasks } from './open-run.js';
 import { type OutletOptions, Outlets } from './outlets.js';
 import { requestContinuation, requestEvaluation, requestRecipe, rewindRun, runRecord } from './request.js';
@@ -32,6 +33,11 @@ interface Execution extends OutletOptions {
   readonly threads?: number;
   /** Interrupts the run. */
   readonly signal?: AbortSignal;
+  /**
+   * A folder, or `s3://bucket/prefix`, that gets a copy of the run at each checkpoint and at the end: another machine
+   * can go on with it. Of S3 it needs `@aws-sdk/client-s3`, and credentials as AWS's tools do.
+   */
+  readonly store?: string | undefined;
   /** Receives what a person should know but the event log need not keep. */
   readonly onNotice?: (message: string) => void;
   /** Receives how many episodes of a step or an evaluation are over, each time that one ends. */
@@ -99,6 +105,7 @@ export async function trainWith(
   const request = await requestRecipe(recipe, options);
   const tasks = await work.prepareTasks(request.recipe);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
+  const kept = await keptElsewhere(options.store, path, host, 'new');
   // What was written is remembered here, since a log that somebody deleted meanwhile does not tell.
   let begun = false;
   const beginning: MetricSink = {
@@ -107,13 +114,14 @@ export async function trainWith(
     },
   };
   outlets.sinks.unshift(beginning);
-  const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks });
+  const { onCheckpoint } = kept;
+  const log = await RunDirectory.create(path, runRecord(request), { sinks: outlets.sinks, onCheckpoint });
   const { loaded, overrides } = request;
-  return writing(log, host, outlets, async () => {
+  return writing(log, kept, outlets, async () => {
     try {
       await outlets.open(request.recipe, log);
       options.onStart?.({ recipe: request.recipe, source: loaded.source, overrides, run: path, events: [] });
-      await work.executeRun(request.recipe, log, outlets.observing(host), { tasks });
+      await work.executeRun(request.recipe, log, outlets.observing(kept.host), { tasks });
     } catch (error) {
       if (begun) throw error;
       await log.close();
@@ -163,8 +171,9 @@ export async function resumeWith(
 ): Promise<TrainResult> {
   const host = hostOf(options);
   const outlets = new Outlets(options, host.notify);
-  const log = await RunDirectory.open(path, { sinks: outlets.sinks });
-  return writing(log, host, outlets, async () => {
+  const kept = await keptElsewhere(options.store, path, host);
+  const log = await RunDirectory.open(path, { sinks: outlets.sinks, onCheckpoint: kept.onCheckpoint });
+  return writing(log, kept, outlets, async () => {
     const { from, acceptChanges } = options;
     const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
     const tasks = await work.prepareTasks(request.recipe);
@@ -172,26 +181,33 @@ export async function resumeWith(
     const { recipe, loaded, overrides } = request;
     await outlets.open(recipe, log);
     options.onStart?.({ recipe, source: loaded.source, overrides, run: path, events: await log.events() });
-    await work.executeRun(recipe, log, outlets.observing(host), { tasks, checkpoint, acceptChanges });
+    await work.executeRun(recipe, log, outlets.observing(kept.host), { tasks, checkpoint, acceptChanges });
   });
 }
 
 /** Works on a run that no other process may write meanwhile. @throws RunError naming the process that does */
 async function writing(
   log: RunDirectory,
-  { notify }: Host,
+  kept: KeptElsewhere,
   outlets: Outlets,
   execute: () => Promise<void>,
 ): Promise<TrainResult> {
   const unguarded = await log.lock();
-  try {
-    if (unguarded !== undefined) notify(unguarded);
-    await execute();
-    return { run: log.path, events: await log.events() };
-  } finally {
+  const closed = async () => {
     await outlets.close();
     await log.close();
+  };
+  try {
+    if (unguarded !== undefined) kept.host.notify(unguarded);
+    await execute();
+  } catch (error) {
+    await closed();
+    await kept.end().catch((second: unknown) => kept.host.notify(messageOf(second)));
+    throw error;
   }
+  await closed();
+  await kept.end();
+  return { run: log.path, events: await log.events() };
 }
 
 /** The options of `evaluate`. */

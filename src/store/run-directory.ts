@@ -28,6 +28,8 @@ export interface RunDirectoryOptions {
   readonly sinks?: readonly MetricSink[];
   readonly files?: Files;
   readonly clock?: Clock;
+  /** Is awaited when a checkpoint has been written, before its event. */
+  readonly onCheckpoint?: (() => Promise<void>) | undefined;
 }
 
 /** A run on disk: `recipe.json`, `events.jsonl`, `episodes/`, `checkpoints/`. */
@@ -160,8 +162,7 @@ export class RunDirectory {
 
   /**
    * Writes the episodes of an evaluation outside of the run's course to a new file such as
-   * `episodes/evaluate-20260131-094501.jsonl`.
-   * A process that writes the run meanwhile is not disturbed.
+   * `episodes/evaluate-20260131-094501.jsonl`. A process that writes the run meanwhile is not disturbed.
    * @returns The path
    */
   async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
@@ -216,6 +217,7 @@ export class RunDirectory {
     const { interrupted = false, keep = Number.POSITIVE_INFINITY } = options;
     const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
     const written = await this.#checkpoints.write(step, cursor, fill);
+    await this.#options.onCheckpoint?.();
     if (written !== undefined) this.#announce(written);
     const kept = new Set((await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step));
     await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
@@ -251,10 +253,8 @@ export class RunDirectory {
   }
 
   async #sealNotices({ directory }: Checkpoint): Promise<string[]> {
-    const state = await requireWhole(this.#files, directory);
-    return state === 'whole'
-      ? []
-      : [`${directory} was written by a version without digests: its files are not checked`];
+    if ((await requireWhole(this.#files, directory)) === 'whole') return [];
+    return [`${directory} was written by a version without digests: its files are not checked`];
   }
 
   #announce({ step, directory }: Checkpoint): void {

@@ -11,9 +11,6 @@ export const LOCK = 'lock';
 
 const holderSchema = z.object({ pid: z.int(), host: z.string(), since: z.string() });
 
-/** What a process says that finds another one writing. */
-export const BEING_WRITTEN = 'is being written by';
-
 /** A run that this process alone writes. */
 export interface RunLock {
   /** Why others are not kept away, where the system cannot. */
@@ -28,7 +25,7 @@ export async function lockRun(files: Files, path: string): Promise<RunLock> {
     throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
   });
   if (lock.type === 'held') return lock;
-  if (lock.type === 'taken') throw new RunError(`${path} ${BEING_WRITTEN} ${holderText(lock.note)}`);
+  if (lock.type === 'taken') throw new RunError(`${path} is being written by ${holderText(lock.note)}`);
   const unguarded = `nothing keeps a second process from writing to ${basename(path)}: ${lock.reason}`;
   return { unguarded, release: async () => {} };
 }

@@ -71,6 +71,11 @@ export class RayCluster {
     return jobsSchema.parse(await this.#ask('/api/jobs/'));
   }
 
+  /** All that Ray tells about jobs to who asks. */
+  async shown(): Promise<string> {
+    return JSON.stringify(await this.#ask('/api/jobs/'));
+  }
+
   /** All that a job has printed so far. */
   async printed(job: string): Promise<string> {
     return z.object({ logs: z.string().nullish() }).parse(await this.#ask(`/api/jobs/${job}/logs`)).logs ?? '';

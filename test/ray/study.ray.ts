@@ -7,6 +7,7 @@ import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { pythonEnvironment } from '../support/python-environment.js';
+import { S3_SECRET, type S3Server, s3Environment, startS3Server } from '../support/s3-server.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../support/tiny-study.js';
 import { type ClusterJob, RayCluster } from './cluster.js';
@@ -19,32 +20,40 @@ const environment = await pythonEnvironment({
 const available = !('unavailable' in environment);
 if (!available) console.log(`SKIPPED: the test on a Ray cluster, because ${environment.unavailable}`);
 
+const storage = available ? await s3Environment() : environment;
+const hasS3 = !('unavailable' in storage);
+if (available && !hasS3) console.log(`its store is a folder, because ${storage.unavailable}`);
+
 const root = temporaryRoot();
 let program: CompiledProgram;
 let cluster: RayCluster | undefined;
+let s3: S3Server | undefined;
 beforeAll(async () => {
   if (!available) return;
+  if (hasS3) s3 = await startS3Server(storage.python); // the nodes inherit its keys
   program = await compiledProgram();
   cluster = await RayCluster.start(environment.python);
 });
 afterAll(async () => {
   await program?.remove();
   expect(await cluster?.stop()).toEqual([]);
+  await s3?.stop();
 });
 
 it.skipIf(!available)('finds what the same study finds at home, although a node dies', async () => {
   if (cluster === undefined) throw new Error('there is no cluster');
   const { url } = cluster;
   // The second node is slow, so that it dies in the middle of a run however busy the machine is.
-  const second = await cluster.addNode({ [WAIT]: '1000' });
+  const cache = join(root, 'cache-of-second');
+  await mkdir(cache);
+  await symlink(join(cacheDirectory(), 'native'), join(cache, 'native'));
+  const second = await cluster.addNode({ [WAIT]: '1000', DRMAS_CACHE: cache });
   const file = await writeTinyStudy(root);
   const variants = twoVariants(3);
   const home = await drmas(['ablate', file, ...variants, '--run', join(root, 'home')]);
   expect(home.code).toBe(0);
 
-  const store = join(root, 'store');
-  await mkdir(join(store, 'cache'), { recursive: true });
-  await symlink(join(cacheDirectory(), 'native'), join(store, 'cache', 'native'));
+  const store = hasS3 ? 's3://mine/study' : join(root, 'store');
   const there = ['--ray', url, '--store', store, '--ray-command', `node ${program.main}`];
   const study = drmas(['ablate', file, ...variants, '--run', join(root, 'away'), ...there]);
   const victim = await jobWithCheckpoint(cluster, second.id);
@@ -62,6 +71,8 @@ it.skipIf(!available)('finds what the same study finds at home, although a node 
     { submission_id: again, status: 'SUCCEEDED' },
   ]);
   expect(jobs).toHaveLength(7);
+  // What Ray shows of jobs has no keys.
+  expect(await cluster.shown()).not.toContain(S3_SECRET);
   const secondStep = (printed: string) =>
     printed.split('\n').find((line) => line.startsWith('{"type":"step","step":2,'));
   expect(secondStep(victim.printed)).toBeDefined();

@@ -204,7 +204,7 @@ it('a damaged warm start is made anew', async () => {
     const notices: string[] = [];
     const path = join(await mkdtemp(join(root, 'anew-')), 'run');
     await train(definition, { run: path, threads: 1, onNotice: (notice) => notices.push(notice) });
-    expect(notices[0]).toMatch(/^A cached warm start is damaged and is made anew: .*solver\/model\.safetensors /);
+    expect(notices[0]).toMatch(/^A cached warm start cannot be used and is made anew: .*solver\/model\.safetensors /);
     expect(await filesOf(await RunDirectory.open(path))).toEqual(await filesOf(whole));
     expect(await readdir(store)).toEqual([entry]);
   }

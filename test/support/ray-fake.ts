@@ -1,16 +1,18 @@
 /** The head of a Ray cluster as its Jobs API answers: each job is a process of this machine. Shapes as recorded. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Hono } from 'hono';
 import { listen } from '../../src/platform/listen.js';
 import type { RayJob } from '../../src/studies/ray/ray-client.js';
+import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 interface FakeJob {
   readonly child: ChildProcess;
   readonly entrypoint: string;
+  readonly environment: Readonly<Record<string, string>>;
   printed: string;
   logs: string | undefined;
   state: RayJob;
@@ -20,7 +22,7 @@ export interface RayFake {
   readonly url: string;
   readonly packages: ReadonlyMap<string, Uint8Array>;
   /** Jobs by their id, with all that they printed. */
-  readonly jobs: ReadonlyMap<string, { readonly entrypoint: string; readonly printed: string }>;
+  readonly jobs: ReadonlyMap<string, Pick<FakeJob, 'entrypoint' | 'environment' | 'printed'>>;
   /** Takes the node of the next job so named along as soon as that job prints a text; the job's log goes with it. */
   killOnce(name: string, text: string): void;
   /** Loses the node of the next job so named in the same way, but the job on it goes on. */
@@ -60,13 +62,16 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await writeFile(join(folder, path), text);
     }
+    const cache = await mkdtemp(join(root, 'cache-')); // each job is on a node of its own
+    await symlink(join(cacheDirectory(), 'native'), join(cache, 'native'));
+    const environment = runtime_env.env_vars;
     const child = spawn('bash', ['-c', entrypoint], {
       cwd: folder,
-      env: { ...process.env, ...runtime_env.env_vars },
+      env: { ...process.env, DRMAS_CACHE: cache, ...environment },
       detached: true,
     });
     const state = { status: 'RUNNING', driver_exit_code: null } as const;
-    const job: FakeJob = { child, entrypoint, printed: '', logs: '', state };
+    const job: FakeJob = { child, entrypoint, environment, printed: '', logs: '', state };
     jobs.set(id, job);
     const hear = (part: Buffer) => {
       if (job.logs === undefined) return;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { RunEvent } from '../../core/events.js';
 import { nodeFiles } from '../../platform/node-files.js';
 import { resumeWith, trainWith } from '../../run/api.js';
+import { takeFrom } from '../../run/kept-elsewhere.js';
 import { requestRecipe } from '../../run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { RECIPE } from '../../store/run-files.js';
@@ -27,6 +28,10 @@ export const train = defineCommand({
     dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
     goOn: toggle('go on with the run of --run where there is one; with --json its events are printed again'),
     ...onRay,
+    store: text(
+      'place',
+      'a folder or s3://bucket/prefix that gets a copy of the run at each checkpoint; with --ray, where runs lie',
+    ),
     threads,
     watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
     track,
@@ -42,10 +47,12 @@ export const train = defineCommand({
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, goOn = false, ...flags }) {
     const { ray, store, rayCommand, ...options } = flags;
     if (dryRun) return showPlan(context, source, options, asJson);
-    const goesOn = goOn && (await isRun(options.run));
-    const cluster = { ray, store, rayCommand, cpus: options.threads };
+    const goesOn =
+      goOn && options.run !== undefined && (await isRun(options.run, ray === undefined ? store : undefined));
+    const cluster = { ray, store: ray === undefined ? undefined : store, rayCommand, cpus: options.threads };
+    const kept = ray === undefined && store !== undefined ? { ...options, store } : options;
     return withRay(context, cluster, (there) =>
-      goesOn ? goOnWith(there, source, options, asJson) : begin(there, source, options, asJson, watch),
+      goesOn ? goOnWith(there, source, kept, asJson) : begin(there, source, kept, asJson, watch),
     );
   },
 });
@@ -69,14 +76,16 @@ interface Begun {
   readonly seed?: number;
   readonly threads?: number;
   readonly track: readonly string[];
+  readonly store?: string;
 }
 
-const isRun = async (path: string | undefined): Promise<boolean> =>
-  path !== undefined && nodeFiles.exists(join(path, RECIPE));
+/** Whether a run lies at a path, from now on where a place has a copy of it. */
+const isRun = async (path: string, store: string | undefined): Promise<boolean> =>
+  (await nodeFiles.exists(join(path, RECIPE))) || (store !== undefined && takeFrom(store, path));
 
 /** Goes on with a run that lies where a new one was to lie, and tells the events that it has already. */
 async function goOnWith(there: CommandContext, source: string, options: Begun, asJson: boolean): Promise<number> {
-  const { run: path = '', threads, track } = options;
+  const { run: path = '', threads, track, store } = options;
   const print = jsonSink(there);
   const before = await (await RunDirectory.open(path)).events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed')) {
@@ -86,7 +95,7 @@ async function goOnWith(there: CommandContext, source: string, options: Begun, a
   let isReplayed = !asJson;
   const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
     resumeWith(there.work, path, source, {
-      ...{ ...(threads === undefined ? {} : { threads }), track, ...reporting },
+      ...{ ...(threads === undefined ? {} : { threads }), track, store, ...reporting },
       // What is announced while the log is taken back is among the events that are printed then.
       sinks: asJson ? [{ write: (event: RunEvent) => void (isReplayed && print.write(event)) }] : sinks,
       onStart(start) {

@@ -108,7 +108,7 @@ export async function requireWhole(
 export const isNoOptimizer = (file: string): boolean => !file.endsWith('optimizer.safetensors');
 
 /** The files below a directory, by their paths in it. */
-async function filesBelow(files: Files, directory: string): Promise<string[]> {
+export async function filesBelow(files: Files, directory: string): Promise<string[]> {
   const below: string[] = [];
   for (const name of await files.list(directory)) {
     const inner = await filesBelow(files, join(directory, name)).catch((error: unknown) => {

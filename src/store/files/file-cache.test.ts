@@ -19,7 +19,7 @@ it('hashes equal values equally, whatever the order of their keys', () => {
 });
 
 it('keeps what was stored first when two processes store at once', async () => {
-  const cache = new DirectoryCache(nodeFiles, 'warmstarts', root);
+  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
   expect(await cache.find('h')).toBeUndefined();
   const directory = await cache.store('h', async (slow) => {
     await writeFile(join(slow, 'weights'), 'slow');
@@ -31,7 +31,7 @@ it('keeps what was stored first when two processes store at once', async () => {
 });
 
 it('stores nothing when making it fails', async () => {
-  const cache = new DirectoryCache(nodeFiles, 'warmstarts', root);
+  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
   await expect(cache.store('h', () => Promise.reject(new Error('interrupted')))).rejects.toThrow('interrupted');
   expect(await readdir(join(root, 'warmstarts'))).toEqual([]);
 });

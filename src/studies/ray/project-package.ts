@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { RunError } from '../../core/errors.js';
 import { shellWord } from '../../core/format.js';
 import { packageVersion } from '../../platform/package-version.js';
 import { localFiles } from '../../recipe/code-hash.js';
@@ -24,8 +25,10 @@ const MANIFESTS = ['package.json', 'package-lock.json'];
  * Packs the project of a recipe.
  * @param source A recipe that ships, or the absolute path of a file
  * @param command What starts drmas on the nodes; by default npm installs what the lockfile says, or this version
+ * @param peer An optional package that the nodes need beside it
+ * @throws RunError where the lockfile does not have that one
  */
-export async function projectPackage(source: string, command?: string): Promise<ProjectPackage> {
+export async function projectPackage(source: string, command?: string, peer?: string): Promise<ProjectPackage> {
   const files = new Map<string, Uint8Array>([
     ['drmas.json', Buffer.from(JSON.stringify({ version: packageVersion() }))],
   ]);
@@ -48,13 +51,22 @@ export async function projectPackage(source: string, command?: string): Promise<
   const hash = createHash('sha256');
   for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(`${path}\0`).update(bytes);
   const lock = [...files.keys()].find((path) => path.endsWith('package-lock.json'));
+  if (command === undefined && lock !== undefined && peer !== undefined && !locks(files.get(lock), peer))
+    throw new RunError(`the nodes install what ${lock} says, which lacks ${peer}: npm install ${peer} adds it`);
+  const packages = [`drmas@${packageVersion()}`, ...(peer === undefined ? [] : [peer])];
   return {
     name: `_ray_pkg_${hash.digest('hex').slice(0, 32)}.zip`,
     bytes: zipArchive(files),
     recipe,
-    command: command ?? (lock === undefined ? `npx --yes drmas@${packageVersion()}` : installed(dirname(lock))),
+    command: command ?? (lock === undefined ? fromRegistry(packages) : installed(dirname(lock))),
   };
 }
+
+const fromRegistry = (packages: readonly string[]) =>
+  `npx --yes ${packages.map((name) => `--package ${shellWord(name)}`).join(' ')} drmas`;
+
+const locks = (lockfile: Uint8Array | undefined, name: string): boolean =>
+  new TextDecoder().decode(lockfile).includes(`"node_modules/${name}"`);
 
 /** Installs what the lockfile says, beside it, and starts the drmas that it names. */
 function installed(folder: string): string {

@@ -8,15 +8,19 @@ import { excerpt, shellWord } from '../../core/format.js';
 import type { Host } from '../../core/host.js';
 import { isObject } from '../../core/validation/objects.js';
 import type { executeRun } from '../../run/execute-run.js';
+import { openObjects } from '../../store/objects/open-objects.js';
+import { S3_CLIENT, s3Place } from '../../store/objects/s3-objects.js';
 import type { RunDirectory } from '../../store/run-directory.js';
-import { BEING_WRITTEN } from '../../store/run-lock.js';
 import { type ProjectPackage, projectPackage } from './project-package.js';
 import { RayClient, type RayJob } from './ray-client.js';
 
 export interface RayOptions {
   /** The address of the head's dashboard. */
   readonly url: string;
-  /** A folder that all nodes share: runs, checkpoints and warm starts lie there. Without one they stay on the nodes. */
+  /**
+   * A folder that all nodes share, or `s3://bucket/prefix`: runs and warm starts are copied there, and jobs go on from
+   * them. Without one they stay on the nodes.
+   */
   readonly store?: string | undefined;
   /** CPUs of a job; 1 where nothing is said. */
   readonly cpus?: number | undefined;
@@ -28,8 +32,6 @@ export interface RayOptions {
 
 /** After so many deaths of a run's jobs, one after the other, the run has failed. */
 const DEATHS = 8;
-/** Looks at a job between two submissions of a run that a job writes which Ray takes for dead: its node is cut off. */
-const LOOKS_APART = 10;
 /** How often the head may not answer, one look after the other. */
 const UNANSWERED = 60;
 /** Lines of a job's log that are shown where it failed. */
@@ -39,17 +41,21 @@ const LAST_LINES = 6;
 export class RayRuns {
   readonly #options: RayOptions;
   readonly #client: RayClient;
+  readonly #store: string | undefined;
   readonly #packages = new Map<string, Promise<ProjectPackage>>();
   readonly #active = new Set<string>();
 
   constructor(options: RayOptions) {
     this.#options = options;
     this.#client = new RayClient(options.url);
+    const { store } = options;
+    this.#store = store !== undefined && isFolder(store) ? resolve(store) : store;
   }
 
-  /** @throws RunError when there is no Ray */
+  /** @throws RunError when there is no Ray; RecipeError, StoreError when the store cannot be used */
   async check(): Promise<void> {
     await this.#client.version();
+    if (this.#store !== undefined) await openObjects(this.#store);
   }
 
   /** The jobs that were not over when they were last looked at. */
@@ -87,8 +93,7 @@ export class RayRuns {
       const { status, message, driver_exit_code: code } = await this.#follow(id, seen, host);
       if (status === 'SUCCEEDED') return;
       if (status === 'STOPPED') throw new TrainingError(`the job ${id} was stopped`);
-      const isWritten = seen.last.some((line) => line.includes(BEING_WRITTEN));
-      if ((code === 1 || code === 2) && !isWritten) {
+      if (code === 1 || code === 2) {
         const reason = seen.last.join(' | ') || (message ?? 'nothing says why');
         throw new TrainingError(`the job ${id} failed: ${reason}`);
       }
@@ -96,18 +101,15 @@ export class RayRuns {
         throw new TrainingError(
           `the jobs of ${log.name} died ${died} times; look at the nodes of ${this.#options.url}`,
         );
-      const why = isWritten
-        ? 'an earlier one, on a node that Ray has lost, still writes its run'
-        : (message ?? 'no message');
-      host.notify(`the job ${id} died (${excerpt(why, 400)}): submitted again`);
-      if (isWritten) await this.#wait(LOOKS_APART, host.signal);
+      host.notify(`the job ${id} died (${excerpt(message ?? 'no message', 400)}): submitted again`);
     }
   };
 
   #project(source: string): Promise<ProjectPackage> {
     const known = this.#packages.get(source);
     if (known !== undefined) return known;
-    const project = projectPackage(source, this.#options.command);
+    const { command } = this.#options;
+    const project = projectPackage(source, command, isFolder(this.#store) ? undefined : S3_CLIENT);
     this.#packages.set(source, project);
     return project;
   }
@@ -115,13 +117,15 @@ export class RayRuns {
   async #submit(id: string, log: RunDirectory, project: ProjectPackage, signal: AbortSignal): Promise<void> {
     const { name, bytes, recipe, command } = project;
     await this.#client.upload(name, bytes); // for each job: Ray drops packages that none has used for a while
-    const { store, cpus = 1 } = this.#options;
-    const run = store === undefined ? 'run' : join(store, 'runs', id.replace(/-\d+$/, ''));
+    const { cpus = 1 } = this.#options;
+    const store = this.#store;
+    const run = `${id}/${id.replace(/-\d+$/, '')}`; // jobs of one node may share a working directory
+    const kept = store === undefined ? [] : ['--store', store];
     const overrides = log.record.recipe.overrides.flatMap((override) => ['--set', override]);
-    const words = ['train', recipe, '--run', run, '--go-on', '--json', '--threads', `${cpus}`, ...overrides];
+    const words = ['train', recipe, '--run', run, '--go-on', '--json', '--threads', `${cpus}`, ...kept, ...overrides];
     const request = {
       ...{ id, cpus, packageName: name, entrypoint: `${command} ${words.map(shellWord).join(' ')}` },
-      environment: store === undefined ? {} : { DRMAS_CACHE: join(store, 'cache') },
+      environment: environmentOf(store),
       metadata: { drmas_run: log.name },
     };
     await this.#client.submit(request, signal);
@@ -147,14 +151,21 @@ export class RayRuns {
         if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
         if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
       }
-      await this.#wait(1, signal);
+      await sleep(this.#options.pollMs ?? 1000, undefined, { signal }).catch(() => {});
     }
   }
+}
 
-  /** Until so many looks at a job have passed, or until the signal. */
-  async #wait(looks: number, signal: AbortSignal): Promise<void> {
-    await sleep(looks * (this.#options.pollMs ?? 1000), undefined, { signal }).catch(() => {});
-  }
+const isFolder = (store: string | undefined) => store === undefined || s3Place(store) === undefined;
+
+/** Variables of S3 that are no secrets: where it is. Ray shows everybody the environment of a job. */
+const WHERE = ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'];
+
+/** What a job is told beside its flags. In a folder caches lie with the runs, so that nothing is downloaded twice. */
+function environmentOf(store: string | undefined): Record<string, string> {
+  if (store === undefined) return {};
+  if (isFolder(store)) return { DRMAS_CACHE: join(store, 'cache') };
+  return Object.fromEntries(WHERE.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
 /** The name of a run's jobs: that of its directory and its content, so that a study which goes on finds them. */

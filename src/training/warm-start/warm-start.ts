@@ -34,14 +34,16 @@ export async function warmStart(
   settings: WarmStartSettings,
 ): Promise<string | undefined> {
   const { assignment } = run;
-  const { files, notify } = run.host;
+  const { files, notify, shared } = run.host;
   if (backendsOf(run).some(({ capabilities }) => capabilities.weights === 'there')) {
     await trainWarmStart(run, settings, (event) => void log.emit(event));
     return undefined;
   }
-  const cache = new DirectoryCache(files, 'warmstarts');
+  const cache = new DirectoryCache(files, 'warmstarts', { shared });
   const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
-  const cached = await cache.find(hash, (why) => notify(`A cached warm start is damaged and is made anew: ${why}.`));
+  const cached = await cache.find(hash, (why) =>
+    notify(`A cached warm start cannot be used and is made anew: ${why}.`),
+  );
   if (cached !== undefined) {
     notify(`Warm start taken from the cache (${cached}); it depends on neither --seed nor the estimator.`);
     for (const event of await readEvents(files, join(cached, EVENTS))) log.write(event);

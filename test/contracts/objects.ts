@@ -1,0 +1,196 @@
+/** What every object store does, and what copies of runs in it promise whenever their writer dies. */
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { StoreError } from '../../src/core/errors.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import { writeSealedDirectory } from '../../src/store/files/digests.js';
+import { checkObjects, type ObjectStore } from '../../src/store/objects/object-store.js';
+import { hasCopy, RunCopy, takeCopy } from '../../src/store/objects/run-copies.js';
+import { SealedCopies } from '../../src/store/objects/sealed-copies.js';
+import { RunDirectory } from '../../src/store/run-directory.js';
+
+/** @param open A store that is empty, whenever it is called */
+export function objectStoreContract(name: string, open: () => Promise<ObjectStore>): void {
+  describe(`${name} as an object store`, () => {
+    let root: string;
+    beforeAll(async () => {
+      root = await mkdtemp(join(tmpdir(), 'drmas-objects-'));
+    });
+    afterAll(() => rm(root, { recursive: true }));
+
+    const put = async (objects: ObjectStore, name: string, content: string | Uint8Array) => {
+      await writeFile(join(root, 'sent'), content);
+      await objects.put(name, join(root, 'sent'));
+    };
+    const get = async (objects: ObjectStore, name: string) => {
+      await objects.get(name, join(root, 'got'));
+      return readFile(join(root, 'got'));
+    };
+
+    it('gives back what was stored, whatever its size and name', async () => {
+      const objects = await open();
+      const large = Uint8Array.from({ length: 11_000_001 }, (_, i) => (i * 31) % 251);
+      const files = { 'a/empty': '', 'a/b c+d&e=ü%.json': 'text', 'a/large': large };
+      for (const [name, content] of Object.entries(files)) await put(objects, name, content);
+      for (const [name, content] of Object.entries(files))
+        expect(Buffer.compare(await get(objects, name), Buffer.from(content))).toBe(0);
+      expect(await objects.list('a/')).toEqual(Object.keys(files).sort());
+      await put(objects, 'a/empty', 'no more');
+      expect((await get(objects, 'a/empty')).toString()).toBe('no more');
+    });
+
+    it('lists names below a prefix, however many there are, and none that only begin alike', async () => {
+      const objects = await open();
+      const names = Array.from({ length: 23 }, (_, i) => `run/${i % 3}/file-${i}`).sort();
+      for (const name of [...names, 'runs/other']) await put(objects, name, name);
+      expect(await objects.list('run/')).toEqual(names);
+      expect(await objects.list('run/1/')).toEqual(names.filter((name) => name.startsWith('run/1/')));
+      expect(await objects.list('nothing/')).toEqual([]);
+    });
+
+    it('removes, also what is not there, and says what is missing', async () => {
+      const objects = await open();
+      await put(objects, 'a', 'one');
+      await objects.remove('a');
+      await objects.remove('a');
+      const missing = await get(objects, 'a').catch((error: unknown) => error);
+      expect(missing).toBeInstanceOf(StoreError);
+      expect(missing).toMatchObject({ reason: 'missing', message: expect.stringContaining(objects.place) });
+    });
+
+    it('leaves nothing behind when it is looked at', async () => {
+      const objects = await open();
+      await checkObjects(objects);
+      expect(await objects.list('probe/')).toEqual([]);
+    });
+
+    it('shows a sealed directory when it is whole, and not before', async () => {
+      const objects = await open();
+      const directory = await writeSealedDirectory(nodeFiles, root, 'made', async (temporary) => {
+        await mkdir(join(temporary, 'inner'));
+        await writeFile(join(temporary, 'inner', 'weights'), 'bytes');
+      });
+      const into = join(root, 'fetched');
+      const dying = mortal(objects, 1);
+      await expect(new SealedCopies(dying).publish('warm/h', directory)).rejects.toThrow(DEATH);
+      expect(await objects.list('warm/h/')).toHaveLength(1);
+      expect(await new SealedCopies(objects).fetch('warm/h', into)).toBe(false);
+      await new SealedCopies(objects).publish('warm/h', directory);
+      expect(await new SealedCopies(objects).fetch('warm/h', into)).toBe(true);
+      expect(await readFile(join(into, 'inner', 'weights'), 'utf8')).toBe('bytes');
+    });
+
+    it('has the last whole checkpoint of a run, whenever its writer dies, and never loses one', async () => {
+      const objects = await open();
+      let died = true;
+      for (let after = 0; died; after++) {
+        const dying = mortal(objects, after);
+        const run = join(root, 'here', `mine-${after}`);
+        const name = join(root, 'there', `mine-${after}`);
+        died = await trainUntilDeath(run, dying);
+        const sealed = Math.max(0, ...dying.seals);
+        expect(await hasCopy(objects, name)).toBe(sealed > 0);
+        expect(await takeCopy(objects, name)).toBe(sealed > 0);
+        if (sealed === 0) continue;
+        const taken = await RunDirectory.open(name);
+        const checkpoint = await taken.latestCheckpoint();
+        expect(checkpoint?.step).toBe(sealed);
+        expect(await readFile(join(checkpoint?.directory ?? '', 'state'), 'utf8')).toBe(`state ${sealed}`);
+        await taken.lock();
+        expect(await taken.rewind(checkpoint)).toEqual([]); // compares log, episodes and weights with their digests
+        await taken.close();
+      }
+    }, 120_000);
+
+    it('takes the copy that has come furthest, and lets each writer write its own', async () => {
+      const objects = await open();
+      const [first, second] = [join(root, 'first', 'twice'), join(root, 'second', 'twice')];
+      await trainUntilDeath(first, mortal(objects, 12));
+      const before = await contents(objects, root);
+      expect(await takeCopy(objects, second)).toBe(true);
+      const run = await RunDirectory.open(second, { onCheckpoint: () => copy.update() });
+      const copy = new RunCopy(objects, second);
+      await run.lock();
+      const checkpoint = await run.latestCheckpoint();
+      await run.rewind(checkpoint);
+      await writeCheckpoint(run, 9);
+      await run.close();
+      await copy.update();
+      const after = await contents(objects, root);
+      for (const [name, content] of before) expect([name, after.get(name)]).toEqual([name, content]);
+      const third = join(root, 'third', 'twice');
+      expect(await takeCopy(objects, third)).toBe(true);
+      const taken = await RunDirectory.open(third);
+      expect((await taken.checkpoints()).map(({ step }) => step)).toEqual([checkpoint?.step, 9]);
+      await taken.lock();
+      expect(await taken.rewind(await taken.latestCheckpoint())).toEqual([]);
+      await taken.close();
+    });
+  });
+}
+
+const DEATH = 'the writer is dead';
+
+/** A store of a process that dies after so many writes; it remembers the steps that it has sealed. */
+function mortal(objects: ObjectStore, writes: number): ObjectStore & { readonly seals: number[] } {
+  let left = writes;
+  const seals: number[] = [];
+  const living = () => {
+    if (left-- <= 0) throw new Error(DEATH);
+  };
+  return {
+    place: objects.place,
+    isFolder: objects.isFolder,
+    seals,
+    async put(name, path) {
+      living();
+      await objects.put(name, path);
+      const step = /step-(\d+)\/digests\.json$/.exec(name)?.[1];
+      if (step !== undefined) seals.push(Number(step));
+    },
+    get: (name, path) => objects.get(name, path),
+    list: (prefix) => objects.list(prefix),
+    async remove(name) {
+      living();
+      await objects.remove(name);
+    },
+  };
+}
+
+/** Writes a run of three steps with a checkpoint each, of which the last two stay. Says whether the store ended it. */
+async function trainUntilDeath(path: string, objects: ObjectStore): Promise<boolean> {
+  const copy = new RunCopy(objects, path);
+  const record = { version: 1, recipe: { source: 'mine', overrides: [], codeHash: '' }, resolved: {} } as const;
+  const run = await RunDirectory.create(
+    path,
+    { ...record, acceptedChanges: [] },
+    { onCheckpoint: () => copy.update() },
+  );
+  try {
+    for (const step of [1, 2, 3]) await writeCheckpoint(run, step);
+    return false;
+  } catch (error) {
+    expect(String(error)).toContain(DEATH);
+    return true;
+  } finally {
+    await run.close();
+  }
+}
+
+async function writeCheckpoint(run: RunDirectory, step: number): Promise<void> {
+  run.emit({ type: 'warning', code: 'test', message: `step ${step}` });
+  await run.writeStepEpisodes(step, []);
+  const fill = (directory: string) => writeFile(join(directory, 'state'), `state ${step}`);
+  await run.writeCheckpoint(step, fill, { keep: 2 });
+}
+
+async function contents(objects: ObjectStore, root: string): Promise<Map<string, string>> {
+  const all = new Map<string, string>();
+  for (const name of await objects.list('runs/')) {
+    await objects.get(name, join(root, 'content'));
+    all.set(name, await readFile(join(root, 'content'), 'utf8'));
+  }
+  return all;
+}

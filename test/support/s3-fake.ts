@@ -1,0 +1,135 @@
+/**
+ * Storage with S3's interface in this process: paths with the bucket in front, answers in the shapes that Amazon S3's
+ * API Reference gives and that a server recorded. It looks at who asks and from which region, not at signatures.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import type { HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { type Context, Hono } from 'hono';
+import { listen } from '../../src/platform/listen.js';
+
+export interface S3Request {
+  readonly method: string;
+  readonly key: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What is done instead of answering: a status with an error code, or an answer that ends in the middle. */
+export type S3Fault = { readonly status: number; readonly code: string } | 'cut' | undefined;
+
+export interface S3Fake {
+  readonly url: string;
+  /** All that is stored, by bucket and key. */
+  readonly stored: Map<string, Map<string, Uint8Array>>;
+  readonly requests: S3Request[];
+  /** Decides on a fault for each request; none by default. */
+  fault: (request: S3Request) => S3Fault;
+  close(): Promise<void>;
+}
+
+/** Keys that are known here, and what they may do; their secrets do not matter. */
+const S3_KEYS = { AKIDALL: 'write', AKIDREAD: 'read' } as const;
+export const S3_REGION = 'eu-test-1';
+const PAGE = 10;
+
+export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
+  const stored = new Map(buckets.map((name) => [name, new Map<string, Uint8Array>()]));
+  const uploads = new Map<string, Map<number, Uint8Array>>();
+  const app = new Hono();
+  app.all('*', async (c) => {
+    const url = new URL(c.req.url);
+    const [bucket = '', ...rest] = url.pathname.slice(1).split('/').map(decodeURIComponent);
+    const key = rest.join('/');
+    const headers = Object.fromEntries(c.req.raw.headers);
+    const body = new Uint8Array(await c.req.arrayBuffer());
+    const request = { method: c.req.method, key, headers };
+    fake.requests.push(request);
+    const fault = fake.fault(request);
+    if (fault !== undefined && fault !== 'cut') return failed(c, fault.status, fault.code);
+    const [id = '', , region = ''] = (/Credential=([^,]+)/.exec(headers.authorization ?? '')?.[1] ?? '').split('/');
+    const rights = S3_KEYS[id as keyof typeof S3_KEYS];
+    if (rights === undefined) return failed(c, 403, 'InvalidAccessKeyId');
+    if (region !== S3_REGION) return failed(c, 400, 'AuthorizationHeaderMalformed', `<Region>${S3_REGION}</Region>`);
+    const files = stored.get(bucket);
+    if (files === undefined) return failed(c, 404, 'NoSuchBucket', `<BucketName>${bucket}</BucketName>`);
+    if (c.req.method !== 'GET' && rights !== 'write') return failed(c, 403, 'AccessDenied');
+    const md5 = headers['content-md5'];
+    if (md5 !== undefined && md5 !== createHash('md5').update(body).digest('base64'))
+      return failed(c, 400, 'BadDigest');
+    if (key === '') return listed(c, files, url.searchParams);
+    const upload = url.searchParams.get('uploadId');
+    switch (c.req.method) {
+      case 'GET': {
+        const bytes = files.get(key);
+        if (bytes === undefined) return failed(c, 404, 'NoSuchKey', `<Key>${escaped(key)}</Key>`);
+        if (fault !== 'cut') return c.body(Uint8Array.from(bytes), 200, { etag: etag(bytes) });
+        const { outgoing } = c.env as HttpBindings;
+        outgoing.writeHead(200, { 'content-length': bytes.length });
+        outgoing.write(bytes.subarray(0, bytes.length >> 1), () => outgoing.destroy());
+        return RESPONSE_ALREADY_SENT;
+      }
+      case 'PUT':
+        if (upload === null) files.set(key, body);
+        else uploads.get(upload)?.set(Number(url.searchParams.get('partNumber')), body);
+        return c.body(null, 200, { etag: etag(body) });
+      case 'DELETE':
+        if (upload === null) files.delete(key);
+        else uploads.delete(upload);
+        return c.body(null, 204);
+      default: {
+        if (upload === null) {
+          const begun = randomUUID();
+          uploads.set(begun, new Map());
+          return xml(
+            c,
+            `<InitiateMultipartUploadResult><Bucket>${bucket}</Bucket><Key>${escaped(key)}</Key>
+<UploadId>${begun}</UploadId></InitiateMultipartUploadResult>`,
+          );
+        }
+        const parts = uploads.get(upload);
+        if (parts === undefined) return failed(c, 404, 'NoSuchUpload');
+        uploads.delete(upload);
+        files.set(key, Uint8Array.from(Buffer.concat([...parts].sort(([a], [b]) => a - b).map(([, part]) => part))));
+        return xml(c, `<CompleteMultipartUploadResult><Key>${escaped(key)}</Key></CompleteMultipartUploadResult>`);
+      }
+    }
+  });
+  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const fake: S3Fake = {
+    url: listening.url,
+    stored,
+    requests: [],
+    fault: () => undefined,
+    close: () => listening.close(),
+  };
+  return fake;
+}
+
+/** A page of names: ten of them, where S3 gives a thousand. */
+function listed(c: Context, files: ReadonlyMap<string, Uint8Array>, query: URLSearchParams): Response {
+  const prefix = query.get('prefix') ?? '';
+  const after = query.get('continuation-token') ?? '';
+  const names = [...files.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
+  const page = names.slice(0, PAGE);
+  const contents = page.map(
+    (key) => `<Contents><Key>${escaped(key)}</Key><Size>${files.get(key)?.length}</Size></Contents>`,
+  );
+  const next =
+    names.length > PAGE ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
+  return xml(
+    c,
+    `<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Prefix>${escaped(prefix)}</Prefix>
+<KeyCount>${page.length}</KeyCount><IsTruncated>${names.length > PAGE}</IsTruncated>${next}${contents.join('')}
+</ListBucketResult>`,
+  );
+}
+
+const etag = (bytes: Uint8Array) => `"${createHash('md5').update(bytes).digest('hex')}"`;
+
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+const xml = (c: Context, text: string, status = 200) =>
+  c.body(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`, status as 200, { 'content-type': 'application/xml' });
+
+const failed = (c: Context, status: number, code: string, more = '') =>
+  xml(c, `<Error><Code>${code}</Code><Message>${code} here</Message>${more}<RequestId>0A</RequestId></Error>`, status);
