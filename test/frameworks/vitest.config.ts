@@ -9,5 +9,6 @@ export default defineConfig({
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/frameworks/*/*.framework.ts'],
     testTimeout: 120_000, // a run of each way in, beside other work
+    hookTimeout: 120_000,
   },
 });

@@ -9,5 +9,6 @@ export default defineConfig({
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/gateway/*.gateway.ts'],
     testTimeout: 600_000, // hundreds of processes: seconds on an idle machine, minutes beside other work
+    hookTimeout: 120_000,
   },
 });

@@ -16,5 +16,6 @@ export default defineConfig({
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     fileParallelism: false,
     testTimeout: 1_200_000,
+    hookTimeout: 120_000,
   },
 });

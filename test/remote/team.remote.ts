@@ -74,7 +74,7 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
   it('learns in ten steps, with the server killed after the fifth, and is brought home', async () => {
     if ('unavailable' in remote) return;
     const { python, model } = remote;
-    const options = { python, model, directory: join(root, 'server'), adapters: 4, rank: 8 };
+    const options = { python, model, directory: join(root, 'server'), adapters: 8, rank: 8 };
     const run = join(root, 'run');
     const first = await SkyrlServer.start(options);
     const definition = recipe(first.url, model);

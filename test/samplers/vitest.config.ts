@@ -10,5 +10,6 @@ export default defineConfig({
     include: ['test/samplers/*.sampler.ts'],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts'],
     testTimeout: 600_000, // an engine on two cores
+    hookTimeout: 120_000,
   },
 });

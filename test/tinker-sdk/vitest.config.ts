@@ -8,5 +8,6 @@ export default defineConfig({
     include: ['test/tinker-sdk/*.sdk.ts'],
     globalSetup: ['./test/global-setup.ts'],
     testTimeout: 900_000, // packages may have to be installed first
+    hookTimeout: 120_000,
   },
 });
