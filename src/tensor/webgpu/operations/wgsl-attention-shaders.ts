@@ -49,26 +49,48 @@ const HEAD = (headDim: number) =>
   `let width = p.kv_heads * ${headDim}u; let stride = p.heads * ${headDim}u + 2u * width;`;
 const OF_QUERY = 'let head = group.y; let kv = head * p.kv_heads / p.heads;';
 
+/** The rows of a row's sequence in a batch: the first, and the one behind the last. Both the same: it is in none. */
+const SEQUENCE = `
+fn sequence_of(row: u32) -> vec2u {
+  let first = u32(starts[0]); let end = u32(starts[p.sequences]);
+  if (row < first || row >= end) { return vec2u(select(end, first, row < first)); }
+  var low = 0u; var high = p.sequences;
+  while (high - low > 1u) {
+    let middle = (low + high) / 2u; if (u32(starts[middle]) <= row) { low = middle; } else { high = middle; }
+  }
+  return vec2u(u32(starts[low]), u32(starts[low + 1u]));
+}
+fn span_in_batch(row: u32) -> vec2u {
+  let rows = sequence_of(row); return vec2u(rows.x, select(row - rows.x + 1u, 0u, rows.x == rows.y));
+}`;
+
+/** The places of the key and value of a row in the cache, and how many places of its slot the row sees. */
+export const CACHED_SPAN = `
+fn span_in_cache(row: u32) -> vec2u { return vec2u(u32(slots[row]) * p.capacity, u32(positions[row]) + 1u); }`;
+
 /**
  * Softmax over a row's keys in one pass (Milakov and Gimelshein 2018, arXiv 1805.02867). Of a batch, `rows_of_group`
- * rows share tiles of keys; in a cache every row has keys of its own.
+ * rows share tiles of keys, which are in `qkv`; in a cache every row has keys of its own. A row's span is the first of
+ * its keys and their number.
  */
 export const attend = byDimension((headDim, lanes) => {
   const { size, type, count } = lanes;
   const keys = headDim > 64 ? 8 : 16; // of a tile: 8 KB of keys and 8 KB of values would be all that a group may have
   return shader({
     name: `attention ${headDim}`,
-    numbers: ['rows', 'heads', 'kv_heads', 'rows_of_group', 'scale!'],
-    memories: ['out', 'logSumExp', 'qkv', 'keys', 'values', 'spans: vec2u'],
+    numbers: ['rows', 'heads', 'kv_heads', 'rows_of_group', 'sequences', 'capacity', 'scale!'],
+    memories: ['out', 'logSumExp', 'qkv', 'keys', 'values', 'starts: i32', 'slots: i32', 'positions: i32'],
     threads: `${THREADS}`,
     declare: `var<workgroup> key_tile: array<${type}, ${keys * count}>;
-var<workgroup> value_tile: array<${type}, ${keys * count}>; var<workgroup> range_of_group: vec2u;`,
+var<workgroup> value_tile: array<${type}, ${keys * count}>; var<workgroup> range_of_group: vec2u;
+${SEQUENCE}${CACHED_SPAN}
+fn span_of(row: u32) -> vec2u { if (p.sequences == 0u) { return span_in_cache(row); } return span_in_batch(row); }`,
     body: `${OF_QUERY} ${HEAD(headDim)}
   let first = group.x * p.rows_of_group; let live = t < p.rows_of_group && first + t < p.rows;
-  let row = min(first + min(t, p.rows_of_group - 1u), p.rows - 1u); let span = spans[row];
+  let row = min(first + min(t, p.rows_of_group - 1u), p.rows - 1u); let span = span_of(row);
   if (t == 0u) {
-    let upper = spans[min(first + p.rows_of_group, p.rows) - 1u];
-    range_of_group = vec2u(spans[first].x, upper.x + upper.y);
+    let upper = span_of(min(first + p.rows_of_group, p.rows) - 1u);
+    range_of_group = vec2u(span.x, upper.x + upper.y);
   }
   let range = workgroupUniformLoad(&range_of_group);
   ${lanes.declare('query', 'mix')}
@@ -78,10 +100,14 @@ var<workgroup> value_tile: array<${type}, ${keys * count}>; var<workgroup> range
   var top = -3.0e38; var sum = 0.0;
   for (var k0 = range.x; k0 < range.y; k0 += ${keys}u) {
     for (var e = t; e < ${keys * count}u; e += ${THREADS}u) {
-      let k = k0 + e / ${count}u;
-      if (k < range.y) {
-        let at = k * width + kv * ${headDim}u + e % ${count}u * ${size}u;
+      let k = k0 + e / ${count}u; let i = kv * ${headDim}u + e % ${count}u * ${size}u;
+      if (k >= range.y) { break; }
+      if (p.sequences == 0u) {
+        let at = k * width + i;
         key_tile[e] = ${lanes.at('keys', 'at')}; value_tile[e] = ${lanes.at('values', 'at')};
+      } else {
+        let at = k * stride + p.heads * ${headDim}u + i;
+        key_tile[e] = ${lanes.at('qkv', 'at')}; value_tile[e] = ${lanes.at('qkv', 'at + width')};
       }
     }
     workgroupBarrier();
@@ -108,26 +134,35 @@ var<workgroup> value_tile: array<${type}, ${keys * count}>; var<workgroup> range
   });
 });
 
-const BACKWARD = { numbers: ['rows', 'heads', 'kv_heads', 'scale!'], threads: `${THREADS}` };
-const BACKWARD_MEMORIES = ['dQkv', 'dOut', 'logSumExp', 'means', 'qkv'];
+const BACKWARD = {
+  numbers: ['rows', 'heads', 'kv_heads', 'sequences', 'scale!'],
+  threads: `${THREADS}`,
+  declare: SEQUENCE,
+};
+const BACKWARD_MEMORIES = ['dQkv', 'dOut', 'logSumExp', 'means', 'qkv', 'starts: i32'];
 
-/** A thread has a query: its gradient over its keys in order. */
+/**
+ * A thread has a query: its gradient over its keys in order. It leaves behind the change that all keys of the query
+ * share: the dot product of its output and the gradient on that.
+ */
 export const backwardOfQueries = byDimension((headDim, lanes) => {
   const { size, type } = lanes;
   return shader({
     ...BACKWARD,
     name: `attention backward, queries ${headDim}`,
-    memories: [...BACKWARD_MEMORIES, 'spans: vec2u'],
+    memories: [...BACKWARD_MEMORIES, 'out'],
     body: `${OF_QUERY} ${HEAD(headDim)}
   let row = group.x * ${THREADS}u + t; if (row >= p.rows) { return; }
-  let span = spans[row]; if (span.y == 0u) { return; }
+  let span = span_in_batch(row); if (span.y == 0u) { return; }
   let at = row * stride + head * ${headDim}u; let to = (row * p.heads + head) * ${headDim}u;
-  ${lanes.declare('query', 'change', 'd_query')}
+  ${lanes.declare('query', 'change', 'd_query')} var shared_change = ${type}(0.0);
   ${lanes.each(
     `query[d] = ${lanes.at('qkv', `at + ${size}u * d`)}; change[d] = ${lanes.at('dOut', `to + ${size}u * d`)};
+    shared_change = fma(change[d], ${lanes.at('out', `to + ${size}u * d`)}, shared_change);
     d_query[d] = ${type}(0.0);`,
   )}
-  let log_sum = logSumExp[row * p.heads + head]; let mean = means[row * p.heads + head];
+  let log_sum = logSumExp[row * p.heads + head]; let mean = ${lanes.sum('shared_change')};
+  means[row * p.heads + head] = mean;
   for (var k = span.x; k < span.x + span.y; k++) {
     let key = k * stride + (p.heads + kv) * ${headDim}u; var score = ${type}(0.0); var slope = ${type}(0.0);
     ${lanes.each(
@@ -147,10 +182,10 @@ export const backwardOfKeys = byDimension((headDim, lanes) => {
   return shader({
     ...BACKWARD,
     name: `attention backward, keys ${headDim}`,
-    memories: [...BACKWARD_MEMORIES, 'ends: u32'],
+    memories: BACKWARD_MEMORIES,
     body: `let kv = group.y; let shared_by = p.heads / p.kv_heads; ${HEAD(headDim)}
   let row = group.x * ${THREADS}u + t; if (row >= p.rows) { return; }
-  let end = ends[row]; if (end == 0u) { return; }
+  let rows = sequence_of(row); let end = rows.y; if (rows.x == end) { return; }
   let at = row * stride + (p.heads + kv) * ${headDim}u;
   ${lanes.declare('key', 'value', 'd_key', 'd_value')}
   ${lanes.each(
