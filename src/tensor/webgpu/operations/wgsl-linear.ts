@@ -7,14 +7,17 @@ import type { Groups } from '../shader.js';
 import { isHalves, matrixOf, packMatrix } from './wgsl-pack.js';
 import { INTO, productShader, type Tile } from './wgsl-products.js';
 
-/** What decoding and training share: few rows at a time, and many. */
-const WIDE: Tile = { rows: 64, columns: 64, inner: 16, thread: [4, 4] };
-const FEW: Tile = { rows: 8, columns: 64, inner: 16, thread: [1, 4] };
+/** Training has many rows at a time, decoding few; a tile takes time for all of its rows, there or not. */
+const WIDE: Tile = { rows: 64, columns: 64, inner: 16, thread: [8, 4] };
+const SMALLER: readonly Tile[] = [
+  { rows: 8, columns: 64, inner: 16, thread: [1, 4] },
+  { rows: 32, columns: 64, inner: 16, thread: [8, 4] },
+];
 
 export interface LinearOptions {
   /** Bytes of a binding at most. */
   readonly binding: number;
-  /** Whether calls of few rows have tiles of their own; without, they take the time of 64. */
+  /** Whether calls of few rows have tiles of their own; without, they take the time of 64 rows. */
   readonly fewRows: boolean;
   readonly add: DeviceKernels['add'];
 }
@@ -50,7 +53,7 @@ export function linearKernels(
   const linear = (narrow: boolean): DeviceKernels['linear'] => {
     return (out, x, matrix, rows, inputs, outputs, accumulate) => {
       if (rows === 0) return;
-      const tile = fewRows && rows <= FEW.rows ? FEW : WIDE;
+      const tile = (fewRows && SMALLER.find((each) => rows <= each.rows)) || WIDE;
       const { byInputs } = matrix;
       const shader = productShader({ tile, aByK: false, bByK: byInputs, halves: isHalves(matrix), narrow });
       if (byInputs) {

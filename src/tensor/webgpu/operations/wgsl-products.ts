@@ -7,7 +7,7 @@ export interface Tile {
   readonly columns: number;
   /** Even. */
   readonly inner: number;
-  /** Rows and columns of one thread; columns a multiple of 4. */
+  /** Rows and columns of one thread; columns a multiple of 4, rows too unless they are fewer. */
   readonly thread: readonly [rows: number, columns: number];
 }
 
@@ -58,15 +58,6 @@ function write(name: string, { tile, aByK, bByK, halves, narrow }: ProductForm):
   const [threadRows, threadColumns] = tile.thread;
   const [x, y] = [columns / threadColumns, rows / threadRows];
   const vectors = range(threadColumns / 4);
-  const round = (value: string) => (narrow ? `rounded(${value})` : value);
-  // Neighbouring threads read neighbouring numbers.
-  const [aTile, a] = aByK
-    ? [`let m = e % ${rows}u; let k = e / ${rows}u;`, 'A[(k0 + k) * p.a_stride + m0 + m]']
-    : [`let k = e % ${inner}u; let m = e / ${inner}u;`, 'A[(m0 + m) * p.a_stride + k0 + k]'];
-  const [bTile, bIndex] = bByK
-    ? [`let n = e % ${columns}u; let k = e / ${columns}u;`, '(k0 + k) * p.b_stride + n0 + n']
-    : [`let k = e % ${inner}u; let n = e / ${inner}u;`, '(n0 + n) * p.b_stride + k0 + k'];
-  const b = halves ? `B_at(${bIndex})` : `B[${bIndex}]`;
   const everySum = (each: (row: number, vector: number) => string) =>
     range(threadRows)
       .flatMap((row) => vectors.map((vector) => each(row, vector)))
@@ -79,8 +70,10 @@ function write(name: string, { tile, aByK, bByK, halves, narrow }: ProductForm):
     memories: ['C', 'A', halves ? 'B: bf16' : 'B'],
     threads: `${x}, ${y}`,
     declare: `${narrow ? ROUNDING : ''}
-var<workgroup> a_tile: array<f32, ${rows * inner}>;
-var<workgroup> b_tile: array<f32, ${inner * columns}>;
+var<workgroup> a_tile: array<vec4f, ${(rows / 4) * inner}>;
+var<workgroup> b_tile: array<vec4f, ${(columns / 4) * inner}>;
+${fourNumbers('a_at', 'M', aByK ? 'A[k * p.a_stride + i]' : 'A[i * p.a_stride + k]', narrow)}
+${fourNumbers('b_at', 'N', halves ? `B_at(${bByK ? B_BY_K : B_BY_N})` : `B[${bByK ? B_BY_K : B_BY_N}]`, narrow)}
 fn before(m: u32, n: u32) -> vec4f {
   var v = vec4f(0.0);
   if (p.into != ${INTO.beginWith}u || m >= p.M) { return v; }
@@ -100,23 +93,14 @@ fn put(m: u32, n: u32, v: vec4f) {
   let m0 = group.y * ${rows}u; let n0 = group.x * ${columns}u;
   ${everySum((row, vector) => `var sum${row}_${vector} = before(${at(row, vector)});`)}
   for (var k0 = 0u; k0 < p.K; k0 += ${inner}u) {
-    for (var e = t; e < ${rows * inner}u; e += ${x * y}u) {
-      ${aTile} var v = 0.0; if (m0 + m < p.M && k0 + k < p.K) { v = ${round(a)}; } a_tile[k * ${rows}u + m] = v;
-    }
-    for (var e = t; e < ${inner * columns}u; e += ${x * y}u) {
-      ${bTile} var v = 0.0; if (n0 + n < p.N && k0 + k < p.K) { v = ${round(b)}; } b_tile[k * ${columns}u + n] = v;
-    }
+    ${fillTile('a', rows / 4, inner, x * y, aByK, 'm0')}
+    ${fillTile('b', columns / 4, inner, x * y, bByK, 'n0')}
     workgroupBarrier();
     for (var step = 0u; step < ${inner}u; step++) {
       let k = ${narrow ? 'step ^ 1u' : 'step'};
-      ${vectors.map((v) => `let b${v} = ${vector4('b_tile', `k * ${columns}u + local.x * ${threadColumns}u + ${4 * v}u`)};`).join('\n      ')}
-      ${range(threadRows)
-        .map(
-          (row) =>
-            `{ let a = vec4f(a_tile[k * ${rows}u + local.y * ${threadRows}u + ${row}u]);
-        ${vectors.map((v) => `sum${row}_${v} = fma(a, b${v}, sum${row}_${v});`).join(' ')} }`,
-        )
-        .join('\n      ')}
+      ${vectors.map((v) => `let b${v} = b_tile[k * ${columns / 4}u + local.x * ${threadColumns / 4}u + ${v}u];`).join('\n      ')}
+      ${factorsOfA(tile)}
+      ${everySum((row, v) => `sum${row}_${v} = fma(vec4f(a${row}), b${v}, sum${row}_${v});`)}
     }
     workgroupBarrier();
   }
@@ -126,5 +110,42 @@ fn put(m: u32, n: u32, v: vec4f) {
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-const vector4 = (name: string, at: string) =>
-  `vec4f(${name}[${at}], ${name}[${at} + 1u], ${name}[${at} + 2u], ${name}[${at} + 3u])`;
+const B_BY_K = 'k * p.b_stride + i';
+const B_BY_N = 'i * p.b_stride + k';
+
+/** `name(i, k)`: four neighbouring rows of A or columns of B at one step, 0 behind the ends. */
+function fourNumbers(name: string, end: string, number: string, narrow: boolean): string {
+  return `
+fn ${name}_one(i: u32, k: u32) -> f32 {
+  if (i >= p.${end} || k >= p.K) { return 0.0; } return ${narrow ? `rounded(${number})` : number};
+}
+fn ${name}(i: u32, k: u32) -> vec4f {
+  return vec4f(${range(4)
+    .map((q) => `${name}_one(i + ${q}u, k)`)
+    .join(', ')});
+}`;
+}
+
+/** Fills a tile, [inner, fours]; neighbouring threads read neighbouring numbers. */
+function fillTile(of: string, fours: number, inner: number, threads: number, byK: boolean, first: string): string {
+  const place = byK ? `let i = e % ${fours}u; let k = e / ${fours}u;` : `let k = e % ${inner}u; let i = e / ${inner}u;`;
+  return `for (var e = t; e < ${fours * inner}u; e += ${threads}u) {
+      ${place} ${of}_tile[k * ${fours}u + i] = ${of}_at(${first} + 4u * i, k0 + k);
+    }`;
+}
+
+/** Declares `a0`, `a1` ...: the factors of a thread's rows. */
+function factorsOfA({ rows, thread: [threadRows] }: Tile): string {
+  if (threadRows < 4) {
+    const one = (row: number) => `let m${row} = local.y * ${threadRows}u + ${row}u;
+      let a${row} = a_tile[k * ${rows / 4}u + m${row} / 4u][m${row} % 4u];`;
+    return range(threadRows).map(one).join('\n      ');
+  }
+  const four = (v: number) => `let f${v} = a_tile[k * ${rows / 4}u + local.y * ${threadRows / 4}u + ${v}u];
+      ${range(4)
+        .map((q) => `let a${4 * v + q} = f${v}[${q}];`)
+        .join(' ')}`;
+  return range(threadRows / 4)
+    .map(four)
+    .join('\n      ');
+}
