@@ -5,15 +5,16 @@ import type { ForwardBackwardOptions } from '../loss/objective/objective-options
 import type { PolicyModel } from '../model/decoder/policy-model.js';
 
 /** Adds the gradient of an objective to that of a model in this process. */
-export function forwardBackward(
+export async function forwardBackward(
   model: Pick<PolicyModel, 'score' | 'accumulate'>,
   samples: readonly TrainingSample[],
   options: ForwardBackwardOptions,
-): ForwardBackwardResult {
+): Promise<ForwardBackwardResult> {
   const objective = objectiveOf(samples, options);
-  const sums = objective.begin(() => model.score(objective.samples).logprobs);
+  const scored = objective.needsScores ? (await model.score(objective.samples)).logprobs : [];
+  const sums = objective.begin(() => scored);
   const { entropyGradient } = sums;
-  const scores = model.accumulate(
+  const scores = await model.accumulate(
     objective.samples,
     (indices, logprobs) => indices.map((index, i) => sums.gradient(index, logprobs[i] as Float32Array)),
     entropyGradient &&

@@ -1,4 +1,5 @@
 import type { AdamWStep, Heads } from './kernel-arguments.js';
+import type { Floats, Halves, Integers } from './memory.js';
 import type { MemoryKernels } from './memory-kernels.js';
 import type { NarrowKernels } from './narrow-kernels.js';
 
@@ -17,7 +18,7 @@ import type { NarrowKernels } from './narrow-kernels.js';
  * All matrices are row-major. Buffers may be longer than needed; only the stated part is read or written. Unless a
  * parameter is documented as "added to", outputs are overwritten. Outputs must not overlap inputs unless stated.
  */
-export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H> {
+export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H>, MemoryKernels<F, I, H> {
   /**
    * Instruction set in use, for people: 'avx512', 'avx2', 'neon', 'portable', 'simd128', 'typescript', 'wgsl'; with
    * '-amx' behind it where products in bfloat16 are summed in tiles, and so have other bits.
@@ -234,12 +235,12 @@ export interface KernelsOn<F, I, H, Sum> extends NarrowKernels<F, H> {
   adamw(weights: F, gradient: F, firstMoment: F, secondMoment: F, length: number, settings: AdamWStep): void;
 }
 
-/** What the engine computes with. */
-export type Kernels = HostKernels;
-
 /** The operations in this process's own memory. */
-export interface HostKernels
-  extends KernelsOn<Float32Array, Int32Array, Uint16Array, number>,
-    MemoryKernels<Float32Array, Int32Array, Uint16Array> {
+export interface HostKernels extends KernelsOn<Float32Array, Int32Array, Uint16Array, number> {
   readonly name: 'native' | 'wasm' | 'reference';
+}
+
+/** The operations on whatever memory: what the engine computes with. */
+export interface Kernels extends KernelsOn<Floats, Integers, Halves, number | Promise<number>> {
+  readonly name: HostKernels['name'] | 'webgpu';
 }

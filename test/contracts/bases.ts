@@ -6,10 +6,16 @@ import { RandomStream, randomKey } from '../../src/core/random.js';
 import type { Sequence } from '../../src/model/decoder/packed-batch.js';
 import { PolicyModel } from '../../src/model/decoder/policy-model.js';
 import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { flatCopy, initialise, tensorsInOrder } from '../../src/model/decoder/weights/decoder-tensors.js';
+import {
+  type DecoderTensors,
+  flatCopy,
+  initialise,
+  tensorsInOrder,
+} from '../../src/model/decoder/weights/decoder-tensors.js';
 import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
@@ -20,10 +26,10 @@ const optimizer = plainAdamW(1e-2);
 /** The same numbers in float32 and, the matrices, in bfloat16; norms and biases have all of their bits in both. */
 export function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {
   const [coarse, fine] = [baseWeights(kernels, config, 'bfloat16'), new DecoderWeights(kernels, config)];
-  initialise(config, fine.tensors, 3);
+  initialise(config, tensorsOnHost(fine.tensors), 3);
   shake(fine.tensors, new RandomStream('twins'));
-  const theirs = tensorsInOrder(fine.tensors);
-  tensorsInOrder(coarse.tensors).forEach((tensor, i) => {
+  const theirs = tensorsInOrder(tensorsOnHost(fine.tensors));
+  tensorsInOrder(tensorsOnHost(coarse.tensors as DecoderTensors)).forEach((tensor, i) => {
     const numbers = theirs[i] as Float32Array;
     if (tensor instanceof Float32Array) {
       tensor.set(numbers);
@@ -49,45 +55,46 @@ export function baseContract(name: string, create: () => Kernels): void {
       const model = new PolicyModel(kernels, { base, adapter });
       model.initialise(1);
       const deviation = new RandomStream('adapter on a base');
-      for (const [i, x] of model.trained.entries()) model.trained[i] = x + 0.2 * deviation.normal();
+      const numbers = onHost(model.trained);
+      for (const [i, x] of numbers.entries()) numbers[i] = x + 0.2 * deviation.normal();
       model.weightsChanged();
       return model;
     };
 
-    it('hold the same numbers in half the memory', () => {
-      expectSameBits(flatCopy(coarse.tensors), flatCopy(fine.tensors));
+    it('hold the same numbers in half the memory', async () => {
+      expectSameBits(await flatCopy(kernels, coarse.tensors), await flatCopy(kernels, fine.tensors));
       const bytes = ({ tensors }: BaseWeights) =>
-        tensorsInOrder(tensors).reduce((sum, each) => sum + each.byteLength, 0);
+        tensorsInOrder(tensorsOnHost(tensors as DecoderTensors)).reduce((sum, each) => sum + each.byteLength, 0);
       expect(bytes(coarse)).toBeLessThan(0.6 * bytes(fine));
     });
 
-    it('score and give logits, as they are or with an adapter', () => {
+    it('score and give logits, as they are or with an adapter', async () => {
       const { tokens } = sequences[2] as Sequence;
       for (const model of [(base: BaseWeights) => new PolicyModel(kernels, { base }), adapted]) {
         const [a, b] = [model(coarse), model(fine)];
-        expectSameBits(a.logits(tokens), b.logits(tokens));
-        expect(a.score(sequences)).toEqual(b.score(sequences));
+        expectSameBits(await a.logits(tokens), await b.logits(tokens));
+        expect(await a.score(sequences)).toEqual(await b.score(sequences));
       }
     });
 
-    it('lead gradients to an adapter, which learns the same', () => {
+    it('lead gradients to an adapter, which learns the same', async () => {
       const [a, b] = [adapted(coarse), adapted(fine)];
       for (let step = 0; step < 3; step++) {
-        const [ours, theirs] = [a, b].map((model) => {
+        const [ours, theirs] = [a, b].map(async (model) => {
           const draws = new RandomStream('upstream', step);
           return model.accumulate(sequences, (indices) =>
             indices.map((i) => Float32Array.from((sequences[i] as Sequence).tokens, () => draws.normal())),
           );
         });
-        expect(ours).toEqual(theirs);
-        expectSameBits(a.gradient, b.gradient);
-        expect(a.gradient.some((x) => x !== 0)).toBe(true);
-        for (const model of [a, b]) model.optimStep({ optimizer, clipNorm: 1 });
-        expectSameBits(a.trained, b.trained);
+        expect(await ours).toEqual(await theirs);
+        expectSameBits(onHost(a.gradient), onHost(b.gradient));
+        expect(onHost(a.gradient).some((x) => x !== 0)).toBe(true);
+        for (const model of [a, b]) await model.optimStep({ optimizer, clipNorm: 1 });
+        expectSameBits(onHost(a.trained), onHost(b.trained));
       }
     });
 
-    it('are played, beside an adapter on them or alone', () => {
+    it('are played, beside an adapter on them or alone', async () => {
       const weights = adapted(fine).trained;
       const requests = Array.from({ length: 12 }, (_, id): SamplerRequest => {
         const prompt = [[1, 2, 3, 4], [5], [1, 2, 3, 4, 9, 1]][(id >> 1) % 3] ?? [0];
@@ -102,28 +109,28 @@ export function baseContract(name: string, create: () => Kernels): void {
         const ofOrder = requests.filter(({ policy }) => order.includes(policy));
         return generate(sampler, ofOrder, [5, 1]);
       };
-      const together = play(coarse, ['plain', 'adapted']);
+      const together = await play(coarse, ['plain', 'adapted']);
       expect(together).toHaveLength(requests.length);
-      expect(play(coarse, ['adapted', 'plain'])).toEqual(together);
-      expect(play(fine, ['plain', 'adapted'])).toEqual(together);
+      expect(await play(coarse, ['adapted', 'plain'])).toEqual(together);
+      expect(await play(fine, ['plain', 'adapted'])).toEqual(together);
       for (const policy of ['plain', 'adapted'])
-        expect(play(fine, [policy])).toEqual(together.filter(({ id }) => requests[id]?.policy === policy));
+        expect(await play(fine, [policy])).toEqual(together.filter(({ id }) => requests[id]?.policy === policy));
       // Pairs of requests differ in their policy alone.
       expect(together[0]?.logprobs[0]).not.toBe(together[1]?.logprobs[0]);
     });
 
-    it('are not trained', () => {
+    it('are not trained', async () => {
       for (const base of [coarse, fine]) {
         const model = new PolicyModel(kernels, { base });
-        const before = flatCopy(base.tensors);
-        expect(() => model.accumulate(sequences, (indices) => indices.map(() => new Float32Array(40)))).toThrow(
-          ArgumentError,
-        );
+        const before = await flatCopy(kernels, base.tensors);
+        const training = model.accumulate(sequences, (indices) => indices.map(() => new Float32Array(40)));
+        await expect(training).rejects.toThrow(ArgumentError);
         expect(() => model.initialise(1)).toThrow(ArgumentError);
-        expectSameBits(flatCopy(base.tensors), before);
+        expectSameBits(await flatCopy(kernels, base.tensors), before);
         expect(model.parameters).toBe(before.length);
       }
-      expect(() => new Sampler(kernels, coarse).load('plain', flatCopy(coarse.tensors), 1)).toThrow(ArgumentError);
+      const copy = await flatCopy(kernels, coarse.tensors);
+      expect(() => new Sampler(kernels, coarse).load('plain', copy, 1)).toThrow(ArgumentError);
     });
   });
 }

@@ -12,6 +12,7 @@ import { takeTensor } from '../../src/model/formats/tensor-place.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { golden, goldenModels, goldenPath } from '../goldens.js';
+import { onHost, tensorsOnHost } from '../support/on-host.js';
 
 interface GoldenModel {
   readonly logits: readonly { readonly ids: number[]; readonly tensor: string; readonly argmax: number[] }[];
@@ -50,7 +51,7 @@ async function load(kernels: Kernels, name: string) {
   const directory = goldenPath(`models/${name}`);
   const { model, tensors } = await openModelDirectory(nodeFiles, directory);
   const policy = new PolicyModel(kernels, model.config);
-  await fromHuggingFace(policy.tensors, tensors, model.config);
+  await fromHuggingFace(tensorsOnHost(policy.tensors), tensors, model.config);
   policy.weightsChanged();
   const golds = await openSafetensors(nodeFiles, `${directory}/golden_tensors.safetensors`);
   const numbers = new Map<string, Float32Array>();
@@ -75,7 +76,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
     it('has the logits', async () => {
       const { policy, expected, tensor } = await subject();
       for (const { ids, tensor: key } of expected.logits) {
-        expect(furthest(policy.logits(Int32Array.from(ids)), tensor(key))).toBeLessThan(1e-4);
+        expect(furthest(await policy.logits(Int32Array.from(ids)), tensor(key))).toBeLessThan(1e-4);
       }
     });
 
@@ -87,8 +88,8 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       sampler.load('policy', policy.trained, 0);
       const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
       sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
-      let results = sampler.step();
-      while (results.length === 0) results = sampler.step();
+      let results = await sampler.step();
+      while (results.length === 0) results = await sampler.step();
       expect(results[0]?.tokens).toEqual(generated);
     });
 
@@ -98,11 +99,11 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       const tokens = Int32Array.from([...prompt, ...continuation]);
       const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
       const score = (temperature: number) => policy.score([{ tokens, mask, temperature }]);
-      const { logprobs: rows, entropySum } = score(1);
+      const { logprobs: rows, entropySum } = await score(1);
       expect(furthest((rows[0] as Float32Array).subarray(prompt.length), logprobs)).toBeLessThan(1e-4);
       expect(Math.abs(entropySum - entropies.reduce((a, b) => a + b))).toBeLessThan(1e-3);
       for (const [temperature, row] of Object.entries(logprobsAtTemperature)) {
-        const scores = score(Number(temperature)).logprobs[0] as Float32Array;
+        const scores = (await score(Number(temperature))).logprobs[0] as Float32Array;
         expect(furthest(scores.subarray(prompt.length), row), temperature).toBeLessThan(2e-4);
       }
     });
@@ -115,21 +116,21 @@ export function checkpointContract(name: string, create: () => Kernels): void {
         const mask = Uint8Array.from(lossMask, (written, t) => (t === 0 ? 0 : written));
         return { tokens: Int32Array.from(ids), mask, temperature: 1 };
       });
-      const step = () => {
-        const { logprobs, predicted } = policy.accumulate(sequences, (indices) =>
+      const step = async () => {
+        const { logprobs, predicted } = await policy.accumulate(sequences, (indices) =>
           indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(-1 / targetTokens)),
         );
         expect(predicted).toBe(targetTokens);
         return -logprobs.reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0) / targetTokens;
       };
-      expect(Math.abs(step() - loss) / loss).toBeLessThan(1e-5);
-      for (const { name: parameter, data } of named(policy.gradient)) {
+      expect(Math.abs((await step()) - loss) / loss).toBeLessThan(1e-5);
+      for (const { name: parameter, data } of named(onHost(policy.gradient))) {
         const theirs = tensor(`grad.${parameter}`);
         const difference = norm(data.map((x, i) => x - (theirs[i] as number)));
         expect(difference / norm(theirs), parameter).toBeLessThan(1e-4);
         expect(furthest(data, theirs), parameter).toBeLessThan(1e-4 * Math.max(...theirs.map(Math.abs)));
       }
-      expect(Math.abs(norm(policy.gradient) / globalGradNorm - 1)).toBeLessThan(1e-4);
+      expect(Math.abs(norm(onHost(policy.gradient)) / globalGradNorm - 1)).toBeLessThan(1e-4);
 
       const { lr, beta1, beta2, eps, weightDecay, clipGradNorm, losses } = expected.adamw;
       const optimizer = { type: 'adamw', learningRate: lr, beta1, beta2, epsilon: eps, weightDecay } as const;
@@ -137,12 +138,12 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       // The originals' norms are those of the weights that give the last loss.
       const measured = [loss];
       while (measured.length < losses.length) {
-        expect(policy.optimStep(settings).applied).toBe(true);
-        measured.push(step());
+        expect((await policy.optimStep(settings)).applied).toBe(true);
+        measured.push(await step());
       }
       for (const [i, value] of losses.entries())
         expect(Math.abs((measured[i] as number) / value - 1)).toBeLessThan(1e-5);
-      for (const { name: parameter, data } of named(policy.trained)) {
+      for (const { name: parameter, data } of named(onHost(policy.trained))) {
         const length = expected.adamw.parameterNormsAfter[parameter] as number;
         const sum = expected.adamw.parameterSumsAfter[parameter] as number;
         expect(Math.abs(norm(data) / length - 1), parameter).toBeLessThan(5e-5);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
+import type { DecoderOptions } from '../../src/model/decoder/decoder.js';
 import type { Sequence } from '../../src/model/decoder/packed-batch.js';
 import { PolicyModel } from '../../src/model/decoder/policy-model.js';
 import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampling/decoder-sampler.js';
@@ -8,6 +9,7 @@ import type { DecoderTensors } from '../../src/model/decoder/weights/decoder-ten
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
 
 /** A small decoder without any feature of its own. */
@@ -45,8 +47,8 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
 };
 
 /** Moves biases and gains away from 0 and 1, so that leaving one out shows. */
-export function shake({ layers }: DecoderTensors, random: RandomStream): void {
-  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of layers)
+export function shake(tensors: DecoderTensors, random: RandomStream): void {
+  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of tensorsOnHost(tensors).layers)
     for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm])
       for (let i = 0; i < tensor.length; i++) tensor[i] = (tensor[i] as number) + random.normal() / 2;
 }
@@ -66,11 +68,11 @@ export function randomSequence(random: RandomStream, length: number, temperature
 }
 
 /** Runs requests to their end, submitting them in waves of the given sizes. */
-export function generate(
+export async function generate(
   sampler: Sampler,
   requests: readonly SamplerRequest[],
   waves: readonly number[],
-): SamplerResult[] {
+): Promise<SamplerResult[]> {
   const results: SamplerResult[] = [];
   let next = 0;
   let wave = 0;
@@ -78,7 +80,7 @@ export function generate(
     const size = waves[wave++ % waves.length] ?? 1;
     for (const request of requests.slice(next, next + size)) sampler.submit(request);
     next += size;
-    results.push(...sampler.step());
+    results.push(...(await sampler.step()));
   }
   return results.sort((a, b) => a.id - b.id);
 }
@@ -96,10 +98,10 @@ export function decoderContract(name: string, create: () => Kernels): void {
     const entropies = config === plain || config === configs['with everything'];
     it.each([['log-probs', 0] as const, ...(entropies ? [['log-probs and entropies', -1.5] as const] : [])])(
       'has the gradient that finite differences of %s give, in every tensor',
-      (_what, share) => {
+      async (_what, share) => {
         const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
-        const loss = () => {
-          const { logprobs, entropySum } = model.score(sequences);
+        const loss = async () => {
+          const { logprobs, entropySum } = await model.score(sequences);
           const weighted = (row: Float32Array, s: number) =>
             row.reduce((a, x, t) => a + x * (upstream[s]?.[t] ?? 0), 0);
           return logprobs.reduce((sum, row, s) => sum + weighted(row, s), 0) + share * entropySum;
@@ -107,9 +109,9 @@ export function decoderContract(name: string, create: () => Kernels): void {
         const pick = (indices: readonly number[]) => indices.map((i) => upstream[i] as Float32Array);
         const all = (indices: readonly number[]) =>
           indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => share * written));
-        model.accumulate(sequences, pick, share === 0 ? undefined : all);
-        const gradient = Float32Array.from(model.gradient);
-        const { tensors } = model;
+        await model.accumulate(sequences, pick, share === 0 ? undefined : all);
+        const gradient = onHost(model.gradient).slice();
+        const tensors = tensorsOnHost(model.tensors);
         const named = {
           embedding: tensors.embedding,
           finalNorm: tensors.finalNorm,
@@ -121,7 +123,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         } as Record<string, Float32Array>;
         for (const [tensor, view] of Object.entries(named)) {
           if (view.length === 0) continue;
-          const first = (view.byteOffset - model.trained.byteOffset) / 4;
+          const first = (view.byteOffset - onHost(model.trained).byteOffset) / 4;
           const direction = Float64Array.from(view, () => random.normal());
           const before = Float32Array.from(view);
           const at = (step: number) => {
@@ -131,8 +133,8 @@ export function decoderContract(name: string, create: () => Kernels): void {
           };
           const step = 2e-3;
           // Richardson's extrapolation removes the cubic term, so that the step can be large against float32 rounding.
-          const coarse = (at(2 * step) - at(-2 * step)) / (4 * step);
-          const fine = (at(step) - at(-step)) / (2 * step);
+          const coarse = ((await at(2 * step)) - (await at(-2 * step))) / (4 * step);
+          const fine = ((await at(step)) - (await at(-step))) / (2 * step);
           const numeric = (4 * fine - coarse) / 3;
           view.set(before);
           model.weightsChanged();
@@ -140,55 +142,55 @@ export function decoderContract(name: string, create: () => Kernels): void {
           const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
           expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
         }
-        model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
+        await model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       },
     );
 
-    it('has the same gradient, bit for bit, when layers are computed again instead of kept', () => {
+    it('has the same gradient, bit for bit, when layers are computed again instead of kept', async () => {
       const deep = { ...config, layers: 4 };
-      const [kept, again] = [{}, { recompute: true }].map((options) => {
+      const gradientWith = async (options: DecoderOptions) => {
         const copy = new PolicyModel(kernels, deep, options);
         randomise(copy);
         const draws = new RandomStream('recomputed');
         const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => draws.normal()));
-        copy.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
-        return copy.gradient;
-      });
-      expectSameBits(again, kept);
+        await copy.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
+        return onHost(copy.gradient);
+      };
+      expectSameBits(await gradientWith({ recompute: true }), await gradientWith({}));
     });
 
-    it('adds up gradients that are submitted in parts and reports the norm of each part', () => {
+    it('adds up gradients that are submitted in parts and reports the norm of each part', async () => {
       const ones = (indices: readonly number[]) =>
         indices.map((i) => (sequences[i] as Sequence).tokens).map((t) => new Float32Array(t.length).fill(1));
-      const norms = [0, 1].map((part) => {
+      const parts = [0, 1].map((part) => {
         const half = sequences.filter((_, i) => i % 2 === part);
         const pick = (indices: readonly number[]) =>
           indices.map((i) => new Float32Array((half[i] as Sequence).tokens.length).fill(1));
-        const { gradientNorm } = model.accumulate(half, pick);
-        return { gradientNorm, half, pick };
+        return { half, pick };
       });
-      const both = Float32Array.from(model.gradient);
-      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
-      model.accumulate(sequences, ones);
-      const whole = Float32Array.from(model.gradient);
-      model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
+      const norms: number[] = [];
+      for (const { half, pick } of parts) norms.push((await model.accumulate(half, pick)).gradientNorm);
+      const both = onHost(model.gradient).slice();
+      await model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
+      await model.accumulate(sequences, ones);
+      const whole = onHost(model.gradient).slice();
+      await model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       const scale = Math.max(...whole.map(Math.abs));
       const differences = whole.map((value, i) => Math.abs((both[i] as number) - value));
       expect(Math.max(...differences)).toBeLessThan(1e-5 * scale);
-      for (const { gradientNorm, half, pick } of norms) {
-        expect(model.accumulate(half, pick).gradientNorm).toBe(gradientNorm);
-        model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
+      for (const [i, { half, pick }] of parts.entries()) {
+        expect((await model.accumulate(half, pick)).gradientNorm).toBe(norms[i]);
+        await model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       }
     });
 
-    it('scores a sequence to the same bits alone and packed with others', () => {
-      const together = model.score(sequences).logprobs;
-      sequences.forEach((sequence, i) => {
-        expectSameBits(model.score([sequence]).logprobs[0], together[i]);
-      });
+    it('scores a sequence to the same bits alone and packed with others', async () => {
+      const together = (await model.score(sequences)).logprobs;
+      for (const [i, sequence] of sequences.entries())
+        expectSameBits((await model.score([sequence])).logprobs[0], together[i]);
     });
 
-    it('computes a chain of turns in one pass: the bits of their log-probs one by one, the sum of their gradients', () => {
+    it('computes a chain of turns in one pass: the bits of their log-probs one by one, the sum of their gradients', async () => {
       const { tokens } = randomSequence(random, config.context);
       const spans = [
         { start: 3, end: 8 },
@@ -202,38 +204,39 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const mask = new Uint8Array(tokens.length);
       for (const { start, end } of spans) mask.fill(1, start, end);
       const chain = [{ tokens, mask, temperature: 0.7 }];
-      const together = model.score(chain).logprobs[0] as Float32Array;
-      model.score(turns).logprobs.forEach((row, i) => {
+      const together = (await model.score(chain)).logprobs[0] as Float32Array;
+      (await model.score(turns)).logprobs.forEach((row, i) => {
         const { start, end } = spans[i] as (typeof spans)[number];
         expectSameBits(row.subarray(start), together.subarray(start, end));
       });
       const upstream = Float32Array.from(tokens, () => random.normal());
-      const [whole, apart] = [chain, turns].map((some) => {
-        model.accumulate(some, (indices) => indices.map((i) => upstream.subarray(0, some[i]?.tokens.length)));
-        const gradient = Float32Array.from(model.gradient);
+      const gradientOf = async (some: readonly Sequence[]) => {
+        await model.accumulate(some, (indices) => indices.map((i) => upstream.subarray(0, some[i]?.tokens.length)));
+        const gradient = onHost(model.gradient).slice();
         model.discardGradient();
         return gradient;
-      }) as [Float32Array, Float32Array];
+      };
+      const [whole, apart] = [await gradientOf(chain), await gradientOf(turns)];
       const norm = (values: Float32Array) => Math.hypot(...values);
       // Sums over rows run in another order, so these are not the same bits (decision 31).
       expect(norm(whole.map((value, i) => value - (apart[i] as number)))).toBeLessThan(2e-6 * norm(apart));
     });
 
-    it('gives the logits whose log-softmax the log-probs are, to the same bits for any length', () => {
+    it('gives the logits whose log-softmax the log-probs are, to the same bits for any length', async () => {
       const { tokens } = sequences[0] as Sequence;
-      const logits = model.logits(tokens);
+      const logits = await model.logits(tokens);
       expect(logits.length).toBe(tokens.length * config.vocabSize);
       const mask = Uint8Array.from(tokens, (_, t) => (t === 0 ? 0 : 1));
-      const [logprobs] = model.score([{ tokens, mask, temperature: 1 }]).logprobs;
+      const [logprobs] = (await model.score([{ tokens, mask, temperature: 1 }])).logprobs;
       for (let t = 1; t < tokens.length; t++) {
         const row = logits.subarray((t - 1) * config.vocabSize, t * config.vocabSize);
         const logSumExp = Math.log(row.reduce((sum, z) => sum + Math.exp(z), 0));
         expect(logprobs?.[t]).toBeCloseTo((row[tokens[t] as number] as number) - logSumExp, 5);
       }
-      expectSameBits(model.logits(tokens.subarray(0, 5)), logits.subarray(0, 5 * config.vocabSize));
+      expectSameBits(await model.logits(tokens.subarray(0, 5)), logits.subarray(0, 5 * config.vocabSize));
     });
 
-    it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', () => {
+    it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', async () => {
       const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', model.trained, 1);
       const prompts = [[1, 2, 3, 4], [1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1], [7, 7], [1, 2, 3, 4, 5, 6, 7, 8]];
@@ -251,22 +254,22 @@ export function decoderContract(name: string, create: () => Kernels): void {
           key: randomKey('test', id),
         }),
       );
-      const together = generate(sampler, requests, [18]);
-      expect(generate(sampler, requests, [1, 0, 3])).toEqual(together);
-      expect(generate(sampler, [...requests].reverse(), [5, 1])).toEqual(together);
+      const together = await generate(sampler, requests, [18]);
+      expect(await generate(sampler, requests, [1, 0, 3])).toEqual(together);
+      expect(await generate(sampler, [...requests].reverse(), [5, 1])).toEqual(together);
       sampler.load('policy', model.trained, 1); // forgets the cache
-      expect(generate(sampler, requests, [1])).toEqual(together);
+      expect(await generate(sampler, requests, [1])).toEqual(together);
       expect(new Set(together.map(({ finishReason }) => finishReason))).toEqual(new Set(['stop', 'length']));
-      together.forEach((result, id) => {
+      for (const [id, result] of together.entries()) {
         const { prompt, temperature } = requests[id] as SamplerRequest;
         const tokens = Int32Array.from([...prompt, ...result.tokens]);
         const mask = Uint8Array.from(tokens, (_, t) => (t < prompt.length ? 0 : 1));
-        const [row] = model.score([{ tokens, mask, temperature }]).logprobs;
+        const [row] = (await model.score([{ tokens, mask, temperature }])).logprobs;
         expect([...(row as Float32Array).slice(prompt.length)]).toEqual(result.logprobs);
-      });
+      }
     });
 
-    it('draws tokens with the frequencies of the softmax', () => {
+    it('draws tokens with the frequencies of the softmax', async () => {
       const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', model.trained, 1);
       const draws = 2000;
@@ -279,7 +282,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
         topP: 1,
         stopTokens: [],
       };
-      const results = generate(
+      const results = await generate(
         sampler,
         Array.from({ length: draws }, (_, id) => ({ ...base, id, key: randomKey('draw', id) })),
         [draws],
@@ -288,38 +291,37 @@ export function decoderContract(name: string, create: () => Kernels): void {
       for (const { tokens } of results) counts[tokens[0] as number] = (counts[tokens[0] as number] ?? 0) + 1;
       let chiSquare = 0;
       for (let v = 0; v < config.vocabSize; v++) {
-        const [row] = model.score([
-          { tokens: Int32Array.of(3, 1, v), mask: Uint8Array.of(0, 0, 1), temperature: 0.8 },
-        ]).logprobs;
+        const drawn = { tokens: Int32Array.of(3, 1, v), mask: Uint8Array.of(0, 0, 1), temperature: 0.8 };
+        const [row] = (await model.score([drawn])).logprobs;
         const expected = draws * Math.exp((row as Float32Array)[2] as number);
         chiSquare += ((counts[v] as number) - expected) ** 2 / expected;
       }
       expect(chiSquare).toBeLessThan(32.9); // the 99.9 % point for 12 degrees of freedom
     });
 
-    it('learns: AdamW lowers a cross-entropy', () => {
+    it('learns: AdamW lowers a cross-entropy', async () => {
       const learner = new PolicyModel(kernels, config);
       learner.initialise(5);
-      const nll = () =>
-        -learner.score(sequences).logprobs.reduce((sum, row) => sum + row.reduce((a, x) => a + x, 0), 0);
-      const before = nll();
+      const nll = async () =>
+        -(await learner.score(sequences)).logprobs.reduce((sum, row) => sum + row.reduce((a, x) => a + x, 0), 0);
+      const before = await nll();
       for (let i = 0; i < 15; i++) {
-        learner.accumulate(sequences, (indices) =>
+        await learner.accumulate(sequences, (indices) =>
           indices.map((j) => new Float32Array((sequences[j] as Sequence).tokens.length).fill(-0.02)),
         );
-        learner.optimStep({ optimizer: plainAdamW(2e-2), clipNorm: 1 });
+        await learner.optimStep({ optimizer: plainAdamW(2e-2), clipNorm: 1 });
       }
-      expect(nll()).toBeLessThan(0.5 * before);
+      expect(await nll()).toBeLessThan(0.5 * before);
     });
 
-    it('drops a step whose gradient is not a number and keeps the weights', () => {
-      const before = Float32Array.from(model.trained);
-      model.accumulate(sequences, (indices) =>
+    it('drops a step whose gradient is not a number and keeps the weights', async () => {
+      const before = onHost(model.trained).slice();
+      await model.accumulate(sequences, (indices) =>
         indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(Number.NaN)),
       );
-      expect(model.optimStep({ optimizer: plainAdamW(1), clipNorm: 1 }).applied).toBe(false);
-      expectSameBits(model.trained, before);
-      expect(model.gradient.every((g) => g === 0)).toBe(true);
+      expect((await model.optimStep({ optimizer: plainAdamW(1), clipNorm: 1 })).applied).toBe(false);
+      expectSameBits(onHost(model.trained), before);
+      expect(onHost(model.gradient).every((g) => g === 0)).toBe(true);
     });
   });
 }

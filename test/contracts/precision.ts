@@ -15,6 +15,7 @@ import { type BaseWeights, DecoderWeights } from '../../src/model/decoder/weight
 import { narrowed } from '../../src/tensor/bfloat16.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
 import { twins } from './bases.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
@@ -48,13 +49,14 @@ export function precisionContract(name: string, create: () => Kernels): void {
       const model = new PolicyModel(kernels, { base, adapter }, { precision });
       model.initialise(1);
       const deviation = new RandomStream('adapter in a precision');
-      for (const [i, x] of model.trained.entries()) model.trained[i] = x + 0.2 * deviation.normal();
+      const numbers = onHost(model.trained);
+      for (const [i, x] of numbers.entries()) numbers[i] = x + 0.2 * deviation.normal();
       model.weightsChanged();
       return model;
     };
     const base = () => {
       const weights = new DecoderWeights(kernels, config);
-      initialise(config, weights.tensors, 3);
+      initialise(config, tensorsOnHost(weights.tensors), 3);
       return weights;
     };
     const models: readonly [string, (precision: Precision) => PolicyModel][] = [
@@ -62,8 +64,8 @@ export function precisionContract(name: string, create: () => Kernels): void {
       ['an adapter', (precision) => adapted(base(), precision)],
     ];
 
-    it.each(models)('are near those in float32, and other ones: %s', (_what, create) => {
-      const [coarse, fine] = [create('bfloat16').score(sequences), create('float32').score(sequences)];
+    it.each(models)('are near those in float32, and other ones: %s', async (_what, create) => {
+      const [coarse, fine] = [await create('bfloat16').score(sequences), await create('float32').score(sequences)];
       let differing = 0;
       coarse.logprobs.forEach((row, s) => {
         row.forEach((value, t) => {
@@ -75,23 +77,25 @@ export function precisionContract(name: string, create: () => Kernels): void {
       expect(differing).toBeGreaterThan(20);
     });
 
-    it.each(models)('lead to nearly the gradient of float32: %s', (_what, create) => {
-      const [coarse, fine] = (['bfloat16', 'float32'] as const).map((precision) => {
+    it.each(models)('lead to nearly the gradient of float32: %s', async (_what, create) => {
+      const gradientIn = async (precision: Precision) => {
         const model = create(precision);
-        model.accumulate(sequences, pick);
-        return Float32Array.from(model.gradient);
-      }) as [Float32Array, Float32Array];
+        await model.accumulate(sequences, pick);
+        return onHost(model.gradient);
+      };
+      const [coarse, fine] = [await gradientIn('bfloat16'), await gradientIn('float32')];
       expect(cosine(coarse, fine)).toBeGreaterThan(0.999);
       expect(Math.sqrt(dot(coarse, coarse) / dot(fine, fine))).toBeCloseTo(1, 1);
       expect(cosine(coarse, fine)).toBeLessThan(1 - 1e-7);
     });
 
-    it('lead to nearly the gradient of float32 in every tensor', () => {
-      const [coarse, fine] = (['bfloat16', 'float32'] as const).map((precision) => {
+    it('lead to nearly the gradient of float32 in every tensor', async () => {
+      const gradientsIn = async (precision: Precision) => {
         const model = whole(precision);
-        model.accumulate(sequences, pick);
-        return tensorsInOrder(decoderTensors(config, model.gradient)) as Float32Array[];
-      }) as [Float32Array[], Float32Array[]];
+        await model.accumulate(sequences, pick);
+        return tensorsInOrder(decoderTensors(config, onHost(model.gradient)));
+      };
+      const [coarse, fine] = [await gradientsIn('bfloat16'), await gradientsIn('float32')];
       coarse.forEach((tensor, i) => {
         const other = fine[i] as Float32Array;
         if (tensor.length > 0) expect(cosine(tensor, other)).toBeGreaterThan(0.99);
@@ -100,13 +104,13 @@ export function precisionContract(name: string, create: () => Kernels): void {
 
     it.each(models)(
       'give a sequence the same bits alone, and sampler and trainer the same log-probs: %s',
-      (_w, create) => {
+      async (_w, create) => {
         const model = create('bfloat16');
-        const together = model.score(sequences).logprobs;
-        sequences.forEach((sequence, s) => {
-          const [alone] = model.score([sequence]).logprobs;
+        const together = (await model.score(sequences)).logprobs;
+        for (const [s, sequence] of sequences.entries()) {
+          const [alone] = (await model.score([sequence])).logprobs;
           expectSameBits(alone as Float32Array, together[s] as Float32Array);
-        });
+        }
         const sampler = new Sampler(kernels, model.decoder, 'bfloat16');
         const { adapter: trained } = model.weights;
         sampler.load('policy', trained && model.trained, 1, trained?.settings);
@@ -122,66 +126,66 @@ export function precisionContract(name: string, create: () => Kernels): void {
           stopTokens: [],
           key: randomKey('precision', id),
         }));
-        const results = generate(sampler, requests, [4, 0, 3]);
-        expect(generate(sampler, requests, [1])).toEqual(results);
-        results.forEach((result, id) => {
+        const results = await generate(sampler, requests, [4, 0, 3]);
+        expect(await generate(sampler, requests, [1])).toEqual(results);
+        for (const [id, result] of results.entries()) {
           const { prompt, temperature } = requests[id] as (typeof requests)[number];
           const tokens = Int32Array.from([...prompt, ...result.tokens]);
           const mask = Uint8Array.from(tokens, (_token, t) => (t < prompt.length ? 0 : 1));
-          const [row] = model.score([{ tokens, mask, temperature }]).logprobs;
+          const [row] = (await model.score([{ tokens, mask, temperature }])).logprobs;
           expect([...(row as Float32Array).slice(prompt.length)]).toEqual(result.logprobs);
-        });
+        }
       },
     );
 
-    it('are the same on a base that is kept in bfloat16, and when layers are computed again', () => {
+    it('are the same on a base that is kept in bfloat16, and when layers are computed again', async () => {
       const { coarse, fine } = twins(kernels, config);
       const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
-      expect(a.accumulate(sequences, pick)).toEqual(b.accumulate(sequences, pick));
-      expectSameBits(a.gradient, b.gradient);
+      expect(await a.accumulate(sequences, pick)).toEqual(await b.accumulate(sequences, pick));
+      expectSameBits(onHost(a.gradient), onHost(b.gradient));
       const [kept, again] = [whole('bfloat16'), whole('bfloat16', true)];
-      expect(kept.accumulate(sequences, pick)).toEqual(again.accumulate(sequences, pick));
-      expectSameBits(kept.gradient, again.gradient);
+      expect(await kept.accumulate(sequences, pick)).toEqual(await again.accumulate(sequences, pick));
+      expectSameBits(onHost(kept.gradient), onHost(again.gradient));
     });
 
-    it('do not change a base, of which adapters in either precision may share one', () => {
+    it('do not change a base, of which adapters in either precision may share one', async () => {
       const shared = base();
       const alone = (precision: Precision) => adapted(base(), precision).score(sequences);
       const [coarse, fine] = [adapted(shared, 'bfloat16'), adapted(shared, 'float32')];
       for (let i = 0; i < 2; i++) {
-        expect(coarse.score(sequences)).toEqual(alone('bfloat16'));
-        expect(fine.score(sequences)).toEqual(alone('float32'));
+        expect(await coarse.score(sequences)).toEqual(await alone('bfloat16'));
+        expect(await fine.score(sequences)).toEqual(await alone('float32'));
       }
     });
 
     it.each(models)(
       'learn as float32 does, with weights that move by less than bfloat16 could hold: %s',
-      (_w, create) => {
-        const learnt = (precision: Precision) => {
+      async (_w, create) => {
+        const learnt = async (precision: Precision) => {
           const model = create(precision);
-          const loss = () =>
-            -model
-              .score(sequences)
-              .logprobs.flatMap((row) => [...row])
-              .reduce((sum, x) => sum + x, 0);
-          const before = loss();
-          const first = Float32Array.from(model.trained);
+          const loss = async () =>
+            -(await model.score(sequences)).logprobs.flatMap((row) => [...row]).reduce((sum, x) => sum + x, 0);
+          const before = await loss();
+          const first = onHost(model.trained).slice();
           const coarsely = narrowed(first);
           for (let step = 0; step < 25; step++) {
-            model.accumulate(sequences, (indices) =>
+            await model.accumulate(sequences, (indices) =>
               indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => -written)),
             );
-            model.optimStep({ optimizer: step === 0 ? { ...optimizer, learningRate: 1e-5 } : optimizer, clipNorm: 1 });
+            await model.optimStep({
+              optimizer: step === 0 ? { ...optimizer, learningRate: 1e-5 } : optimizer,
+              clipNorm: 1,
+            });
             if (step === 0) {
-              const now = narrowed(model.trained);
+              const now = narrowed(onHost(model.trained));
               const same = coarsely.filter((bits, i) => bits === now[i]);
               expect(same.length).toBeGreaterThan(0.9 * first.length); // in bfloat16 hardly any would have moved
-              expect(model.trained.filter((x, i) => x !== first[i]).length).toBeGreaterThan(0.5 * first.length);
+              expect(onHost(model.trained).filter((x, i) => x !== first[i]).length).toBeGreaterThan(0.5 * first.length);
             }
           }
-          return { before, end: loss() };
+          return { before, end: await loss() };
         };
-        const [coarse, fine] = [learnt('bfloat16'), learnt('float32')];
+        const [coarse, fine] = [await learnt('bfloat16'), await learnt('float32')];
         expect(coarse.end).toBeLessThan(0.8 * coarse.before);
         expect((coarse.before - coarse.end) / (fine.before - fine.end)).toBeCloseTo(1, 1);
       },

@@ -8,9 +8,9 @@ import { decoderTensors, initialise, parameterCount } from '../../src/model/deco
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
 import { generate, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
-import { mirroredKernels } from './mirrored-kernels.js';
 
 /** Sizes differ, so that no two can be mixed up; rows fill no whole number of tiles. */
 const config: DecoderConfig = { ...plain, queryKeyNorm: true, attentionBias: 'qkvo' };
@@ -36,29 +36,32 @@ const requests = Array.from({ length: 4 }, (_, id) => ({
 }));
 
 /** Some steps of training and what is sampled then, with what the trained model says of it. */
-function train(kernels: Kernels, kind: (typeof kinds)[number]) {
+async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
   const base = new DecoderWeights(kernels, config);
-  base.tensors.flat.set(drawn);
+  kernels.write(base.tensors.flat, drawn);
   base.changed();
   const whole = kind === 'a whole model';
   const model = new PolicyModel(kernels, whole ? config : { base, adapter }, { recompute: !whole });
   if (whole) {
-    model.trained.set(drawn);
+    kernels.write(model.trained, drawn);
     model.weightsChanged();
   } else model.initialise(7);
-  const steps = Array.from({ length: STEPS }, () => {
-    const { logprobs, entropySum, gradientNorm } = model.accumulate(sequences, (indices) =>
+  const steps = [];
+  for (let step = 0; step < STEPS; step++) {
+    const { logprobs, entropySum, gradientNorm } = await model.accumulate(sequences, (indices) =>
       indices.map((i) => upstream[i] as Float32Array),
     );
-    const gradient = Float32Array.from(model.gradient, (g) => g / gradientNorm);
-    model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
-    const weights = Float32Array.from(model.trained);
-    return { logprobs: logprobs.flatMap((row) => [...row]), totals: [entropySum, gradientNorm], gradient, weights };
-  });
+    const [summed] = await kernels.read([model.gradient]);
+    const gradient = summed.map((g) => g / gradientNorm);
+    await model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
+    const [weights] = await kernels.read([model.trained]);
+    const totals = [entropySum, gradientNorm];
+    steps.push({ logprobs: logprobs.flatMap((row) => [...row]), totals, gradient, weights });
+  }
   const sampler = new Sampler(kernels, base);
   sampler.load('policy', model.trained, 1, whole ? undefined : adapter);
-  const results = generate(sampler, requests, [4]);
-  const scored = model.score(
+  const results = await generate(sampler, requests, [4]);
+  const scored = await model.score(
     results.map(({ tokens }, i) => {
       const { prompt, temperature } = requests[i] as (typeof requests)[number];
       const all = Int32Array.from([...prompt, ...tokens]);
@@ -82,12 +85,12 @@ const gap = (values: ArrayLike<number>, expected: ArrayLike<number>) =>
 
 describe.each(kinds)('%s on a GPU', (kind) => {
   let kernels: Kernels;
-  let trained: ReturnType<typeof train>;
-  let plain: ReturnType<typeof train>;
-  beforeAll(() => {
-    kernels = mirroredKernels();
-    trained = train(kernels, kind);
-    plain = train(createReferenceKernels(), kind);
+  let trained: Awaited<ReturnType<typeof train>>;
+  let plain: Awaited<ReturnType<typeof train>>;
+  beforeAll(async () => {
+    kernels = await openDeviceKernels();
+    trained = await train(kernels, kind);
+    plain = await train(createReferenceKernels(), kind);
   });
   afterAll(() => kernels?.dispose());
 
@@ -107,7 +110,7 @@ describe.each(kinds)('%s on a GPU', (kind) => {
     expect(trained.sampled).toEqual(trained.scored);
   });
 
-  it('gives the same bits again', () => {
-    expect(train(kernels, kind)).toEqual(trained);
+  it('gives the same bits again', async () => {
+    expect(await train(kernels, kind)).toEqual(trained);
   });
 });

@@ -1,7 +1,10 @@
 import type { Kernels } from '../../src/tensor/kernels.js';
 
 /** The kernels, and what a piece of work allocated: the length of every buffer. */
-export function countAllocations(all: Kernels): { kernels: Kernels; during(work: () => void): number[] } {
+export function countAllocations(all: Kernels): {
+  kernels: Kernels;
+  during(work: () => Promise<void>): Promise<number[]>;
+} {
   let sizes: number[] = [];
   const allocate = (length: number) => {
     sizes.push(length);
@@ -26,9 +29,9 @@ export function countAllocations(all: Kernels): { kernels: Kernels; during(work:
   });
   return {
     kernels,
-    during(work) {
+    async during(work) {
       sizes = [];
-      work();
+      await work();
       return sizes;
     },
   };

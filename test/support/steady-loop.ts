@@ -20,11 +20,11 @@ const optimizer = plainAdamW(1e-3);
 
 const random = new RandomStream('steady loop');
 
-/** Sequences of other lengths in every step. */
-function samples() {
+/** Sequences of other lengths in every step; the first has the largest there are, which all memory is taken for. */
+function samples(at: number) {
   return packSamples(
     Array.from({ length: 8 }, () => {
-      const length = random.integer(20, 120);
+      const length = at === 0 ? 120 : random.integer(20, 120);
       return {
         tokens: Int32Array.from({ length }, () => random.integer(0, config.vocabSize - 1)),
         mask: new Uint8Array(length).fill(1, 1),
@@ -38,17 +38,19 @@ function samples() {
   );
 }
 
-function step(engine: Engine, at: number): void {
+async function step(engine: Engine, at: number): Promise<void> {
   const loss = { type: 'demonstrations' } as const;
-  for (let half = 0; half < 2; half++) engine.forwardBackward(POLICY, samples(), { loss, normalizer: 1000 });
-  engine.optimStep(POLICY, { optimizer, clipNorm: 1 });
+  for (let half = 0; half < 2; half++) await engine.forwardBackward(POLICY, samples(at), { loss, normalizer: 1000 });
+  await engine.optimStep(POLICY, { optimizer, clipNorm: 1 });
   engine.publish(POLICY);
   for (let id = 0; id < 12; id++) {
-    const prompt = Array.from({ length: random.integer(5, 60) }, () => random.integer(0, config.vocabSize - 1));
-    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: random.integer(5, 60) };
+    const prompt = Array.from({ length: at === 0 ? 60 : random.integer(5, 60) }, () =>
+      random.integer(0, config.vocabSize - 1),
+    );
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: at === 0 ? 60 : random.integer(5, 60) };
     engine.submit(id, POLICY, { ...sampling, prompt, stopTokens: [], key: randomKey('steady', at, id) });
   }
-  while (engine.busy) engine.tick();
+  while (engine.busy) await engine.tick();
 }
 
 const [steps, threads] = process.argv.slice(2).map(Number) as [number, number];
@@ -65,12 +67,14 @@ const resident = async () => {
   }
   return process.memoryUsage.rss();
 };
-const run = (from: number, to: number) =>
-  counted.during(() => {
-    for (let at = from; at < to; at++) step(engine, at);
-  }).length;
+const run = async (from: number, to: number) => {
+  const sizes = await counted.during(async () => {
+    for (let at = from; at < to; at++) await step(engine, at);
+  });
+  return sizes.length;
+};
 
-run(0, steps / 2);
+await run(0, steps / 2);
 const early = await resident();
-const allocated = run(steps / 2, steps);
+const allocated = await run(steps / 2, steps);
 console.log(JSON.stringify({ kernels: kernels.name, allocated, early, late: await resident() }));

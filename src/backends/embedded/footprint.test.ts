@@ -63,10 +63,10 @@ interface Taken {
   readonly versions?: number;
 }
 
-const taken = new Map<string, number>();
+const taken = new Map<string, Promise<number>>();
 
 /** Trains and plays one step, once of each kind; what the engine asked its kernels for. */
-function takes(shape: 'whole' | 'adapter', settings: Taken = {}): number {
+function takes(shape: 'whole' | 'adapter', settings: Taken = {}): Promise<number> {
   const key = JSON.stringify([shape, settings]);
   const before = taken.get(key);
   if (before !== undefined) return before;
@@ -76,17 +76,17 @@ function takes(shape: 'whole' | 'adapter', settings: Taken = {}): number {
 }
 
 /** By so many versions at last. */
-function measured(
+async function measured(
   shape: 'whole' | 'adapter',
   { kind = 'float32', precision = 'float32', versions = 1 }: Taken,
-): number {
+): Promise<number> {
   const { kernels, bytes } = counting();
   const engine = new Engine(kernels);
   const [base, policy] = [0, 1];
   if (shape === 'adapter') engine.createBase(base, config, kind);
   const shaped = shape === 'adapter' ? { base, adapter } : config;
   engine.createPolicy(policy, { name: 'policy', shape: shaped, precision }, { seed: 1 });
-  const play = (id: number) => {
+  const play = async (id: number) => {
     engine.publish(policy, versions);
     engine.submit(id, policy, {
       prompt: new Array(length - 1).fill(1),
@@ -97,14 +97,14 @@ function measured(
       topK: 0,
       key: [1, 2],
     });
-    engine.tick();
+    await engine.tick();
   };
-  play(0);
+  await play(0);
   const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-  engine.forwardBackward(policy, packSamples([sample('a')]), options);
-  engine.forwardBackward(policy, packSamples([sample('b')]), options);
-  engine.optimStep(policy, { optimizer, clipNorm: 1 });
-  for (let version = 1; version < versions; version++) play(version);
+  await engine.forwardBackward(policy, packSamples([sample('a')]), options);
+  await engine.forwardBackward(policy, packSamples([sample('b')]), options);
+  await engine.optimStep(policy, { optimizer, clipNorm: 1 });
+  for (let version = 1; version < versions; version++) await play(version);
   return bytes();
 }
 
@@ -124,33 +124,33 @@ describe('the footprint', () => {
   const base = (kept: MatrixKind, sizes: DecoderConfig = config) =>
     baseFootprint({ config: sizes, kept, precisions: new Set(['float32']) });
 
-  it.each(PRECISIONS)('of a whole model in %s is about what the engine asks its kernels for', (precision) => {
+  it.each(PRECISIONS)('of a whole model in %s is about what the engine asks its kernels for', async (precision) => {
     const expected = sum(policyFootprint({ ...request, precision })) + cacheFootprint(config, length);
-    const ratio = takes('whole', { precision }) / expected;
+    const ratio = (await takes('whole', { precision })) / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
-  it.each(['float32', 'bfloat16'] as const)('of an adapter and its base in %s too', (kind) => {
+  it.each(['float32', 'bfloat16'] as const)('of an adapter and its base in %s too', async (kind) => {
     const expected = sum(policyFootprint({ ...request, adapter })) + base(kind) + cacheFootprint(config, length);
-    const ratio = takes('adapter', { kind }) / expected;
+    const ratio = (await takes('adapter', { kind })) / expected;
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
-  it('of a base in bfloat16 is about half, by what the engine asks for too', () => {
+  it('of a base in bfloat16 is about half, by what the engine asks for too', async () => {
     for (const sizes of [config, { ...config, untiedOutput: true, attentionBias: 'qkvo' } as const]) {
       const [fine, coarse] = [base('float32', sizes), base('bfloat16', sizes)];
       expect(coarse / fine).toBeGreaterThan(0.5);
       expect(coarse / fine).toBeLessThan(0.52);
     }
-    const saved = takes('adapter') - takes('adapter', { kind: 'bfloat16' });
+    const saved = (await takes('adapter')) - (await takes('adapter', { kind: 'bfloat16' }));
     const expected = base('float32') - base('bfloat16');
     expect(saved / expected).toBeGreaterThan(0.95);
     expect(saved / expected).toBeLessThan(1.1);
   });
 
-  it('has a copy and a cache more for each version that is kept', () => {
+  it('has a copy and a cache more for each version that is kept', async () => {
     const plan = (versions: number) =>
       memoryPlan(
         { recompute: false },
@@ -159,20 +159,22 @@ describe('the footprint', () => {
       ).total;
     const [one, three] = [plan(1), plan(3)];
     expect(three?.cache).toBe(3 * (one?.cache ?? 0));
-    const ratio = takes('whole', { versions: 3 }) / (three?.total ?? 0);
+    const ratio = (await takes('whole', { versions: 3 })) / (three?.total ?? 0);
     expect(ratio).toBeGreaterThan(0.6);
     expect(ratio).toBeLessThan(1.3);
   });
 
-  it('is smaller by half of all packed forms where products are in bfloat16', () => {
+  it('is smaller by half of all packed forms where products are in bfloat16', async () => {
     const saved = (adapted: Partial<FootprintRequest>) =>
       policyFootprint({ ...request, ...adapted }).weights -
       policyFootprint({ ...request, ...adapted, precision: 'bfloat16' }).weights;
     const least = 0.9; // the cache grows by positions, and panels are filled up
     const forms = 2 / 3; // the published copy, which is packed when a run goes on, is not made here
-    expect((takes('whole') - takes('whole', { precision: 'bfloat16' })) / (forms * saved({}))).toBeGreaterThan(least);
+    expect(
+      ((await takes('whole')) - (await takes('whole', { precision: 'bfloat16' }))) / (forms * saved({})),
+    ).toBeGreaterThan(least);
     const whole = base('float32') - baseFootprint({ config, kept: 'float32', precisions: new Set(['bfloat16']) });
-    const difference = takes('adapter') - takes('adapter', { precision: 'bfloat16' });
+    const difference = (await takes('adapter')) - (await takes('adapter', { precision: 'bfloat16' }));
     expect(difference / (whole + saved({ adapter }))).toBeGreaterThan(least);
     const both = baseFootprint({ config, kept: 'bfloat16', precisions: new Set(PRECISIONS) });
     expect(both - base('bfloat16')).toBe(
@@ -180,7 +182,7 @@ describe('the footprint', () => {
     );
   });
 
-  it('has moments only where the optimiser has, and one gradient for one agent', () => {
+  it('has moments only where the optimiser has, and one gradient for one agent', async () => {
     const sgd = { type: 'sgd', learningRate: 0.1, momentum: 0, nesterov: false, weightDecay: 0 } as const;
     const lean = policyFootprint({ ...request, optimizer: sgd, agents: 1 });
     const full = policyFootprint(request);

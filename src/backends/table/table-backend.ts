@@ -58,7 +58,7 @@ export class TableBackend implements Backend {
       case 'like': {
         const policy = tableOf(room, spec.policy);
         const table = new TablePolicy(room, policy.shape, name);
-        if (spec.directory === undefined) table.begin(policy);
+        if (spec.directory === undefined) await table.begin(policy);
         else await table.load(spec.directory, { optimizer: false });
         return table;
       }

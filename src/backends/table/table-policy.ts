@@ -19,10 +19,7 @@ export interface TableRoom {
   disposed: boolean;
 }
 
-/**
- * A table of choices that trains, or only plays. It computes at once, at the moment of the call, so that calls take
- * effect in their order.
- */
+/** A table of choices that trains, or only plays. Calls take effect in their order. */
 export class TablePolicy implements PolicyHandle {
   readonly name: string;
   readonly tokenizer: Tokenizer;
@@ -32,6 +29,8 @@ export class TablePolicy implements PolicyHandle {
   /** The logits that can be played, by their version, the oldest first. */
   readonly #published = new Map<number, Float32Array>();
   #nextVersion = 0;
+  /** The last call; what it comes to, its caller hears. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(room: TableRoom, shape: TableShape, name: string) {
     this.name = name;
@@ -60,42 +59,47 @@ export class TablePolicy implements PolicyHandle {
     return this.#room === room;
   }
 
-  async logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
-    return this.#compute(() => this.#table.score(samples).logprobs);
+  logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    return this.#compute(async () => (await this.#table.score(samples)).logprobs);
   }
 
-  async forwardBackward(
-    samples: readonly TrainingSample[],
-    options: ForwardBackwardOptions,
-  ): Promise<ForwardBackwardResult> {
+  forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
     return this.#compute(() => forwardBackward(this.#table, samples, options));
   }
 
   async discardGradient(): Promise<void> {
-    this.#compute(() => this.#table.gradient.fill(0));
+    await this.#compute(() => this.#table.gradient.fill(0));
   }
 
-  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+  optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     return this.#compute(() => this.#table.optimStep(settings));
   }
 
   async resetOptimizer(): Promise<void> {
-    this.#compute(() => this.#table.optimizer.reset());
+    await this.#compute(() => this.#table.optimizer.reset());
   }
 
   async copyFrom(policy: PolicyHandle): Promise<void> {
-    this.#compute(() => this.begin(tableOf(this.#room, policy)));
+    await this.begin(tableOf(this.#room, policy));
   }
 
   /** Takes over the logits of a table of this shape, and clears the optimiser's state. @throws BackendError */
-  begin(from: TablePolicy): void {
+  async begin(from: TablePolicy): Promise<void> {
+    const before = from.#last;
+    await this.#compute(async () => {
+      await before;
+      this.#takeOver(from);
+    });
+  }
+
+  #takeOver(from: TablePolicy): void {
     if (JSON.stringify(from.shape) !== JSON.stringify(this.shape))
       throw new BackendError(`the table of policy '${from.name}' does not fit '${this.name}': their choices differ`);
     this.#table.values.set(from.#table.values);
     this.#table.optimizer.reset();
   }
 
-  async publish(keep = 1): Promise<number> {
+  publish(keep = 1): Promise<number> {
     return this.#compute(() => {
       const version = this.#nextVersion++;
       this.#published.set(version, this.#table.values.slice());
@@ -106,8 +110,7 @@ export class TablePolicy implements PolicyHandle {
 
   async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
     signal?.throwIfAborted();
-    const generation = this.#compute(() => this.#sample(request));
-    await Promise.resolve(); // a signal that fires right after the call still drops it
+    const generation = await this.#compute(() => this.#sample(request));
     signal?.throwIfAborted();
     onTokens?.(generation.tokens);
     return generation;
@@ -115,11 +118,11 @@ export class TablePolicy implements PolicyHandle {
 
   async save(directory: string, { optimizer }: StateOptions = { optimizer: false }): Promise<void> {
     const table = this.#table;
-    const state = this.#compute((): TableState => {
-      table.requireFinite({ optimizer });
+    const state = await this.#compute(async (): Promise<TableState> => {
+      await table.requireFinite({ optimizer });
       const logits = table.values.slice();
       if (!optimizer) return { logits };
-      return { logits, optimizer: { ...table.optimizer.copyState(), version: this.version ?? 0 } };
+      return { logits, optimizer: { ...(await table.optimizer.copyState()), version: this.version ?? 0 } };
     });
     await writeTable(this.#room.files, directory, this.shape, state);
   }
@@ -132,7 +135,7 @@ export class TablePolicy implements PolicyHandle {
       if (present !== read)
         throw new CheckpointError(`${directory}: '${this.name}' has ${key} ${present}, the checkpoint ${read}`);
     }
-    this.#compute(() => {
+    await this.#compute(() => {
       this.#table.values.set(state.logits);
       if (state.optimizer === undefined) return;
       this.#table.optimizer.restore(state.optimizer);
@@ -149,10 +152,16 @@ export class TablePolicy implements PolicyHandle {
   }
 
   /** @throws BackendError once the backend was disposed of, and for what the table refuses */
-  #compute<Result>(work: () => Result): Result {
+  #compute<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+    const result = this.#last.then(() => this.#naming(work));
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  async #naming<Result>(work: () => Result | Promise<Result>): Promise<Result> {
     if (this.#room.disposed) throw new BackendError('the tables of choices were given back');
     try {
-      return work();
+      return await work();
     } catch (error) {
       if (error instanceof NonFiniteError) throw new NonFiniteError(`policy '${this.name}': ${error.message}`);
       if (error instanceof ArgumentError) throw new BackendError(`policy '${this.name}': ${error.message}`);

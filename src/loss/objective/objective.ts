@@ -19,10 +19,12 @@ import { type TokenRatios, tokenRatios } from './token-ratios.js';
 export interface Objective {
   /** The samples that have to go through the model: identical samples once, those that add nothing not at all. */
   readonly samples: readonly TrainingSample[];
+  /** Whether `begin` asks for the log-probs of all samples: the loss of one depends on all of them. */
+  readonly needsScores: boolean;
   /**
    * Begins the sums, which every sample is then added to.
    * @param score Gives the log-probs [samples][T] of all `samples` under the current policy. It is called at once, and
-   *   only where the loss of a sample depends on all of them.
+   *   only where `needsScores` is true.
    */
   begin(score: () => readonly Float32Array[]): ObjectiveSums;
 }
@@ -58,6 +60,7 @@ export function objectiveOf(samples: readonly TrainingSample[], options: Forward
 /** A policy loss and the terms beside it; what the copies of a merged row would have given one by one. */
 class PolicyObjective implements Objective {
   readonly samples: readonly TrainingSample[];
+  readonly needsScores: boolean;
   readonly #merged: readonly MergedSample[];
   readonly #sent: readonly TrainingSample[];
   readonly #spec: LossSpec;
@@ -77,6 +80,7 @@ class PolicyObjective implements Objective {
       withoutAdvantage: kind.selects === true ? 'selects' : keep ? 'keep' : 'drop',
     });
     this.samples = this.#merged.map(({ sample }) => sample);
+    this.needsScores = kind.fromKl === true || kind.dampensClipping === true;
   }
 
   begin(score: () => readonly Float32Array[]): ObjectiveSums {
@@ -191,6 +195,7 @@ function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: M
 /** The cross-entropy of every written token: each sends its log-prob up by 1 / normalizer. */
 class Demonstrations implements Objective {
   readonly samples: readonly TrainingSample[];
+  readonly needsScores = false;
   readonly #normalizer: number;
 
   constructor(samples: readonly TrainingSample[], normalizer: number) {

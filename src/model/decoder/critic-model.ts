@@ -1,8 +1,10 @@
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import type { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
 import { Decoder, type DecoderOptions } from './decoder.js';
 import { FlatOptimizer } from './flat-optimizer.js';
-import type { Sequence } from './packed-batch.js';
+import { type PackedBatch, packPredicted, type Sequence, unpackPredicted } from './packed-batch.js';
 import { clippedStep, requireFinite, TrainedModelWeights, type TrainedPart } from './trained-part.js';
 import { type ModelSource, type ModelWeights, modelWeights, trainedWeights } from './weights/model-weights.js';
 
@@ -29,7 +31,7 @@ export class CriticModel {
       values,
       gradient: kernels.allocate(size),
       optimizer: new FlatOptimizer(kernels, size),
-      tensors: { head: values },
+      tensorsOf: (head) => ({ head }),
     };
   }
 
@@ -38,12 +40,12 @@ export class CriticModel {
   }
 
   /** The head's weights [width], then its bias. */
-  get head(): Float32Array {
+  get head(): Floats {
     return this.#head.values;
   }
 
   /** The trained weights below the head in one buffer: the decoder's or the adapter's. */
-  get trunk(): Float32Array {
+  get trunk(): Floats {
     return this.#trunk.values;
   }
 
@@ -57,14 +59,16 @@ export class CriticModel {
   }
 
   /** The gradients accumulated so far, before clipping. */
-  get gradient(): { readonly trunk: Float32Array; readonly head: Float32Array } {
+  get gradient(): { readonly trunk: Floats; readonly head: Floats } {
     return { trunk: this.#trunk.gradient, head: this.#head.gradient };
   }
 
   /** Computes a value for each token with mask 1, from the tokens before it; 0 elsewhere: [S][T]. */
-  values(sequences: readonly Sequence[]): Float32Array[] {
+  async values(sequences: readonly Sequence[]): Promise<Float32Array[]> {
     const rows = sequences.map(({ tokens }) => new Float32Array(tokens.length));
-    this.#decoder.throughHead(sequences, (indices, hidden) => this.#writeValues(sequences, indices, hidden, rows));
+    await this.#decoder.throughHead(sequences, async (batch, hidden, _, arena) => {
+      await this.#readValues(sequences, batch, hidden, arena, rows);
+    });
     return rows;
   }
 
@@ -72,67 +76,50 @@ export class CriticModel {
    * Adds the gradient of a loss.
    * @param upstream d loss / d values ([T]) from the values of the sequence at `index`
    */
-  accumulate(
+  async accumulate(
     sequences: readonly Sequence[],
     upstream: (index: number, values: Float32Array) => ArrayLike<number>,
-  ): void {
+  ): Promise<void> {
     const { width } = this.#decoder.config;
     const { values: head, gradient: dHead } = this.#head;
     const rows = sequences.map(({ tokens }) => new Float32Array(tokens.length));
-    const backward = (indices: readonly number[], hidden: Float32Array, dHidden: Float32Array) => {
-      this.#writeValues(sequences, indices, hidden, rows);
-      let n = 0;
-      for (const index of indices) {
-        const slopes = upstream(index, rows[index] as Float32Array);
-        const { mask } = sequences[index] as Sequence;
-        for (let t = 1; t < mask.length; t++) {
-          if (mask[t] !== 1) continue;
-          const slope = slopes[t] as number;
-          const first = n++ * width;
-          for (let i = 0; i < width; i++) {
-            dHidden[first + i] = slope * (head[i] as number);
-            dHead[i] = (dHead[i] as number) + slope * (hidden[first + i] as number);
-          }
-          dHead[width] = (dHead[width] as number) + slope;
-        }
-      }
+    const backward = async (batch: PackedBatch, hidden: Floats, dHidden: Floats, arena: Arena) => {
+      await this.#readValues(sequences, batch, hidden, arena, rows);
+      const slopes = batch.indices.map((index) => upstream(index, rows[index] as Float32Array));
+      const count = batch.predicting.length;
+      const packed = packPredicted(batch, sequences, slopes, new Float64Array(count));
+      this.#kernels.valueHeadBackward(dHidden, dHead, packed, hidden, head, count, width);
     };
-    this.#decoder.throughHead(sequences, backward, this.#trunk.gradientTensors);
+    await this.#decoder.throughHead(sequences, backward, this.#trunk.gradientTensors);
   }
 
   /**
    * Clips by the norm of both gradients together, updates trunk and head, and clears the gradients (see `clippedStep`).
    */
-  optimStep(settings: OptimStepSettings): OptimStepResult {
-    const result = clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    const result = await clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
     if (result.applied) this.trunkChanged();
     return result;
   }
 
   /** @throws NonFiniteError when a weight, or a number that an optimiser remembers, is not finite */
-  requireFinite(): void {
-    for (const part of [this.#trunk, this.#head]) requireFinite(this.#kernels, part, { optimizer: true });
+  async requireFinite(): Promise<void> {
+    for (const part of [this.#trunk, this.#head]) await requireFinite(this.#kernels, part, { optimizer: true });
   }
 
-  /** Writes the values of a batch into `rows`. Sums run in order, in double precision. */
-  #writeValues(
+  /** Computes the values of a batch and puts them into the `rows` of its sequences. */
+  async #readValues(
     sequences: readonly Sequence[],
-    indices: readonly number[],
-    hidden: Float32Array,
+    batch: PackedBatch,
+    hidden: Floats,
+    arena: Arena,
     rows: readonly Float32Array[],
-  ): void {
-    const { width } = this.#decoder.config;
-    let n = 0;
-    for (const index of indices) {
-      const { mask } = sequences[index] as Sequence;
-      const row = rows[index] as Float32Array;
-      for (let t = 1; t < mask.length; t++) {
-        if (mask[t] !== 1) continue;
-        const first = n++ * width;
-        let value = this.head[width] as number;
-        for (let i = 0; i < width; i++) value += (hidden[first + i] as number) * (this.head[i] as number);
-        row[t] = value;
-      }
-    }
+  ): Promise<void> {
+    const count = batch.predicting.length;
+    const values = arena.take(count);
+    this.#kernels.valueHead(values, hidden, this.head, count, this.#decoder.config.width);
+    const [read] = await this.#kernels.read([values]);
+    const ofBatch = batch.indices.map((index) => rows[index] as Float32Array);
+    unpackPredicted(batch, sequences, read, ofBatch);
   }
 }

@@ -2,6 +2,7 @@
 import type { DecoderConfig, Precision } from '../../contract/architecture.js';
 import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
 import { type Products, productsIn } from '../../tensor/products.js';
 import { type Keep, LayerStack, type TrunkPass } from './layer/layer-stack.js';
 import {
@@ -12,7 +13,7 @@ import {
   scoreTokensBackward,
   type TokenScores,
 } from './output-head.js';
-import { packBatches, packPredicted, type Sequence, unpackPredicted } from './packed-batch.js';
+import { type PackedBatch, packBatches, packPredicted, type Sequence, unpackPredicted } from './packed-batch.js';
 import { checkConfig } from './weights/decoder-tensors.js';
 import type { Gradient, ModelWeights } from './weights/model-weights.js';
 
@@ -49,7 +50,10 @@ interface ScoredPass extends TrunkPass {
   readonly scores: TokenScores;
 }
 
-/** A decoder that computes with the given weights. Its working memory is allocated once and reused. */
+/**
+ * A decoder that computes with the given weights, one call after the other: its working memory is allocated once and
+ * reused.
+ */
 export class Decoder {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
@@ -73,7 +77,7 @@ export class Decoder {
   }
 
   /** Computes the log-probs of sequences. @throws ArgumentError when a sequence does not fit the context */
-  score(sequences: readonly Sequence[]): Scores {
+  score(sequences: readonly Sequence[]): Promise<Scores> {
     return this.#run(sequences, 'nothing', () => {});
   }
 
@@ -81,19 +85,22 @@ export class Decoder {
    * Computes the logits after every token of one sequence: [T, vocabSize].
    * @throws ArgumentError when it does not fit the context
    */
-  logits(tokens: Int32Array): Float32Array {
+  async logits(tokens: Int32Array): Promise<Float32Array> {
     const { vocabSize, context } = this.config;
     // The last token of a sequence gets no row, so a token is appended whose value has no effect.
     const padded = new Int32Array(tokens.length + 1);
     padded.set(tokens);
     const sequence = { tokens: padded, mask: new Uint8Array(padded.length), temperature: 1 };
     const all = new Float32Array(tokens.length * vocabSize);
+    const blocks: Promise<void>[] = [];
     for (const batch of packBatches(this.#arena, [sequence], context, BATCH_ROWS)) {
       const { normed } = this.#trunk.forward(batch, undefined, 'nothing');
       forEachLogitBlock(this.#head, normed, batch.rows, ({ first, rows, logits }) => {
-        all.set(logits.subarray(0, rows * vocabSize), first * vocabSize);
+        const block = this.#kernels.read([logits.subarray(0, rows * vocabSize)]);
+        blocks.push(block.then(([numbers]) => all.set(numbers, first * vocabSize)));
       });
     }
+    await Promise.all(blocks);
     return all;
   }
 
@@ -107,15 +114,21 @@ export class Decoder {
     gradient: Gradient,
     upstream: Upstream,
     entropyUpstream?: Upstream,
-  ): Scores {
-    return this.#run(sequences, this.#keepForBackward, (pass, logprobs) => {
-      const { indices } = pass.batch;
-      const packed = (rows: readonly Float32Array[]) => packPredicted(this.#arena, pass.batch, sequences, rows);
-      const dLogprobs = packed(upstream(indices, logprobs));
-      if (entropyUpstream === undefined) return this.#backward(pass, gradient, { dLogprobs, dEntropy: undefined });
+  ): Promise<Scores> {
+    return this.#run(sequences, this.#keepForBackward, (pass, logprobs, entropy) => {
+      const { batch } = pass;
+      const { indices } = batch;
+      const packed = (rows: readonly Float32Array[]) =>
+        packPredicted(batch, sequences, rows, new Float32Array(batch.predicting.length));
+      const ofLogprobs = packed(upstream(indices, logprobs));
+      if (entropyUpstream === undefined) {
+        const [dLogprobs] = this.#arena.takeWritten([ofLogprobs]);
+        return this.#backward(pass, gradient, { dLogprobs, dEntropy: undefined });
+      }
       const entropies = indices.map((index) => new Float32Array((sequences[index] as Sequence).tokens.length));
-      unpackPredicted(pass.batch, sequences, pass.scores.entropy, entropies);
-      const dEntropy = packed(entropyUpstream(indices, entropies));
+      unpackPredicted(batch, sequences, entropy, entropies);
+      const ofEntropies = packed(entropyUpstream(indices, entropies));
+      const [dLogprobs, dEntropy] = this.#arena.takeWritten([ofLogprobs, ofEntropies]);
       this.#backward(pass, gradient, { dLogprobs, dEntropy });
     });
   }
@@ -123,30 +136,29 @@ export class Decoder {
   /**
    * Runs the sequences batch by batch up to the input of a head: the normed stream, one row for each token with mask 1,
    * in order.
-   * @param head Receives `hidden` [N, width] of the sequences at `indices`; may write d loss / d hidden into `dHidden`,
-   * which
-   *   is 0 before
+   * @param head Receives `hidden` [N, width] of a batch, and an arena for memory of its own; where
+   *   there is a gradient it writes d loss / d hidden into `dHidden`
    * @param gradient The gradient to add to; without one there is no backward pass
    */
-  throughHead(
+  async throughHead(
     sequences: readonly Sequence[],
-    head: (indices: readonly number[], hidden: Float32Array, dHidden: Float32Array) => void,
+    head: (batch: PackedBatch, hidden: Floats, dHidden: Floats, arena: Arena) => Promise<void>,
     gradient?: Gradient,
-  ): void {
+  ): Promise<void> {
     const keep = gradient === undefined ? 'nothing' : this.#keepForBackward;
     for (const batch of packBatches(this.#arena, sequences, this.config.context, BATCH_ROWS)) {
       const pass = this.#trunk.forward(batch, batch.predicting, keep);
-      const dHidden = this.#arena.take(pass.normed.length).fill(0);
-      head(batch.indices, pass.normed, dHidden);
+      const dHidden = this.#arena.take(pass.normed.length);
+      await head(batch, pass.normed, dHidden, this.#arena);
       if (gradient !== undefined) this.#trunk.backward(pass, gradient, dHidden, this.#recompute);
     }
   }
 
-  #run(
+  async #run(
     sequences: readonly Sequence[],
     keep: Keep,
-    afterForward: (pass: ScoredPass, logprobs: Float32Array[]) => void,
-  ): Scores {
+    afterForward: (pass: ScoredPass, logprobs: Float32Array[], entropy: Float32Array) => void,
+  ): Promise<Scores> {
     const all = sequences.map(({ tokens }) => new Float32Array(tokens.length));
     let entropySum = 0;
     let predicted = 0;
@@ -154,9 +166,10 @@ export class Decoder {
       const trunk = this.#trunk.forward(batch, batch.predicting, keep);
       const pass = { ...trunk, scores: scoreTokens(this.#head, trunk.normed, batch) };
       const logprobs = batch.indices.map((index) => all[index] as Float32Array);
-      predicted += unpackPredicted(batch, sequences, pass.scores.logprobs, logprobs);
-      for (const value of pass.scores.entropy) entropySum += value;
-      afterForward(pass, logprobs);
+      const [ofTokens, entropy] = await this.#kernels.read([pass.scores.logprobs, pass.scores.entropy]);
+      predicted += unpackPredicted(batch, sequences, ofTokens, logprobs);
+      for (const value of entropy) entropySum += value;
+      afterForward(pass, logprobs, entropy);
     }
     return { logprobs: all, entropySum, predicted };
   }

@@ -157,7 +157,9 @@ describe('N-PG-IGT', () => {
     const optimizer = new FlatOptimizer(kernels, 2);
     const weights = start();
     for (let step = 0; step < 8; step++) {
-      const iterate = [...weights].map((w, i) => w - (optimizer.state.buffers.ahead?.[i] ?? 0));
+      const iterate = [...weights].map(
+        (w, i) => w - ((optimizer.state.buffers.ahead as Float32Array | undefined)?.[i] ?? 0),
+      );
       optimizer.update(nigt({ momentum: 0.8 }), weights, Float32Array.from(weights), 1);
       const direction = optimizer.state.buffers.direction as Float32Array;
       iterate.forEach((w, i) => {
@@ -172,12 +174,12 @@ describe('an optimiser', () => {
     ['SGD', sgd({ momentum: 0.9 })],
     ['AdamW', adamw],
     ['N-PG-IGT', { type: 'nigt', learningRate: 0.1, momentum: 0.8 }],
-  ])('%s goes on from its state bit for bit', (_, settings) => {
+  ])('%s goes on from its state bit for bit', async (_, settings) => {
     const [one, weights] = [new FlatOptimizer(kernels, 2), start()];
     stepsOf(one, settings, weights);
     const [two, copy] = [new FlatOptimizer(kernels, 2), kernels.allocate(2)];
     copy.set(weights);
-    two.restore(one.state);
+    two.restore(await one.copyState());
     expect(stepsOf(two, settings, copy)).toEqual(stepsOf(one, settings, weights));
     two.reset();
     const fresh = stepsOf(new FlatOptimizer(kernels, 2), settings, start());

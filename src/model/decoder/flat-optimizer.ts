@@ -1,5 +1,6 @@
 import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
 
 type OptimizerType = OptimizerSettings['type'];
 
@@ -12,13 +13,13 @@ export const OPTIMIZER_BUFFERS = {
 
 type BufferName = (typeof OPTIMIZER_BUFFERS)[OptimizerType][number];
 
-/** The state that an optimiser carries from step to step. */
-export interface OptimizerState {
+/** The state that an optimiser carries from step to step, with its buffers where they are, or copies. */
+export interface OptimizerState<F extends Floats = Float32Array> {
   readonly type: OptimizerType;
   /** The number of steps so far. */
   readonly step: number;
   /** The buffers, [parameters] each; a missing one is all zeros. */
-  readonly buffers: Readonly<Partial<Record<BufferName, Float32Array>>>;
+  readonly buffers: Readonly<Partial<Record<BufferName, F>>>;
 }
 
 /** An optimiser of one flat buffer of weights. Its buffers are allocated when a step first needs them. */
@@ -27,7 +28,7 @@ export class FlatOptimizer {
   readonly #length: number;
   #type: OptimizerType = 'adamw';
   #step = 0;
-  #buffers: Partial<Record<BufferName, Float32Array>> = {};
+  #buffers: Partial<Record<BufferName, Floats>> = {};
 
   constructor(kernels: Kernels, length: number) {
     this.#kernels = kernels;
@@ -35,7 +36,7 @@ export class FlatOptimizer {
   }
 
   /** Makes one step on the gradient times `gradientScale`. A change of the optimiser's type clears its state. */
-  update(settings: OptimizerSettings, weights: Float32Array, gradient: Float32Array, gradientScale: number): void {
+  update(settings: OptimizerSettings, weights: Floats, gradient: Floats, gradientScale: number): void {
     if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
     this.#step++;
     if (settings.type === 'sgd') {
@@ -54,15 +55,17 @@ export class FlatOptimizer {
     this.#kernels.adamw(weights, gradient, first, second, this.#length, step);
   }
 
-  /** The state, as views into the buffers. */
-  get state(): OptimizerState {
+  /** The state, with the buffers themselves. */
+  get state(): OptimizerState<Floats> {
     return { type: this.#type, step: this.#step, buffers: this.#buffers };
   }
 
   /** Copies the state. */
-  copyState(): OptimizerState {
-    const copies = Object.entries(this.#buffers).map(([name, values]) => [name, Float32Array.from(values)]);
-    return { ...this.state, buffers: Object.fromEntries(copies) };
+  async copyState(): Promise<OptimizerState> {
+    const { type, step } = this.state;
+    const names = Object.keys(this.#buffers);
+    const copies = await this.#kernels.read(Object.values(this.#buffers));
+    return { type, step, buffers: Object.fromEntries(names.map((name, i) => [name, copies[i]])) };
   }
 
   /** Replaces the state by a copy of `state`. */
@@ -70,31 +73,37 @@ export class FlatOptimizer {
     this.#begin(type, step);
     for (const name of OPTIMIZER_BUFFERS[type]) {
       const saved = buffers[name];
-      if (saved !== undefined) this.#buffer(name).set(saved);
+      if (saved !== undefined) this.#kernels.write(this.#buffer(name), saved);
     }
   }
 
   /**
    * Replaces the state and returns the buffers with these names, [parameters] each and all 0, for the caller to fill.
    */
-  restoreInto(type: OptimizerType, step: number, names: readonly string[]): Map<string, Float32Array> {
+  restoreInto(type: OptimizerType, step: number, names: readonly string[]): Map<string, Floats> {
     this.#begin(type, step);
     const wanted = OPTIMIZER_BUFFERS[type].filter((name) => names.includes(name));
     return new Map(wanted.map((name) => [name, this.#buffer(name)]));
   }
 
   #begin(type: OptimizerType, step: number): void {
-    if (type !== this.#type) this.#buffers = {};
+    if (type !== this.#type) this.free();
     this.#type = type;
     this.#step = step;
-    for (const buffer of Object.values(this.#buffers)) buffer.fill(0);
+    for (const buffer of Object.values(this.#buffers)) this.#kernels.fill(buffer, 0);
   }
 
   reset(): void {
     this.restore({ type: this.#type, step: 0, buffers: {} });
   }
 
-  #buffer(name: BufferName): Float32Array {
+  /** Gives the buffers back; the next step begins with new ones, all 0. */
+  free(): void {
+    for (const buffer of Object.values(this.#buffers)) this.#kernels.free(buffer);
+    this.#buffers = {};
+  }
+
+  #buffer(name: BufferName): Floats {
     this.#buffers[name] ??= this.#kernels.allocate(this.#length);
     return this.#buffers[name];
   }

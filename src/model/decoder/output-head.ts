@@ -4,8 +4,8 @@
  */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Arena } from '../../tensor/arena.js';
-import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats, WeightMemory } from '../../tensor/memory.js';
 import type { Products } from '../../tensor/products.js';
 import type { PackedBatch } from './packed-batch.js';
 
@@ -26,21 +26,21 @@ export interface OutputHead {
   readonly arena: Arena;
   readonly config: DecoderConfig;
   /** The packed matrix from the normed stream to logits. */
-  readonly weights: WeightArray;
+  readonly weights: WeightMemory;
 }
 
 /** The logits of some rows of the stream. */
 export interface LogitBlock {
   readonly first: number;
   readonly rows: number;
-  readonly hidden: Float32Array; // [rows, width], the block's rows of the normed stream
-  readonly logits: Float32Array; // [rows or more, vocabSize]
+  readonly hidden: Floats; // [rows, width], the block's rows of the normed stream
+  readonly logits: Floats; // [rows or more, vocabSize]
 }
 
 /** Computes the logits of all rows of `normed` [count, width], block by block, and passes each block to `visit`. */
 export function forEachLogitBlock(
   { products, arena, config: { width, vocabSize }, weights }: OutputHead,
-  normed: Float32Array,
+  normed: Floats,
   count: number,
   visit: (block: LogitBlock) => void,
 ): void {
@@ -56,15 +56,15 @@ export function forEachLogitBlock(
 
 /** The scores of the N predicted tokens of a batch. */
 export interface TokenScores {
-  readonly logprobs: Float32Array; // [N]
-  readonly logSumExp: Float32Array; // [N]
-  readonly entropy: Float32Array; // [N]
+  readonly logprobs: Floats; // [N]
+  readonly logSumExp: Floats; // [N]
+  readonly entropy: Floats; // [N]
 }
 
 /** Computes the log-probs of a batch's targets, and the entropies at their positions. */
 export function scoreTokens(
   head: OutputHead,
-  normed: Float32Array, // [N, width]
+  normed: Floats, // [N, width]
   { predicting, targets, inverseTemperature }: PackedBatch,
 ): TokenScores {
   const { kernels, arena, config } = head;
@@ -87,36 +87,32 @@ export function scoreTokens(
 
 /** The gradient of a loss with respect to the scores of a batch. */
 export interface ScoreGradient {
-  readonly dLogprobs: Float32Array; // [N]
+  readonly dLogprobs: Floats; // [N]
   /** The gradient of the entropies, for a loss that depends on them. */
-  readonly dEntropy: Float32Array | undefined; // [N]
+  readonly dEntropy: Floats | undefined; // [N]
 }
 
 /** The matrices of the head's backward pass. */
 export interface HeadBackward {
   /** The packed transpose of the head's matrix. */
-  readonly transposed: WeightArray;
+  readonly transposed: WeightMemory;
   /** The gradient of the head's matrix, which is added to; undefined where the matrix is not trained. */
-  readonly gradient: Float32Array | undefined; // [vocabSize, width]
+  readonly gradient: Floats | undefined; // [vocabSize, width]
 }
 
 /** The backward pass of `scoreTokens`: returns the gradient of `normed`, [N, width]. */
 export function scoreTokensBackward(
   head: OutputHead,
   { transposed, gradient }: HeadBackward,
-  {
-    batch,
-    normed,
-    scores,
-  }: { readonly batch: PackedBatch; readonly normed: Float32Array; readonly scores: TokenScores },
+  { batch, normed, scores }: { readonly batch: PackedBatch; readonly normed: Floats; readonly scores: TokenScores },
   { dLogprobs, dEntropy }: ScoreGradient,
-): Float32Array {
+): Floats {
   const { kernels, products, arena, config } = head;
   const { width, vocabSize } = config;
   const count = batch.predicting.length;
   const dNormed = arena.take(count * width);
   forEachLogitBlock(head, normed, count, ({ first, rows, hidden, logits }) => {
-    const block = (values: Float32Array) => rowsOf(values, first, rows);
+    const block = (values: Floats) => rowsOf(values, first, rows);
     const [dBlock, lse, inverse] = [block(dLogprobs), block(scores.logSumExp), block(batch.inverseTemperature)];
     const targets = batch.targets.subarray(first, first + rows);
     if (dEntropy === undefined) kernels.tokenLogprobsBackward(logits, dBlock, lse, targets, inverse, rows, vocabSize);
@@ -130,5 +126,5 @@ export function scoreTokensBackward(
   return dNormed;
 }
 
-const rowsOf = (matrix: Float32Array, first: number, count: number, width = 1) =>
+const rowsOf = (matrix: Floats, first: number, count: number, width = 1) =>
   matrix.subarray(first * width, (first + count) * width);

@@ -1,5 +1,6 @@
 import { ArgumentError } from '../../core/errors.js';
 import type { Arena } from '../../tensor/arena.js';
+import type { Floats, Integers } from '../../tensor/memory.js';
 
 /** A sequence to train on or to score: T tokens, of which those with mask 1 are predicted. */
 export interface Sequence {
@@ -17,13 +18,13 @@ export interface PackedBatch {
   readonly indices: readonly number[]; // [S]
   readonly rows: number; // R
   readonly sequences: number; // S
-  readonly tokens: Int32Array; // [R]
-  readonly positions: Int32Array; // [R]
-  readonly starts: Int32Array; // [S + 1]
+  readonly tokens: Integers; // [R]
+  readonly positions: Integers; // [R]
+  readonly starts: Integers; // [S + 1]
   /** The rows whose next token is predicted; `targets` are those tokens. */
-  readonly predicting: Int32Array; // [N]
-  readonly targets: Int32Array; // [N]
-  readonly inverseTemperature: Float32Array; // [N]
+  readonly predicting: Integers; // [N]
+  readonly targets: Integers; // [N]
+  readonly inverseTemperature: Floats; // [N]
 }
 
 /** The sequences of one batch. */
@@ -73,10 +74,9 @@ function groupsOf(sequences: readonly Sequence[], context: number, maxRows: numb
 }
 
 function packBatch(arena: Arena, sequences: readonly Sequence[], { indices, rows }: Group): PackedBatch {
-  const tokens = arena.takeIntegers(rows);
-  const positions = arena.takeIntegers(rows);
-  const starts = arena.takeIntegers(indices.length + 1);
-  const [predicting, targets, inverse] = [arena.takeIntegers(rows), arena.takeIntegers(rows), arena.take(rows)];
+  const [tokens, positions] = [new Int32Array(rows), new Int32Array(rows)];
+  const starts = new Int32Array(indices.length + 1);
+  const [predicting, targets, inverse] = [new Int32Array(rows), new Int32Array(rows), new Float32Array(rows)];
   let row = 0;
   let count = 0;
   indices.forEach((index, s) => {
@@ -93,31 +93,38 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { indices, rows
     }
   });
   starts[indices.length] = row;
+  const written = arena.takeWritten([
+    tokens,
+    positions,
+    starts,
+    predicting.subarray(0, count),
+    targets.subarray(0, count),
+    inverse.subarray(0, count),
+  ]);
   return {
     indices,
     rows,
     sequences: indices.length,
-    tokens,
-    positions,
-    starts,
-    predicting: predicting.subarray(0, count),
-    targets: targets.subarray(0, count),
-    inverseTemperature: inverse.subarray(0, count),
+    tokens: written[0],
+    positions: written[1],
+    starts: written[2],
+    predicting: written[3],
+    targets: written[4],
+    inverseTemperature: written[5],
   };
 }
 
 /** Packs rows [T] of a batch's sequences into one number for each predicted token: [N]. */
-export function packPredicted(
-  arena: Arena,
-  { indices, predicting }: PackedBatch,
+export function packPredicted<Row extends ArrayLike<number>, Packed extends Float32Array | Float64Array>(
+  { indices }: Pick<PackedBatch, 'indices'>,
   sequences: readonly Sequence[],
-  rows: readonly Float32Array[],
-): Float32Array {
-  const values = arena.take(predicting.length);
+  rows: readonly Row[],
+  values: Packed,
+): Packed {
   let n = 0;
   indices.forEach((index, s) => {
     const { mask } = sequences[index] as Sequence;
-    const row = rows[s] as Float32Array;
+    const row = rows[s] as Row;
     for (let t = 1; t < mask.length; t++) if (mask[t] === 1) values[n++] = row[t] as number;
   });
   return values;
@@ -125,7 +132,7 @@ export function packPredicted(
 
 /** Unpacks one number for each predicted token, [N], into rows [T]. Returns the number of predicted tokens. */
 export function unpackPredicted(
-  { indices }: PackedBatch,
+  { indices }: Pick<PackedBatch, 'indices'>,
   sequences: readonly Sequence[],
   values: Float32Array,
   rows: readonly Float32Array[],

@@ -4,12 +4,13 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import { type Floats, fillOnHost } from '../../tensor/memory.js';
 import { Decoder, type DecoderOptions, type Scores, type Upstream } from './decoder.js';
 import type { FlatOptimizer } from './flat-optimizer.js';
 import type { Sequence } from './packed-batch.js';
 import { clippedStep, gradientNorm, requireFinite, TrainedModelWeights } from './trained-part.js';
-import { initialiseAdapter } from './weights/adapter-tensors.js';
-import { type DecoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
+import { adapterTensors, initialiseAdapter } from './weights/adapter-tensors.js';
+import { type DecoderTensors, decoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
 import {
   AdapterWeights,
   type BaseWeights,
@@ -61,7 +62,7 @@ export class PolicyModel {
   }
 
   /** The trained weights in one buffer: [parameters]. */
-  get trained(): Float32Array {
+  get trained(): Floats {
     return this.#trained.values;
   }
 
@@ -71,15 +72,19 @@ export class PolicyModel {
   }
 
   /** The gradient accumulated so far, before clipping; tests and diagnoses read it. */
-  get gradient(): Float32Array {
+  get gradient(): Floats {
     return this.#trained.gradient;
   }
 
   /** Draws random first values for the trained weights. */
   initialise(seed: number, embeddingDeviation?: number): void {
     const trained = trainedWeights(this.weights);
-    if (trained instanceof AdapterWeights) initialiseAdapter(this.config, trained.settings, trained.tensors, seed);
-    else initialise(this.config, trained.tensors, seed, embeddingDeviation);
+    fillOnHost(this.#kernels, this.trained, (flat) => {
+      if (trained instanceof AdapterWeights) {
+        const { settings } = trained;
+        initialiseAdapter(this.config, settings, adapterTensors(this.config, settings, flat), seed);
+      } else initialise(this.config, decoderTensors(this.config, flat), seed, embeddingDeviation);
+    });
     this.weightsChanged();
   }
 
@@ -89,52 +94,52 @@ export class PolicyModel {
   }
 
   /** Computes the log-probs of sequences (see `Decoder.score`). */
-  score(sequences: readonly Sequence[]): Scores {
+  score(sequences: readonly Sequence[]): Promise<Scores> {
     return this.#decoder.score(sequences);
   }
 
   /** Computes the logits after every token: [T, vocabSize]. */
-  logits(tokens: Int32Array): Float32Array {
+  logits(tokens: Int32Array): Promise<Float32Array> {
     return this.#decoder.logits(tokens);
   }
 
   /** Adds a loss's gradient (see `Decoder.accumulate`) and returns the norm of what this call added. */
-  accumulate(
+  async accumulate(
     sequences: readonly Sequence[],
     upstream: Upstream,
     entropyUpstream?: Upstream,
-  ): Scores & { readonly gradientNorm: number } {
+  ): Promise<Scores & { readonly gradientNorm: number }> {
     // The norm of this call alone needs a separate buffer once the gradient holds another call's.
     const target = this.#accumulated ? this.#clearedCallGradient() : this.#trained.gradientTensors;
-    const scores = this.#decoder.accumulate(sequences, target, upstream, entropyUpstream);
-    const norm = gradientNorm(this.#kernels, [target.flat]);
+    const scores = await this.#decoder.accumulate(sequences, target, upstream, entropyUpstream);
+    const norm = await gradientNorm(this.#kernels, [target.flat]);
     if (this.#accumulated) this.#kernels.add(this.gradient, target.flat, this.parameters);
     this.#accumulated = true;
     return { ...scores, gradientNorm: norm };
   }
 
   /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
-  optimStep(settings: OptimStepSettings): OptimStepResult {
-    const result = clippedStep(this.#kernels, [this.#trained], settings);
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    const result = await clippedStep(this.#kernels, [this.#trained], settings);
     if (result.applied) this.weightsChanged();
     this.#accumulated = false;
     return result;
   }
 
   /** @throws NonFiniteError when a trained weight or, where it counts, what the optimiser remembers is not finite */
-  requireFinite(counts: { readonly optimizer: boolean }): void {
-    if (this.weights.trained !== undefined) requireFinite(this.#kernels, this.#trained, counts);
+  async requireFinite(counts: { readonly optimizer: boolean }): Promise<void> {
+    if (this.weights.trained !== undefined) await requireFinite(this.#kernels, this.#trained, counts);
   }
 
   /** Clears the gradient; weights and optimiser stay as they are. */
   discardGradient(): void {
-    if (this.#accumulated) this.gradient.fill(0);
+    if (this.#accumulated) this.#kernels.fill(this.gradient, 0);
     this.#accumulated = false;
   }
 
   #clearedCallGradient(): Gradient {
     this.#callGradient ??= zeroGradient(this.#kernels, this.weights);
-    this.#callGradient.flat.fill(0);
+    this.#kernels.fill(this.#callGradient.flat, 0);
     return this.#callGradient;
   }
 }

@@ -2,16 +2,19 @@
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { NonFiniteError } from '../../core/errors.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
 import { FlatOptimizer } from './flat-optimizer.js';
+import { adapterTensors } from './weights/adapter-tensors.js';
+import { decoderTensors } from './weights/decoder-tensors.js';
 import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
 
 /** Weights in one flat buffer that one optimiser moves along one gradient. */
 export interface TrainedPart {
-  readonly values: Float32Array; // [parameters]
-  readonly gradient: Float32Array; // [parameters]
+  readonly values: Floats; // [parameters]
+  readonly gradient: Floats; // [parameters]
   readonly optimizer: FlatOptimizer;
-  /** The tensors that lie in `values`, for messages. */
-  readonly tensors: object;
+  /** The tensors of a copy of `values`, views of it by their names, for messages. */
+  tensorsOf(copy: Float32Array): object;
 }
 
 /**
@@ -31,12 +34,14 @@ export class TrainedModelWeights implements TrainedPart {
     this.optimizer = new FlatOptimizer(kernels, weights.trained?.tensors.flat.length ?? 0);
   }
 
-  get values(): Float32Array {
+  get values(): Floats {
     return trainedWeights(this.weights).tensors.flat;
   }
 
-  get tensors(): object {
-    return trainedWeights(this.weights).tensors;
+  tensorsOf(copy: Float32Array): object {
+    const { adapter, decoder } = this.weights;
+    const { config } = decoder;
+    return adapter === undefined ? decoderTensors(config, copy) : adapterTensors(config, adapter.settings, copy);
   }
 
   get gradientTensors(): Gradient {
@@ -44,7 +49,7 @@ export class TrainedModelWeights implements TrainedPart {
     return this.#gradient;
   }
 
-  get gradient(): Float32Array {
+  get gradient(): Floats {
     return this.gradientTensors.flat;
   }
 
@@ -55,8 +60,9 @@ export class TrainedModelWeights implements TrainedPart {
 }
 
 /** The L2 norm of all gradients together. */
-export function gradientNorm(kernels: Kernels, gradients: readonly Float32Array[]): number {
-  return Math.sqrt(gradients.reduce((sum, flat) => sum + kernels.sumOfSquares(flat, flat.length), 0));
+export async function gradientNorm(kernels: Kernels, gradients: readonly Floats[]): Promise<number> {
+  const sums = await Promise.all(gradients.map((flat) => kernels.sumOfSquares(flat, flat.length)));
+  return Math.sqrt(sums.reduce((all, sum) => all + sum, 0));
 }
 
 /**
@@ -64,12 +70,12 @@ export function gradientNorm(kernels: Kernels, gradients: readonly Float32Array[
  * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
  * @throws NonFiniteError when the update has left numbers that are not finite
  */
-export function clippedStep(
+export async function clippedStep(
   kernels: Kernels,
   parts: readonly TrainedPart[],
   { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings,
-): OptimStepResult {
-  const norm = gradientNorm(
+): Promise<OptimStepResult> {
+  const norm = await gradientNorm(
     kernels,
     parts.map(({ gradient }) => gradient),
   );
@@ -78,9 +84,9 @@ export function clippedStep(
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
     // Moments that are no numbers reach the weights with the next update; all of them are looked at before a save.
-    for (const part of parts) requireFiniteIn(kernels, part, { weights: part.values });
+    for (const part of parts) await requireFiniteIn(kernels, part, { weights: part.values });
   }
-  for (const { gradient } of parts) gradient.fill(0);
+  for (const { gradient } of parts) kernels.fill(gradient, 0);
   return result;
 }
 
@@ -98,21 +104,24 @@ export function requireFinite(
   kernels: Kernels,
   part: TrainedPart,
   { optimizer }: { readonly optimizer: boolean },
-): void {
-  requireFiniteIn(kernels, part, { weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
+): Promise<void> {
+  return requireFiniteIn(kernels, part, { weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
 }
 
-function requireFiniteIn(
+async function requireFiniteIn(
   kernels: Kernels,
-  { values, tensors }: TrainedPart,
-  buffers: Readonly<Record<string, Float32Array>>,
-): void {
-  for (const [name, buffer] of Object.entries(buffers)) {
-    if (Number.isFinite(kernels.sumOfSquares(buffer, buffer.length))) continue; // sums in double precision
-    const at = buffer.findIndex((value) => !Number.isFinite(value));
+  part: TrainedPart,
+  buffers: Readonly<Record<string, Floats>>,
+): Promise<void> {
+  const named = Object.entries(buffers);
+  const sums = await Promise.all(named.map(([, buffer]) => kernels.sumOfSquares(buffer, buffer.length)));
+  for (const [i, [name, buffer]] of named.entries()) {
+    if (Number.isFinite(sums[i])) continue; // sums in double precision
+    const [copy] = await kernels.read([buffer]);
+    const at = copy.findIndex((value) => !Number.isFinite(value));
     if (at < 0) continue;
     const what = name === 'weights' ? 'a weight' : `the optimiser's ${name.replace('_', ' ')}`;
-    throw new NonFiniteError(`${what} of ${tensorAt(tensors, values.byteOffset + 4 * at)} is ${buffer[at]}`);
+    throw new NonFiniteError(`${what} of ${tensorAt(part.tensorsOf(copy), 4 * at)} is ${copy[at]}`);
   }
 }
 

@@ -3,6 +3,7 @@
  * that read the same input side by side, and every matrix as [inputs, outputs]; PEFT stores each as [outputs, inputs].
  */
 import type { AdapterSettings, DecoderConfig } from '../../contract/architecture.js';
+import type { Floats } from '../../tensor/memory.js';
 import { type AdapterTensors, adaptedMatrices, adapterPair } from '../decoder/weights/adapter-tensors.js';
 import type { TensorShape } from './tensor.js';
 import { projectionName } from './tensor-names.js';
@@ -32,14 +33,18 @@ export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterS
 }
 
 /** The places of an adapter file's tensors in the engine's buffers. */
-export function adapterPlaces(tensors: AdapterTensors, config: DecoderConfig, settings: AdapterSettings): Place[] {
+export function adapterPlaces<F extends Floats>(
+  tensors: AdapterTensors<F>,
+  config: DecoderConfig,
+  settings: AdapterSettings,
+): Place<F>[] {
   const { rank } = settings;
   const shapes = expectedAdapterTensors(config, settings);
   const buffers = [...adaptedProjections(config, settings)].flatMap(({ layer, matrix, n, width, outputs, before }) => {
     const { A, B } = adapterPair(tensors, layer, matrix);
     return [
-      { data: A.subarray(n * rank), stride: width },
-      { data: B.subarray(before * rank), stride: outputs },
+      { data: A.subarray(n * rank) as F, stride: width },
+      { data: B.subarray(before * rank) as F, stride: outputs },
     ];
   });
   return shapes.map((shape, i) => ({ ...shape, ...(buffers[i] as (typeof buffers)[number]) }));

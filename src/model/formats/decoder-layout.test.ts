@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../test/support/memory-files.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError, CheckpointError } from '../../core/errors.js';
-import { type DecoderTensors, decoderTensors, parameterCount } from '../decoder/weights/decoder-tensors.js';
+import { decoderTensors, type FlatTensors, parameterCount } from '../decoder/weights/decoder-tensors.js';
 import { decoderPlaces, fromHuggingFace } from './decoder-layout.js';
 import { openSafetensors, type StoredTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
@@ -18,7 +18,8 @@ const numbered = (config: DecoderConfig) =>
   );
 const zero = (config: DecoderConfig) => decoderTensors(config, new Float32Array(parameterCount(config)));
 
-const written = (tensors: DecoderTensors, config: DecoderConfig) => decoderPlaces(tensors, config).map(takeTensor);
+const written = (tensors: FlatTensors<Float32Array>, config: DecoderConfig) =>
+  decoderPlaces(tensors, config).map(takeTensor);
 const stored = async (tensors: readonly NamedTensor[]): Promise<Map<string, StoredTensor>> => {
   const files = memoryFiles(new Map([['f', safetensorsBytes(tensors)]]));
   return new Map((await openSafetensors(files, 'f')).tensors);
@@ -113,7 +114,7 @@ describe('the layout', () => {
   });
 });
 
-function layerOf(tensors: DecoderTensors) {
+function layerOf(tensors: FlatTensors<Float32Array>) {
   const [layer] = tensors.layers;
   if (layer === undefined) throw new Error('no layer');
   return layer;

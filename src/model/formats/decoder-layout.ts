@@ -6,6 +6,7 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../core/errors.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
+import type { Floats, WeightMemory } from '../../tensor/memory.js';
 import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
 import { EMBEDDING, FINAL_NORM, normNames, OUTPUT, type Projection, projections } from './tensor-names.js';
@@ -15,10 +16,13 @@ import type { Place } from './tensor-place.js';
  * The places of a checkpoint's tensors in the engine's buffers; tensors that the decoder lacks are left out.
  * @throws ArgumentError when the sizes of `tensors` do not match `config`
  */
-export function decoderPlaces(tensors: DecoderTensors, config: DecoderConfig): Place[] {
+export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Floats>(
+  tensors: DecoderTensors<Matrices, Vectors>,
+  config: DecoderConfig,
+): Place<Matrices | Vectors>[] {
   requireSize(tensors, config);
   const { width, vocabSize, headDim } = config;
-  const places: Place[] = [
+  const places: Place<Matrices | Vectors>[] = [
     { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
     { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
   ];
@@ -44,7 +48,7 @@ export function decoderPlaces(tensors: DecoderTensors, config: DecoderConfig): P
  * `target` do not match `config`
  */
 export async function fromHuggingFace(
-  target: DecoderTensors,
+  target: DecoderTensors<WeightArray, Float32Array>,
   source: ReadonlyMap<string, StoredTensor>,
   config: DecoderConfig,
   file = 'checkpoint',
@@ -53,22 +57,23 @@ export async function fromHuggingFace(
 }
 
 /** The parts of a bias; none where it is empty. */
-function biases(bias: Float32Array, parts: readonly Projection[]): Place[] {
+function biases<Vectors extends Floats>(bias: Vectors, parts: readonly Projection[]): Place<Vectors>[] {
   if (bias.length === 0) return [];
   let end = 0;
   return parts.map(({ name, outputs }) => {
     end += outputs;
-    return { name: `${name}.bias`, shape: [outputs], data: bias.subarray(end - outputs, end) };
+    return { name: `${name}.bias`, shape: [outputs], data: bias.subarray(end - outputs, end) as Vectors };
   });
 }
 
 /** The projections whose transposes stand side by side in a matrix of the engine. */
-function sideBySide(matrix: WeightArray, parts: readonly Projection[]): Place[] {
+function sideBySide<Matrices extends WeightMemory>(matrix: Matrices, parts: readonly Projection[]): Place<Matrices>[] {
   const stride = totalOutputs(parts);
   let column = 0;
   return parts.map(({ name, outputs, inputs }) => {
     column += outputs;
-    return { name: `${name}.weight`, shape: [outputs, inputs], data: matrix.subarray(column - outputs), stride };
+    const data = matrix.subarray(column - outputs) as Matrices;
+    return { name: `${name}.weight`, shape: [outputs, inputs], data, stride };
   });
 }
 

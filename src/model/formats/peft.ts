@@ -119,7 +119,7 @@ export function writeAdapterConfig({ settings, base }: AdapterDescription): Reco
 export async function writeAdapterDirectory(
   files: Files,
   directory: string,
-  content: AdapterDescription & { readonly config: DecoderConfig; readonly tensors: AdapterTensors },
+  content: AdapterDescription & { readonly config: DecoderConfig; readonly tensors: AdapterTensors<Float32Array> },
 ): Promise<void> {
   const tensors = adapterPlaces(content.tensors, content.config, content.settings);
   await files.write(`${directory}/${ADAPTER_CONFIG}`, formatJson(writeAdapterConfig(content)));

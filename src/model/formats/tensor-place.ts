@@ -2,13 +2,14 @@
 import { ArgumentError } from '../../core/errors.js';
 import { isBfloat16, widen } from '../../tensor/bfloat16.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
+import type { WeightMemory } from '../../tensor/memory.js';
 import { storedBits } from './stored-bits.js';
 import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 
 /** The place of a file's tensor in a buffer of the engine. */
-export interface Place extends TensorShape {
+export interface Place<M extends WeightMemory = WeightArray> extends TensorShape {
   /** The buffer from the tensor's first number on. */
-  readonly data: WeightArray;
+  readonly data: M;
   /**
    * The distance between rows in the buffer, for a matrix [outputs, inputs] whose transpose is a block of columns
    * there. Undefined where file and buffer have the same order.

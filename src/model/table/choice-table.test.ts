@@ -35,31 +35,31 @@ describe('a table of choices', () => {
   it.each([
     ['one choice', 1, [chosen(EASY, 0), chosen(HARD, 2), chosen(EASY, 1)]],
     ['choices that follow each other', 3, [chosen(EASY, 0, 2, 2), chosen(HARD, 1, 0)]],
-  ] as const)('has the gradient of log-probs and entropies: %s', (_, length, sequences) => {
+  ] as const)('has the gradient of log-probs and entropies: %s', async (_, length, sequences) => {
     const [weight, entropyWeight] = [0.7, -0.3];
-    const lossOf = (each: ChoiceTable) => {
-      const { logprobs, entropySum } = each.score(sequences);
+    const lossOf = async (each: ChoiceTable) => {
+      const { logprobs, entropySum } = await each.score(sequences);
       return weight * logprobs.reduce((sum, row) => row.reduce((a, b) => a + b, sum), 0) + entropyWeight * entropySum;
     };
     const ones = (scale: number) => (indices: readonly number[]) =>
       indices.map((i) => Float32Array.from(sequences[i]?.mask ?? [], (written) => written * scale));
     const trained = table(length);
-    const { gradientNorm } = trained.accumulate(sequences, ones(weight), ones(entropyWeight));
+    const { gradientNorm } = await trained.accumulate(sequences, ones(weight), ones(entropyWeight));
     expect(gradientNorm).toBeCloseTo(Math.hypot(...trained.gradient), 6);
     const h = 1e-2;
-    trained.values.forEach((_, i) => {
+    for (const i of trained.values.keys()) {
       const [up, down] = [table(length), table(length)];
       up.values[i] = (up.values[i] as number) + h;
       down.values[i] = (down.values[i] as number) - h;
-      expect(trained.gradient[i]).toBeCloseTo((lossOf(up) - lossOf(down)) / (2 * h), 3);
-    });
+      expect(trained.gradient[i]).toBeCloseTo(((await lossOf(up)) - (await lossOf(down))) / (2 * h), 3);
+    }
   });
 
-  it('moves towards the better choice of a feature, and leaves the other features alone', () => {
+  it('moves towards the better choice of a feature, and leaves the other features alone', async () => {
     const trained = new ChoiceTable(createReferenceKernels(), shape);
     const optimizer: OptimizerSettings = { type: 'sgd', learningRate: 1, momentum: 0, nesterov: false, weightDecay: 0 };
-    trained.accumulate([chosen(HARD, 1)], () => [Float32Array.of(0, -1)]);
-    trained.optimStep({ optimizer, clipNorm: 0 });
+    await trained.accumulate([chosen(HARD, 1)], () => [Float32Array.of(0, -1)]);
+    await trained.optimStep({ optimizer, clipNorm: 0 });
     const [first, ...rows] = [0, 1].map((row) => [...trained.values.subarray(row * 3, row * 3 + 3)]);
     expect(first).toEqual([0, 0, 0]);
     expect(rows[0]?.[1]).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe('a table of choices', () => {
     expect(rows[0]?.[0]).toBe(rows[0]?.[2]);
   });
 
-  it('samples choices as often as it says', () => {
+  it('samples choices as often as it says', async () => {
     const each = table();
     const draws = Array.from({ length: 4000 }, (_, n) => each.sample(each.values, request(n)));
     for (const choice of [0, 1, 2]) {
@@ -80,9 +80,9 @@ describe('a table of choices', () => {
     expect(draws[0]).toMatchObject({ finishReason: 'stop', tokens: { length: 1 } });
   });
 
-  it('refuses what has no row, and what is no choice', () => {
+  it('refuses what has no row, and what is no choice', async () => {
     expect(() => table().sample(table().values, request(1, { prompt: [0] }))).toThrow(ArgumentError);
-    expect(() => table().score([chosen(EASY, HARD)])).toThrow('token 4 is no choice of 3');
-    expect(() => table().score([chosen(EASY, 0, 1)])).toThrow(/nothing follows token 0/);
+    await expect(table().score([chosen(EASY, HARD)])).rejects.toThrow('token 4 is no choice of 3');
+    await expect(table().score([chosen(EASY, 0, 1)])).rejects.toThrow(/nothing follows token 0/);
   });
 });

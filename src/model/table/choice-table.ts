@@ -39,8 +39,8 @@ export class ChoiceTable implements TrainedPart {
     this.#kernels = kernels;
   }
 
-  get tensors(): object {
-    return { logits: this.values };
+  tensorsOf(logits: Float32Array): object {
+    return { logits };
   }
 
   /** The longest prompt, one feature, and response together. */
@@ -49,7 +49,7 @@ export class ChoiceTable implements TrainedPart {
   }
 
   /** Computes the log-probs of sequences. @throws ArgumentError for a token that has no row, or is no choice */
-  score(sequences: readonly Sequence[]): Scores {
+  async score(sequences: readonly Sequence[]): Promise<Scores> {
     return this.#run(sequences, () => {});
   }
 
@@ -57,11 +57,11 @@ export class ChoiceTable implements TrainedPart {
    * Scores the sequences and adds the gradient of a loss, as `Decoder.accumulate` does.
    * @returns The scores, and the norm of what this call added
    */
-  accumulate(
+  async accumulate(
     sequences: readonly Sequence[],
     upstream: Upstream,
     entropyUpstream?: Upstream,
-  ): Scores & { readonly gradientNorm: number } {
+  ): Promise<Scores & { readonly gradientNorm: number }> {
     const kernels = this.#kernels;
     const choices = this.shape.choices.length;
     const added = kernels.allocate(this.values.length);
@@ -98,17 +98,17 @@ export class ChoiceTable implements TrainedPart {
       });
     });
     kernels.add(this.gradient, added, added.length);
-    return { ...scores, gradientNorm: gradientNorm(kernels, [added]) };
+    return { ...scores, gradientNorm: await gradientNorm(kernels, [added]) };
   }
 
   /** Clips by the norm of the gradient, updates the table, and clears the gradient. */
-  optimStep(settings: OptimStepSettings): OptimStepResult {
+  optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     return clippedStep(this.#kernels, [this], settings);
   }
 
   /** @throws NonFiniteError when a logit or, where it counts, what the optimiser remembers is not finite */
-  requireFinite(counts: { readonly optimizer: boolean }): void {
-    requireFinite(this.#kernels, this, counts);
+  requireFinite(counts: { readonly optimizer: boolean }): Promise<void> {
+    return requireFinite(this.#kernels, this, counts);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The fake behind its HTTP: sessions, futures, and requests that are computed in order. */
 import { PROJECTIONS } from '../../../src/contract/architecture.js';
 import type { SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
+import { onHost } from '../on-host.js';
 import type { FakeBehaviour } from './behaviour.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
 import type { FakeOptions, Fault } from './options.js';
@@ -64,6 +65,8 @@ export class FakeEngine {
   /** By model and number: request id and body. */
   readonly #numbered = new Map<string, { readonly id: string; readonly body: string }>();
   #jobs: Job[] = [];
+  /** The work on what arrived before. */
+  #last: Promise<void> = Promise.resolve();
   #names = 0;
 
   private constructor(
@@ -133,7 +136,10 @@ export class FakeEngine {
     if (number !== undefined) this.#numbered.set(number, { id, body: JSON.stringify(body) });
     const future = new Promise((resolve, reject) => {
       this.#jobs.push({ path, body, fault, resolve, reject });
-      if (this.#jobs.length === 1) setImmediate(() => this.#work());
+      if (this.#jobs.length === 1)
+        setImmediate(() => {
+          this.#last = this.#last.then(() => this.#work());
+        });
     });
     future.catch(() => {});
     this.#futures.set(id, future);
@@ -147,7 +153,7 @@ export class FakeEngine {
   }
 
   /** Everything that has arrived, in order; samples that stand side by side are played together. */
-  #work(): void {
+  async #work(): Promise<void> {
     const jobs = this.#jobs;
     this.#jobs = [];
     for (let at = 0; at < jobs.length; ) {
@@ -155,15 +161,15 @@ export class FakeEngine {
       if (jobs[at]?.path === 'asample') while (jobs[to]?.path === 'asample') to++;
       const together = jobs.slice(at, to);
       at = to;
-      if ((together[0] as Job).path === 'asample') this.#playAll(together);
-      else this.#compute(together[0] as Job);
+      if ((together[0] as Job).path === 'asample') await this.#playAll(together);
+      else await this.#compute(together[0] as Job);
     }
   }
 
-  #compute({ path, body, fault, resolve, reject }: Job): void {
+  async #compute({ path, body, fault, resolve, reject }: Job): Promise<void> {
     if (fault?.type === 'hang') return;
     try {
-      const outcome = this.#perform(path, body);
+      const outcome = await this.#perform(path, body);
       if (outcome === 'never') return;
       if (fault?.type === 'result') throw new Refusal(fault.status, fault.body);
       resolve(fault?.type === 'null' ? withNulls(outcome) : outcome);
@@ -172,7 +178,7 @@ export class FakeEngine {
     }
   }
 
-  #perform(path: string, body: Body): unknown {
+  async #perform(path: string, body: Body): Promise<unknown> {
     if (path === 'create_model') return this.#createModel(body);
     const model = this.#model(String(body.model_id));
     const requests = model.requests++;
@@ -181,12 +187,12 @@ export class FakeEngine {
       case 'forward_backward':
         return this.#pass(model, path, body);
       case 'optim_step': {
-        const norm = model.of.update(model, body.adam_params as Record<string, number>);
+        const norm = await model.of.update(model, body.adam_params as Record<string, number>);
         return { metrics: this.#behaviour.tellsNorm ? { 'skyrl.ai/grad_norm': norm } : {}, type: 'optim_step' };
       }
       case 'save_weights': {
         const saved = `tinker://${model.id}/weights/${body.path}`;
-        this.#saved.set(saved, model.of.save(model));
+        this.#saved.set(saved, await model.of.save(model));
         return { path: saved, type: 'save_weights' };
       }
       case 'load_weights': {
@@ -218,7 +224,7 @@ export class FakeEngine {
     return { model_id: id, lora_config: { rank, alpha, seed }, type: 'create_model' };
   }
 
-  #pass(model: FakeModel, path: string, body: Body): unknown {
+  async #pass(model: FakeModel, path: string, body: Body): Promise<unknown> {
     const input = (body.forward_input ?? body.forward_backward_input) as {
       data: FakeDatum[];
       loss_fn: string;
@@ -228,8 +234,8 @@ export class FakeEngine {
     if (!this.#behaviour.losses.includes(input.loss_fn)) throw this.#failure(`Loss ${input.loss_fn} not supported`);
     const { logprobs, loss } =
       path === 'forward'
-        ? { logprobs: model.of.logprobs(model, input.data), loss: 0 }
-        : model.of.pass(model, input.data, input.loss_fn, input.loss_fn_config ?? {});
+        ? { logprobs: await model.of.logprobs(model, input.data), loss: 0 }
+        : await model.of.pass(model, input.data, input.loss_fn, input.loss_fn_config ?? {});
     if (Number.isNaN(loss) && this.#behaviour.errors === 'detail') throw new Refusal(500, 'Internal Server Error');
     return {
       loss_fn_output_type: 'scalar',
@@ -240,7 +246,7 @@ export class FakeEngine {
 
   #snapshot(model: FakeModel): unknown {
     const path = `tinker://${model.id}/${this.#name('snapshot')}`;
-    this.#snapshots.set(path, { model: model.id, weights: Float32Array.from(model.policy.trained) });
+    this.#snapshots.set(path, { model: model.id, weights: onHost(model.policy.trained).slice() });
     model.loadedSnapshot = path;
     if (this.#behaviour.namesSnapshots) return { path, type: 'save_weights_for_sampler', sampling_session_id: null };
     const session = this.#name('sampling');
@@ -248,7 +254,7 @@ export class FakeEngine {
     return { path: null, type: 'save_weights_for_sampler', sampling_session_id: session };
   }
 
-  #playAll(jobs: readonly Job[]): void {
+  async #playAll(jobs: readonly Job[]): Promise<void> {
     const ready = jobs.flatMap((job) => {
       if (job.fault?.type === 'hang') return [];
       try {
@@ -260,40 +266,40 @@ export class FakeEngine {
     });
     for (const base of this.#bases.values()) {
       const ofBase = ready.filter(({ model }) => model.of === base);
-      const results = base.play(ofBase.map(({ request }) => request));
-      ofBase.forEach((each, i) => {
-        this.#answer(each, results[i] as SamplerResult);
-      });
+      const results = await base.play(ofBase.map(({ request }) => request));
+      for (const [i, each] of ofBase.entries()) await this.#answer(each, results[i] as SamplerResult);
     }
   }
 
-  #answer({ job, model, request }: Playing, { tokens, logprobs, finishReason }: SamplerResult): void {
+  async #answer({ job, model, request }: Playing, { tokens, logprobs, finishReason }: SamplerResult): Promise<void> {
     const whole = Int32Array.from([...request.prompt, ...tokens]);
     const tempered = this.#behaviour.loggedTemperature === 'sampling' || request.temperature === 1;
-    const untempered = tempered ? logprobs : this.#untempered(model, whole, request.prompt.length);
+    const untempered = tempered ? logprobs : await this.#untempered(model, whole, request.prompt.length);
     const answer = {
       sequences: [{ stop_reason: this.#behaviour.stops ? finishReason : 'stop', tokens, logprobs: untempered }],
-      prompt_logprobs: this.#promptLogprobs(model, request, job.body),
+      prompt_logprobs: await this.#promptLogprobs(model, request, job.body),
     };
     const { fault } = job;
     if (fault?.type === 'result') job.reject(new Refusal(fault.status, fault.body));
     else job.resolve(fault?.type === 'null' ? withNulls(answer) : answer);
   }
 
-  #untempered(model: FakeModel, tokens: Int32Array, prompt: number): number[] {
+  async #untempered(model: FakeModel, tokens: Int32Array, prompt: number): Promise<number[]> {
     const sequence = { tokens, mask: new Uint8Array(tokens.length).fill(1, 1), temperature: 1 };
-    return [...(model.policy.score([sequence]).logprobs[0] as Float32Array).subarray(prompt)];
+    const { logprobs } = await model.policy.score([sequence]);
+    return [...(logprobs[0] as Float32Array).subarray(prompt)];
   }
 
-  #promptLogprobs(model: FakeModel, request: PlayRequest, body: Body) {
+  async #promptLogprobs(model: FakeModel, request: PlayRequest, body: Body) {
     const { promptLogprobs } = this.#behaviour;
     if (body.prompt_logprobs !== true || promptLogprobs === 'none') return null;
-    const live = Float32Array.from(model.policy.trained);
+    const trained = onHost(model.policy.trained);
+    const live = trained.slice();
     const snapshot = this.#snapshots.get(request.policy) as Snapshot;
-    if (this.#behaviour.snapshots === 'isolated') model.policy.trained.set(snapshot.weights);
+    if (this.#behaviour.snapshots === 'isolated') trained.set(snapshot.weights);
     model.policy.weightsChanged();
-    const logprobs = this.#untempered(model, Int32Array.from(request.prompt), 1);
-    model.policy.trained.set(live);
+    const logprobs = await this.#untempered(model, Int32Array.from(request.prompt), 1);
+    trained.set(live);
     model.policy.weightsChanged();
     return promptLogprobs === 'all' ? [null, ...logprobs] : logprobs;
   }
@@ -321,12 +327,12 @@ export class FakeEngine {
   /** What sampling a snapshot does to the weights in training sets servers apart. */
   #showSnapshot(model: FakeModel, path: string, snapshot: Snapshot): void {
     if (this.#behaviour.snapshots === 'rolled-back' && model.loadedSnapshot !== path) {
-      model.policy.trained.set(snapshot.weights);
+      onHost(model.policy.trained).set(snapshot.weights);
       model.policy.weightsChanged();
       model.loadedSnapshot = path;
     }
-    const weights = this.#behaviour.snapshots === 'isolated' ? snapshot.weights : model.policy.trained;
-    model.of.show(path, model.adapter, Float32Array.from(weights));
+    const weights = this.#behaviour.snapshots === 'isolated' ? snapshot.weights : onHost(model.policy.trained);
+    model.of.show(path, model.adapter, weights);
   }
 
   #model(id: string): FakeModel {

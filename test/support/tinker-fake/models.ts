@@ -9,8 +9,9 @@ import { DecoderWeights } from '../../../src/model/decoder/weights/model-weights
 import { fromHuggingFace } from '../../../src/model/formats/decoder-layout.js';
 import { openModelDirectory } from '../../../src/model/formats/hugging-face-directory.js';
 import { nodeFiles } from '../../../src/platform/node-files.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/tensor/kernels.js';
 import { selectKernels } from '../../../src/tensor/select.js';
+import { onHost, tensorsOnHost } from '../on-host.js';
 import type { FakeBehaviour } from './behaviour.js';
 
 export interface FakeDatum {
@@ -49,11 +50,11 @@ export type PlayRequest = Omit<GenerateRequest, 'key'> & { readonly policy: stri
 
 export class FakeModels {
   readonly base: DecoderWeights;
-  readonly #kernels: Kernels;
+  readonly #kernels: HostKernels;
   readonly #behaviour: FakeBehaviour;
   readonly #sampler: Sampler;
 
-  private constructor(kernels: Kernels, base: DecoderWeights, behaviour: FakeBehaviour) {
+  private constructor(kernels: HostKernels, base: DecoderWeights, behaviour: FakeBehaviour) {
     this.#kernels = kernels;
     this.base = base;
     this.#behaviour = behaviour;
@@ -64,7 +65,7 @@ export class FakeModels {
     const { kernels } = await selectKernels({ threads: 1 });
     const { model, tensors } = await openModelDirectory(nodeFiles, directory);
     const base = new DecoderWeights(kernels, model.config);
-    await fromHuggingFace(base.tensors, tensors, model.config, directory);
+    await fromHuggingFace(tensorsOnHost(base.tensors), tensors, model.config, directory);
     return new FakeModels(kernels, base, behaviour);
   }
 
@@ -75,24 +76,24 @@ export class FakeModels {
   }
 
   /** Log-probs of every target. */
-  logprobs(model: FakeModel, data: readonly FakeDatum[]): number[][] {
+  async logprobs(model: FakeModel, data: readonly FakeDatum[]): Promise<number[][]> {
     const sequences = data.map((datum) => sequenceOf(datum));
-    return model.policy.score(sequences).logprobs.map((row) => [...row.subarray(1)]);
+    return (await model.policy.score(sequences)).logprobs.map((row) => [...row.subarray(1)]);
   }
 
   /** What a pass answers; its gradient is kept. Ids outside the vocabulary are not a number, as on a GPU. */
-  pass(
+  async pass(
     model: FakeModel,
     data: readonly FakeDatum[],
     loss: string,
     config: Readonly<Record<string, number>>,
-  ): { readonly logprobs: number[][]; readonly loss: number } {
+  ): Promise<{ readonly logprobs: number[][]; readonly loss: number }> {
     const { vocabSize } = this.base.config;
     if (data.some((datum) => [...sequenceOf(datum).tokens].some((token) => token >= vocabSize))) {
       model.poisoned = true;
       return { logprobs: data.map(() => [Number.NaN]), loss: Number.NaN };
     }
-    const logprobs = this.logprobs(model, data);
+    const logprobs = await this.logprobs(model, data);
     let sum = 0;
     const read = this.#behaviour.clipThresholds ? config : {};
     data.forEach((datum, d) => {
@@ -125,21 +126,21 @@ export class FakeModels {
   }
 
   /** AdamW on all that was seen since the last update. Returns the norm before clipping. */
-  update(model: FakeModel, adam: Readonly<Record<string, number>>): number {
+  async update(model: FakeModel, adam: Readonly<Record<string, number>>): Promise<number> {
     const { seen } = model;
     model.seen = [];
     if (model.poisoned) {
       model.poisoned = false;
-      model.policy.trained.fill(Number.NaN);
+      onHost(model.policy.trained).fill(Number.NaN);
       model.policy.weightsChanged();
       return Number.NaN;
     }
     const scale = this.#behaviour.reduction === 'sum' ? 1 : 1 / Math.max(1, seen.length);
     const sequences = seen.map(({ tokens }) => plain(tokens));
-    model.policy.accumulate(sequences, (indices) =>
+    await model.policy.accumulate(sequences, (indices) =>
       indices.map((i) => (seen[i] as Seen).gradient.map((g) => g * scale)),
     );
-    const { norm } = model.policy.optimStep({
+    const { norm } = await model.policy.optimStep({
       optimizer: {
         type: 'adamw',
         learningRate: adam.learning_rate ?? 1e-4,
@@ -153,12 +154,12 @@ export class FakeModels {
     return norm ?? Number.NaN;
   }
 
-  save({ policy }: FakeModel): Saved {
-    return structuredClone({ weights: policy.trained, optimizer: policy.optimizer.state });
+  async save({ policy }: FakeModel): Promise<Saved> {
+    return { weights: onHost(policy.trained).slice(), optimizer: await policy.optimizer.copyState() };
   }
 
   load({ policy }: FakeModel, { weights, optimizer }: Saved, withOptimizer: boolean): void {
-    policy.trained.set(weights);
+    onHost(policy.trained).set(weights);
     policy.weightsChanged();
     if (withOptimizer) policy.optimizer.restore(optimizer);
     else policy.optimizer.reset();
@@ -166,17 +167,19 @@ export class FakeModels {
 
   /** Makes weights what `play` plays under this name. */
   show(name: string, adapter: AdapterSettings, weights: Float32Array): void {
-    this.#sampler.load(name, weights, 0, adapter);
+    const copy = this.#kernels.allocate(weights.length);
+    copy.set(weights);
+    this.#sampler.load(name, copy, 0, adapter);
   }
 
   /** Plays requests together. */
-  play(requests: readonly PlayRequest[]): SamplerResult[] {
+  async play(requests: readonly PlayRequest[]): Promise<SamplerResult[]> {
     requests.forEach(({ seed, ...request }, id) => {
       const key: RandomKey = [seed >>> 0, 1];
       this.#sampler.submit({ ...request, key, id });
     });
     const results: SamplerResult[] = [];
-    while (this.#sampler.busy) results.push(...this.#sampler.step());
+    while (this.#sampler.busy) results.push(...(await this.#sampler.step()));
     return results.sort((a, b) => a.id - b.id);
   }
 }

@@ -1,5 +1,6 @@
 /** The messages between the main thread and the engine's worker. */
 import type { GenerateRequest } from '../../../contract/sampling.js';
+import type { DeviceError } from '../../../core/errors.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
 import type { SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
 import type { Engine } from './engine.js';
@@ -13,7 +14,7 @@ export type EngineMethod = Exclude<keyof Engine, 'submit' | 'cancel' | 'busy' | 
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;
 export type EngineResult<M extends EngineMethod> =
-  ReturnType<Engine[M]> extends HandedOver<infer Value> ? Value : ReturnType<Engine[M]>;
+  Awaited<ReturnType<Engine[M]>> extends HandedOver<infer Value> ? Value : Awaited<ReturnType<Engine[M]>>;
 
 export interface WorkerSettings extends DecoderOptions {
   readonly threads: number;
@@ -43,6 +44,8 @@ export type ToWorker =
 export interface PlainError {
   readonly name: string;
   readonly message: string;
+  /** Of a DeviceError. */
+  readonly reason?: DeviceError['reason'];
 }
 
 export type FromWorker =
@@ -54,6 +57,7 @@ export type FromWorker =
       readonly notice?: string | undefined;
     }
   | { readonly type: 'progress'; readonly message: string }
+  /** The engine cannot start, or not go on. */
   | { readonly type: 'failed'; readonly error: PlainError }
   | { readonly type: 'answer'; readonly id: number; readonly value?: unknown; readonly error?: PlainError }
   | { readonly type: 'streamed'; readonly tokens: readonly StreamedToken[] }

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads';
-import { ArgumentError, BackendError, NonFiniteError } from '../../../core/errors.js';
+import { ArgumentError, BackendError, DeviceError, NonFiniteError } from '../../../core/errors.js';
 import { startWorker } from '../../../tensor/start-worker.js';
 import type {
   EngineArguments,
@@ -25,7 +25,8 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-const errorOf = ({ name, message }: PlainError): Error => {
+const errorOf = ({ name, message, reason }: PlainError): Error => {
+  if (reason !== undefined) return new DeviceError(reason, message);
   if (name === 'NonFiniteError') return new NonFiniteError(message);
   return name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
 };
@@ -134,6 +135,10 @@ export class EngineThread {
   #receive(message: FromWorker): void {
     const { type } = message;
     if (type === 'streamed' || type === 'generated' || type === 'refused') this.onMessage(message);
+    if (type === 'failed') {
+      this.#die(errorOf(message.error));
+      void this.#link.end();
+    }
     if (type !== 'answer') return;
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);

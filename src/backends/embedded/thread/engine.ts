@@ -9,11 +9,12 @@ import type { LossSpec } from '../../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../../loss/objective/objective-options.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
 import type { Sampler, SamplerResult } from '../../../model/decoder/sampling/decoder-sampler.js';
-import { flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
+import { decoderTensors, flatCopy, initialise } from '../../../model/decoder/weights/decoder-tensors.js';
 import { type BaseWeights, baseWeights, DecoderWeights } from '../../../model/decoder/weights/model-weights.js';
 import type { TensorPiece } from '../../../model/formats/tensor.js';
 import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { fillOnHost } from '../../../tensor/memory.js';
 import type { CriticState, PolicyState } from '../policy-state.js';
 import { Arrivals, type ArrivingOptimizer, type StateOwner } from './arrivals.js';
 import { HandedOver } from './handed-over.js';
@@ -41,11 +42,12 @@ export class Engine {
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
   readonly #samplers: Samplers = { float32: new Map(), bfloat16: new Map() };
-  readonly #arrivals = new Arrivals();
+  readonly #arrivals: Arrivals;
 
   constructor(kernels: Kernels, options: DecoderOptions = {}) {
     this.#kernels = kernels;
     this.#options = options;
+    this.#arrivals = new Arrivals(kernels);
   }
 
   /** A model that nothing trains, of random weights from a seed, or of zeros in float32 or bfloat16, to be filled. */
@@ -55,7 +57,9 @@ export class Engine {
       return;
     }
     const base = new DecoderWeights(this.#kernels, config);
-    initialise(config, base.tensors, first.seed, first.embeddingDeviation);
+    fillOnHost(this.#kernels, base.tensors.flat, (flat) =>
+      initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
+    );
     this.#bases.set(id, base);
   }
 
@@ -84,19 +88,19 @@ export class Engine {
   }
 
   /** Logits after every token: [T, vocabSize]. */
-  logits(id: number, tokens: Int32Array): HandedOver<Float32Array> {
-    return new HandedOver(this.#policy(id).model.logits(tokens));
+  async logits(id: number, tokens: Int32Array): Promise<HandedOver<Float32Array>> {
+    return new HandedOver(await this.#policy(id).model.logits(tokens));
   }
 
-  logprobs(id: number, batch: SampleBatch): Float32Array[] {
-    return this.#policy(id).model.score(unpackSamples(batch)).logprobs;
+  async logprobs(id: number, batch: SampleBatch): Promise<Float32Array[]> {
+    return (await this.#policy(id).model.score(unpackSamples(batch))).logprobs;
   }
 
-  forwardBackward(id: number, batch: SampleBatch, options: ForwardBackwardOptions): ForwardBackwardResult {
+  forwardBackward(id: number, batch: SampleBatch, options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
     return this.#policy(id).forwardBackward(unpackSamples(batch), options);
   }
 
-  addTokenLosses(id: number, batch: SampleBatch, spec: LossSpec): TokenLosses {
+  addTokenLosses(id: number, batch: SampleBatch, spec: LossSpec): Promise<TokenLosses> {
     return this.#policy(id).addTokenLosses(unpackSamples(batch), spec);
   }
 
@@ -104,7 +108,7 @@ export class Engine {
     this.#policy(id).model.discardGradient();
   }
 
-  optimStep(id: number, settings: OptimStepSettings): OptimStepResult {
+  optimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
     return this.#policy(id).optimStep(settings);
   }
 
@@ -120,22 +124,22 @@ export class Engine {
     this.#policy(id).model.optimizer.reset();
   }
 
-  exportState(id: number, options: { readonly optimizer: boolean }): HandedOver<PolicyState> {
-    return new HandedOver(this.#policy(id).state(options));
+  async exportState(id: number, options: { readonly optimizer: boolean }): Promise<HandedOver<PolicyState>> {
+    return new HandedOver(await this.#policy(id).state(options));
   }
 
   /** The weights of a decoder that computes what the policy does. */
-  exportMerged(id: number): HandedOver<Float32Array> {
-    return new HandedOver(this.#policy(id).mergedWeights());
+  async exportMerged(id: number): Promise<HandedOver<Float32Array>> {
+    return new HandedOver(await this.#policy(id).mergedWeights());
   }
 
-  exportBase(id: number): HandedOver<Float32Array> {
-    return new HandedOver(flatCopy(this.#base(id).tensors));
+  async exportBase(id: number): Promise<HandedOver<Float32Array>> {
+    return new HandedOver(await flatCopy(this.#kernels, this.#base(id).tensors));
   }
 
   /** `weightsHash` of a base. */
-  baseHash(id: number): string {
-    return weightsHash(this.#base(id).tensors);
+  baseHash(id: number): Promise<string> {
+    return weightsHash(this.#kernels, this.#base(id).tensors);
   }
 
   /** Begins to fill weights, and what an optimiser remembers, with what files hold. */
@@ -175,20 +179,24 @@ export class Engine {
     this.#critics.set(id, new ResidentCritic(this.#kernels, this.#policy(policy), this.#options));
   }
 
-  criticValues(id: number, batch: SampleBatch): Float32Array[] {
+  criticValues(id: number, batch: SampleBatch): Promise<Float32Array[]> {
     return this.#critic(id).model.values(unpackSamples(batch));
   }
 
-  criticForwardBackward(id: number, samples: readonly ValueSample[], settings: ValueLossSettings): ValueLossResult {
+  criticForwardBackward(
+    id: number,
+    samples: readonly ValueSample[],
+    settings: ValueLossSettings,
+  ): Promise<ValueLossResult> {
     return this.#critic(id).forwardBackward(samples, settings);
   }
 
-  criticOptimStep(id: number, settings: OptimStepSettings): OptimStepResult {
+  criticOptimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
     return this.#critic(id).optimStep(settings);
   }
 
-  exportCritic(id: number): HandedOver<CriticState> {
-    return new HandedOver(this.#critic(id).state());
+  async exportCritic(id: number): Promise<HandedOver<CriticState>> {
+    return new HandedOver(await this.#critic(id).state());
   }
 
   /** The trunk arrives in pieces (`beginState`). */
@@ -211,8 +219,10 @@ export class Engine {
   }
 
   /** One token for every running request of every policy. */
-  tick(): SamplerResult[] {
-    return this.#allSamplers().flatMap((sampler) => (sampler.busy ? sampler.step() : []));
+  async tick(): Promise<SamplerResult[]> {
+    const results: SamplerResult[] = [];
+    for (const sampler of this.#allSamplers()) if (sampler.busy) results.push(...(await sampler.step()));
+    return results;
   }
 
   #allSamplers(): Sampler[] {

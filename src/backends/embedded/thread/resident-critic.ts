@@ -13,20 +13,22 @@ export class ResidentCritic {
   readonly model: CriticModel;
   /** What messages call it. */
   readonly #name: string;
+  readonly #kernels: Kernels;
 
   /** A critic of a policy's shape and precision, whose trunk begins with the policy's weights. */
   constructor(kernels: Kernels, { name, source, model, precision }: ResidentPolicy, options: DecoderOptions) {
+    this.#kernels = kernels;
     this.#name = `the critic of policy '${name}'`;
     this.model = new CriticModel(kernels, source, { ...options, precision });
-    this.model.trunk.set(model.trained);
+    kernels.copy(this.model.trunk, model.trained);
     this.model.trunkChanged();
   }
 
-  forwardBackward(samples: readonly ValueSample[], settings: ValueLossSettings): ValueLossResult {
+  async forwardBackward(samples: readonly ValueSample[], settings: ValueLossSettings): Promise<ValueLossResult> {
     const sequences = samples.map(({ tokens, mask }) => ({ tokens, mask, temperature: 1 }));
     let loss = 0;
     let clipped = 0;
-    this.model.accumulate(sequences, (index, row) => {
+    await this.model.accumulate(sequences, (index, row) => {
       const { oldValues, returns, mask } = samples[index] as ValueSample;
       const input = { values: [row], oldValues: [oldValues], returns: [returns], mask: [mask] };
       const ofRow = valueLoss(input, { ...settings, aggregate: 'token-mean' });
@@ -39,22 +41,23 @@ export class ResidentCritic {
   }
 
   /** @throws NonFiniteError naming policy and tensor */
-  optimStep(settings: OptimStepSettings): OptimStepResult {
+  optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     return naming(this.#name, () => this.model.optimStep(settings));
   }
 
   /** Copies of weights, head and the states of both optimisers. @throws NonFiniteError naming policy and tensor */
-  state(): CriticState {
-    naming(this.#name, () => this.model.requireFinite());
+  async state(): Promise<CriticState> {
+    await naming(this.#name, () => this.model.requireFinite());
     const { trunk, head, optimizers } = this.model;
+    const [ofTrunk, ofHead] = await this.#kernels.read([trunk, head]);
     return {
-      trunk: { weights: Float32Array.from(trunk), optimizer: { ...optimizers.trunk.copyState(), version: 0 } },
-      head: { weights: Float32Array.from(head), optimizer: optimizers.head.copyState() },
+      trunk: { weights: ofTrunk, optimizer: { ...(await optimizers.trunk.copyState()), version: 0 } },
+      head: { weights: ofHead, optimizer: await optimizers.head.copyState() },
     };
   }
 
   setHead({ weights, optimizer }: CriticState['head']): void {
-    this.model.head.set(weights);
+    this.#kernels.write(this.model.head, weights);
     this.model.optimizers.head.restore(optimizer);
   }
 }

@@ -84,7 +84,7 @@ export class ResidentPolicy {
     this.model = new PolicyModel(kernels, source, { ...options, precision });
   }
 
-  forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): ForwardBackwardResult {
+  forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
     return forwardBackward(this.model, samples, options);
   }
 
@@ -92,11 +92,11 @@ export class ResidentPolicy {
    * Adds the gradient of the sum of a loss over the written tokens, divided by nothing, and gives their log-probs. Only
    * losses of single tokens are such sums.
    */
-  addTokenLosses(samples: readonly TrainingSample[], spec: LossSpec): TokenLosses {
+  async addTokenLosses(samples: readonly TrainingSample[], spec: LossSpec): Promise<TokenLosses> {
     const { token } = lossKind(spec);
     const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
     let loss = 0;
-    const { logprobs } = this.model.accumulate(samples, (indices, rows) =>
+    const { logprobs } = await this.model.accumulate(samples, (indices, rows) =>
       indices.map((index, i) => {
         const { mask, advantages, behaviourLogprobs } = samples[index] as TrainingSample;
         return (rows[i] as Float32Array).map((logprob, t) => {
@@ -167,7 +167,7 @@ export class ResidentPolicy {
   }
 
   /** @throws NonFiniteError naming policy and tensor */
-  optimStep(settings: OptimStepSettings): OptimStepResult {
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     this.beforeChange();
     return naming(`policy '${this.name}'`, () => this.model.optimStep(settings));
   }
@@ -176,7 +176,7 @@ export class ResidentPolicy {
     if (JSON.stringify(from.shape) !== JSON.stringify(this.shape))
       throw new BackendError(`the weights of policy '${from.name}' do not fit '${this.name}': their models differ`);
     this.beforeChange();
-    this.model.trained.set(from.model.trained);
+    this.#kernels.copy(this.model.trained, from.model.trained);
     this.model.weightsChanged();
     this.model.optimizer.reset();
   }
@@ -185,31 +185,33 @@ export class ResidentPolicy {
    * Copies of the weights, and of the optimiser's state when asked.
    * @throws NonFiniteError naming policy and tensor, rather than that such numbers are saved
    */
-  state({ optimizer }: { readonly optimizer: boolean }): PolicyState {
+  async state({ optimizer }: { readonly optimizer: boolean }): Promise<PolicyState> {
     const { model } = this;
-    naming(`policy '${this.name}'`, () => model.requireFinite({ optimizer }));
-    if (model.weights.trained === undefined) return { weights: flatCopy(model.tensors) };
-    const weights = Float32Array.from(model.trained);
+    await naming(`policy '${this.name}'`, () => model.requireFinite({ optimizer }));
+    if (model.weights.trained === undefined) return { weights: await flatCopy(this.#kernels, model.tensors) };
+    const [weights] = await this.#kernels.read([model.trained]);
     if (!optimizer) return { weights };
-    return { weights, optimizer: { ...model.optimizer.copyState(), version: this.#published.at(-1)?.version ?? 0 } };
+    const remembered = await model.optimizer.copyState();
+    return { weights, optimizer: { ...remembered, version: this.#published.at(-1)?.version ?? 0 } };
   }
 
   /** The weights of a decoder that computes what the policy does: its own, or its base's with the adapter folded in. */
-  mergedWeights(): Float32Array {
+  async mergedWeights(): Promise<Float32Array> {
     const { model, source } = this;
-    const weights = flatCopy(model.tensors);
+    const weights = await flatCopy(this.#kernels, model.tensors);
     if (!('base' in source) || source.adapter === undefined) return weights;
     const { config } = model;
-    const adapter = adapterTensors(config, source.adapter, model.trained);
+    const [trained] = await this.#kernels.read([model.trained]);
+    const adapter = adapterTensors(config, source.adapter, trained);
     mergeAdapter(config, source.adapter, decoderTensors(config, weights), adapter);
     return weights;
   }
 }
 
 /** Does work whose errors about numbers are to name the model. */
-export function naming<Result>(model: string, work: () => Result): Result {
+export async function naming<Result>(model: string, work: () => Promise<Result>): Promise<Result> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (error instanceof NonFiniteError) throw new NonFiniteError(`${model}: ${error.message}`);
     throw error;

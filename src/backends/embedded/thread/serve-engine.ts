@@ -1,3 +1,4 @@
+import { DeviceError } from '../../../core/errors.js';
 import { macrotask } from '../../../platform/macrotask.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { Engine } from './engine.js';
@@ -7,12 +8,15 @@ import { buffersOf, HandedOver } from './handed-over.js';
 /** The way from the engine to those who ask it; `transfer` holds buffers that are handed over instead of copied. */
 export type Send = (message: FromWorker, transfer?: readonly ArrayBuffer[]) => void;
 
-export const plainError = (error: unknown): PlainError =>
-  error instanceof Error ? { name: error.name, message: error.message } : { name: 'Error', message: String(error) };
+export function plainError(error: unknown): PlainError {
+  if (!(error instanceof Error)) return { name: 'Error', message: String(error) };
+  const { name, message } = error;
+  return error instanceof DeviceError ? { name, message, reason: error.reason } : { name, message };
+}
 
 /**
  * An engine that answers messages, and ticks its samplers while there is anything to sample. It says that it is ready
- * first.
+ * first. No call and no tick begins before the last one has ended, so that nothing changes while one is waiting.
  * @returns What takes the messages
  */
 export function serveEngine(
@@ -25,10 +29,15 @@ export function serveEngine(
   /** The tokens of streamed requests in this tick. */
   let streamed: StreamedToken[] = [];
 
-  const tick = () => {
+  let last: Promise<void> = Promise.resolve();
+  const inOrder = (work: () => Promise<void>) => {
+    last = last.then(work).catch((error: unknown) => send({ type: 'failed', error: plainError(error) }));
+  };
+
+  const tick = async () => {
     ticking = false;
     if (!engine.busy) return;
-    const results = engine.tick();
+    const results = await engine.tick();
     if (streamed.length > 0) send({ type: 'streamed', tokens: streamed });
     streamed = [];
     if (results.length > 0) send({ type: 'generated', results });
@@ -38,16 +47,16 @@ export function serveEngine(
   const schedule = () => {
     if (ticking || !engine.busy) return;
     ticking = true;
-    macrotask(tick);
+    macrotask(() => inOrder(tick));
   };
 
   send({ type: 'ready', kernels: kernels.name, isa: kernels.isa, threads: kernels.threads, notice });
-  return (message) => {
+  const take = async (message: ToWorker) => {
     switch (message.type) {
       case 'call':
         try {
           const method = engine[message.method] as (...args: readonly unknown[]) => unknown;
-          const result = method.apply(engine, [...message.args]);
+          const result = await method.apply(engine, [...message.args]);
           const { id } = message;
           if (result instanceof HandedOver) {
             const { value } = result;
@@ -73,4 +82,5 @@ export function serveEngine(
     }
     schedule();
   };
+  return (message) => inOrder(() => take(message));
 }

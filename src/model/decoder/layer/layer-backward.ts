@@ -1,4 +1,5 @@
 /** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
+import type { Floats, Integers } from '../../../tensor/memory.js';
 import { type DecoderTensors, qkvWidth } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
 import { type BackwardBuffers, keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
@@ -9,16 +10,16 @@ export interface LayerBackward {
   readonly layer: number;
   readonly rows: LayerRows;
   /** The first row of each of the S sequences, and the number of rows: [S + 1]. */
-  readonly starts: Int32Array;
+  readonly starts: Integers;
   readonly sequences: number; // S
   /** The values of the forward pass. */
   readonly saved: LayerBuffers;
   /** The gradient of the layer's output; it is overwritten. */
-  readonly dOutput: Float32Array; // [K, width]
+  readonly dOutput: Floats; // [K, width]
   /**
    * The buffer for the gradient of the layer's input: `dOutput` itself where all rows are kept, a zeroed one otherwise.
    */
-  readonly dInput: Float32Array; // [R, width]
+  readonly dInput: Floats; // [R, width]
 }
 
 /**
@@ -33,7 +34,7 @@ export function backwardLayer(
   buffers: BackwardBuffers,
 ): void {
   const { kernels, config, rope, tensors } = stack;
-  const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain } = buffers;
+  const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain } = buffers;
   const { downProjected } = saved;
   const { width, heads, headDim, feedForward } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
@@ -68,7 +69,7 @@ export function backwardLayer(
   multiplyBackward(stack, gradient, { layer, matrix: 'attentionOut', rows: count, ...attentionOut }, buffers);
   if (kept !== undefined) {
     kernels.embedBackward(dInput, dOutput, kept, count, width); // a scatter of rows
-    dAttended.fill(0);
+    kernels.fill(dAttended, 0);
     kernels.embedBackward(dAttended, dKeptAttended, kept, count, heads * headDim);
   }
   // Whether weights below this layer, or this layer's norm, need the gradient of the input.
@@ -82,7 +83,7 @@ export function backwardLayer(
     kernels.headNormBackward(
       dQkv,
       grads?.queryNorm ?? dGain,
-      grads?.keyNorm ?? dGain,
+      grads?.keyNorm ?? dKeyGain,
       projected,
       queryNorm,
       keyNorm,

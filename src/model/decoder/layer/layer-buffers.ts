@@ -4,6 +4,8 @@
  */
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
 import { type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
@@ -13,8 +15,8 @@ import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
  */
 export interface LayerRows {
   readonly rows: number;
-  readonly positions: Int32Array; // [R]
-  readonly kept: Int32Array | undefined; // [K]
+  readonly positions: Integers; // [R]
+  readonly kept: Integers | undefined; // [K]
 }
 
 type RowCounts = Pick<LayerRows, 'rows' | 'kept'>;
@@ -24,26 +26,26 @@ export const keptCount = ({ rows, kept }: RowCounts): number => kept?.length ?? 
 
 /** The values that one layer computes and that its backward pass reads again. */
 export interface LayerBuffers {
-  readonly input: Float32Array; // [R, width]
-  readonly normed: Float32Array; // [R, width]
-  readonly inverse: Float32Array; // [R]
-  readonly qkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
-  readonly attended: Float32Array; // [R, heads · headDim]
-  readonly logSumExp: Float32Array; // [R, heads]
+  readonly input: Floats; // [R, width]
+  readonly normed: Floats; // [R, width]
+  readonly inverse: Floats; // [R]
+  readonly qkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly attended: Floats; // [R, heads · headDim]
+  readonly logSumExp: Floats; // [R, heads]
   /** The kept rows of `input` and `attended`; the same buffers where all are kept. */
-  readonly keptInput: Float32Array; // [K, width]
-  readonly keptAttended: Float32Array; // [K, heads · headDim]
-  readonly middle: Float32Array; // [K, width]
-  readonly middleNormed: Float32Array; // [K, width]
-  readonly middleInverse: Float32Array; // [K]
-  readonly gateUp: Float32Array; // [K, 2 · feedForward]
-  readonly activated: Float32Array; // [K, feedForward]
+  readonly keptInput: Floats; // [K, width]
+  readonly keptAttended: Floats; // [K, heads · headDim]
+  readonly middle: Floats; // [K, width]
+  readonly middleNormed: Floats; // [K, width]
+  readonly middleInverse: Floats; // [K]
+  readonly gateUp: Floats; // [K, 2 · feedForward]
+  readonly activated: Floats; // [K, feedForward]
   // For models that normalise queries and keys:
-  readonly projected: Float32Array; // [R, (heads + 2 kvHeads) headDim], qkv before the normalisation
-  readonly queryInverse: Float32Array; // [R, heads]
-  readonly keyInverse: Float32Array; // [R, kvHeads]
+  readonly projected: Floats; // [R, (heads + 2 kvHeads) headDim], qkv before the normalisation
+  readonly queryInverse: Floats; // [R, heads]
+  readonly keyInverse: Floats; // [R, kvHeads]
   /** For adapted matrices: x A, [R or K, n · rank]. */
-  readonly downProjected: Readonly<Record<Matrix, Float32Array>>;
+  readonly downProjected: Readonly<Record<Matrix, Floats>>;
 }
 
 /** The sizes that a layer's buffers follow from. */
@@ -58,7 +60,7 @@ export interface LayerShape {
 /** Takes the buffers of a layer from the arena. */
 export function layerBuffers(
   arena: Arena,
-  input: Float32Array,
+  input: Floats,
   { config, rows: { rows, kept }, adapters, inPlace }: LayerShape,
 ): LayerBuffers {
   const { width, heads, kvHeads, headDim, feedForward } = config;
@@ -102,18 +104,21 @@ function largestAdapter(adapters: readonly AdaptedRows[], matrix: Matrix): numbe
 
 /** The buffers that the backward passes of all layers use in turn. */
 export interface BackwardBuffers extends AdapterScratch {
-  readonly dActivated: Float32Array; // [R, feedForward]
-  readonly dGateUp: Float32Array; // [R, 2 · feedForward]
-  readonly dNormed: Float32Array; // [R, width]
-  readonly dAttended: Float32Array; // [R, heads · headDim]
-  readonly dKeptAttended: Float32Array; // [R, heads · headDim], for a layer that keeps some of its rows
-  readonly dQkv: Float32Array; // [R, (heads + 2 kvHeads) headDim]
-  readonly ones: Float32Array; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
-  readonly dGain: Float32Array; // [width or headDim], written for gains that are not trained, never read
+  readonly dActivated: Floats; // [R, feedForward]
+  readonly dGateUp: Floats; // [R, 2 · feedForward]
+  readonly dNormed: Floats; // [R, width]
+  readonly dAttended: Floats; // [R, heads · headDim]
+  readonly dKeptAttended: Floats; // [R, heads · headDim], for a layer that keeps some of its rows
+  readonly dQkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly ones: Floats; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
+  // Written for gains that are not trained, never read:
+  readonly dGain: Floats; // [width or headDim]
+  readonly dKeyGain: Floats; // [headDim]
 }
 
 /** Takes the buffers of the backward pass from the arena. */
 export function backwardBuffers(
+  kernels: Kernels,
   arena: Arena,
   config: DecoderConfig,
   rows: number,
@@ -121,7 +126,12 @@ export function backwardBuffers(
 ): BackwardBuffers {
   const largest = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
     Math.max(0, ...adapters.flatMap(({ adapter }) => adapter?.matrices.map(size) ?? []));
-  const frozenGains = adapters.length === 0 ? 0 : Math.max(config.width, config.headDim);
+  const frozen = adapters.length > 0;
+  const filled = (length: number, value: number) => {
+    const memory = arena.take(length);
+    kernels.fill(memory, value);
+    return memory;
+  };
   return {
     dActivated: arena.take(rows * config.feedForward),
     dGateUp: arena.take(rows * 2 * config.feedForward),
@@ -129,9 +139,10 @@ export function backwardBuffers(
     dAttended: arena.take(rows * config.heads * config.headDim),
     dKeptAttended: arena.take(rows * config.heads * config.headDim),
     dQkv: arena.take(rows * qkvWidth(config)),
-    ones: arena.take(config.attentionBias === undefined ? 0 : rows).fill(1),
+    ones: filled(config.attentionBias === undefined ? 0 : rows, 1),
     dDownProjected: arena.take(rows * largest(({ width }) => width)),
     dBlocks: arena.take(largest(({ width, outputs }) => width * outputs)),
-    dGain: arena.take(frozenGains).fill(0),
+    dGain: filled(frozen ? Math.max(config.width, config.headDim) : 0, 0),
+    dKeyGain: filled(frozen ? config.headDim : 0, 0),
   };
 }

@@ -8,6 +8,7 @@
  * all sequences of a batch, one after another. The part behind attention is computed for K rows: all of them, but in
  * the last layer only those that predict a token.
  */
+import type { Floats } from '../../../tensor/memory.js';
 import type { DecoderTensors } from '../weights/decoder-tensors.js';
 import { keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { downProject, multiply, type Stack } from './matrix-products.js';
@@ -21,7 +22,7 @@ export interface LayerForward {
    * The layer's output, which may be `buffers.middle`. Without one, only the values that a backward pass reads are
    * computed.
    */
-  readonly output: Float32Array | undefined; // [K, width]
+  readonly output: Floats | undefined; // [K, width]
   /** Fills `buffers.attended` from `buffers.qkv`. */
   readonly attend: (layer: number, buffers: LayerBuffers) => void;
 }
@@ -39,7 +40,7 @@ export function forwardLayer(
   const biased = config.attentionBias !== undefined;
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
-  if (biased) fillRows(qkv, weights.qkvBias, rows);
+  if (biased) kernels.repeat(qkv, weights.qkvBias, rows);
   multiply(stack, {
     layer,
     matrix: 'qkv',
@@ -51,7 +52,7 @@ export function forwardLayer(
   });
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = buffers;
-    if (projected.length > 0) projected.set(qkv);
+    if (projected.length > 0) kernels.copy(projected, qkv);
     const { queryNorm, keyNorm } = weights;
     kernels.headNorm(qkv, queryInverse, keyInverse, queryNorm, keyNorm, rows, config, normEpsilon);
   }
@@ -63,10 +64,10 @@ export function forwardLayer(
     kernels.embed(keptInput, input, kept, count, width); // a gather of rows
     kernels.embed(keptAttended, attended, kept, count, heads * headDim);
   }
-  if (middle !== keptInput) middle.set(keptInput);
+  if (middle !== keptInput) kernels.copy(middle, keptInput);
   const outputBias = config.attentionBias === 'qkvo';
   const attentionOut = outputBias ? middleNormed : middle; // `middleNormed` is free until the normalisation below
-  if (outputBias) fillRows(attentionOut, weights.attentionOutBias, count);
+  if (outputBias) kernels.repeat(attentionOut, weights.attentionOutBias, count);
   multiply(stack, {
     layer,
     matrix: 'attentionOut',
@@ -93,7 +94,7 @@ export function forwardLayer(
     downProject(stack, { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down });
     return;
   }
-  if (output !== middle) output.set(middle);
+  if (output !== middle) kernels.copy(output, middle);
   multiply(stack, {
     layer,
     matrix: 'down',
@@ -103,12 +104,4 @@ export function forwardLayer(
     out: output,
     accumulate: true,
   });
-}
-
-/** out [rows, row.length] = `row` in every row: the start value of a product with a bias. */
-function fillRows(out: Float32Array, row: Float32Array, rows: number): void {
-  const length = rows * row.length;
-  if (length > 0) out.set(row);
-  for (let filled = row.length; filled < length; filled *= 2)
-    out.copyWithin(filled, 0, Math.min(filled, length - filled));
 }

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { onHost, tensorsOnHost } from '../../../../test/support/on-host.js';
 import { expectSameBits } from '../../../../test/support/same-bits.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import { RandomStream } from '../../../core/random.js';
 import { Arena } from '../../../tensor/arena.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { createReferenceKernels } from '../../../tensor/reference/reference.js';
 import { type PackedBatch, packBatches, type Sequence } from '../packed-batch.js';
 import { initialise } from '../weights/decoder-tensors.js';
@@ -15,7 +17,7 @@ const config: DecoderConfig = {
 };
 const kernels = createReferenceKernels();
 const weights = new DecoderWeights(kernels, config);
-initialise(config, weights.tensors, 1);
+initialise(config, tensorsOnHost(weights.tensors), 1);
 const model = { decoder: weights, adapter: undefined, trained: weights };
 
 /** Predicts every second token; the last token of a sequence gets no row. */
@@ -43,12 +45,12 @@ function passOf(input: readonly Sequence[], keep: Keep, all = false): Passed {
 }
 
 /** Row `row` of a matrix of the model's width. */
-const rowOf = (matrix: Float32Array, row: number) => matrix.slice(row * config.width, (row + 1) * config.width);
+const rowOf = (matrix: Floats, row: number) => onHost(matrix).slice(row * config.width, (row + 1) * config.width);
 
 describe('the layers of a decoder', () => {
   it('have a row for every token but the last ones, and keep those that predict after the last attention', () => {
     const { batch, pass } = passOf(sequences, 'all');
-    expect([batch.rows, [...batch.predicting]]).toEqual([5 + 2, [0, 2, 4, 5]]);
+    expect([batch.rows, [...(batch.predicting as Int32Array)]]).toEqual([5 + 2, [0, 2, 4, 5]]);
     expect([pass.final.length, pass.normed.length, pass.inverse.length]).toEqual([4 * 6, 4 * 6, 4]);
     expect(pass.layers).toHaveLength(config.layers);
     const [first, last] = pass.layers;
@@ -60,11 +62,11 @@ describe('the layers of a decoder', () => {
 
   it('give the same bits whatever is kept for the backward pass, and in a pass of all rows', () => {
     const { batch, pass } = passOf(sequences, 'all');
-    expectSameBits(passOf(sequences, 'inputs').pass.normed, pass.normed);
-    expectSameBits(passOf(sequences, 'nothing').pass.normed, pass.normed);
+    for (const keep of ['inputs', 'nothing'] as const)
+      expectSameBits(onHost(passOf(sequences, keep).pass.normed), onHost(pass.normed));
     const whole = passOf(sequences, 'nothing', true).pass.normed;
     expect(whole.length).toBe(7 * 6);
-    batch.predicting.forEach((row, n) => {
+    (batch.predicting as Int32Array).forEach((row, n) => {
       expectSameBits(rowOf(whole, row), rowOf(pass.normed, n));
     });
   });
@@ -81,10 +83,10 @@ describe('the layers of a decoder', () => {
     const random = new RandomStream('layers');
     const upstream = Float32Array.from({ length: 4 * config.width }, () => random.normal());
     const loss = () =>
-      passOf(sequences, 'nothing').pass.normed.reduce((sum, x, i) => sum + x * (upstream[i] as number), 0);
+      onHost(passOf(sequences, 'nothing').pass.normed).reduce((sum, x, i) => sum + x * (upstream[i] as number), 0);
     const gradient = zeroGradient(kernels, model);
     passOf(sequences, keep).backward(gradient, Float32Array.from(upstream));
-    const { flat, layers, embedding, finalNorm } = weights.tensors;
+    const { flat, layers, embedding, finalNorm } = tensorsOnHost(weights.tensors);
     const named = {
       embedding,
       finalNorm,
@@ -106,7 +108,7 @@ describe('the layers of a decoder', () => {
       const numeric = (4 * (at(2e-3) - at(-2e-3))) / 4e-3 / 3 - (at(4e-3) - at(-4e-3)) / 8e-3 / 3;
       tensor.set(before);
       weights.changed();
-      const slopes = gradient.flat.subarray(first, first + tensor.length);
+      const slopes = onHost(gradient.flat).subarray(first, first + tensor.length);
       const analytic = direction.reduce((sum, d, i) => sum + d * (slopes[i] as number), 0);
       expect(Math.abs(numeric - analytic) / (Math.hypot(...direction) * Math.hypot(...slopes)), name).toBeLessThan(
         2e-3,

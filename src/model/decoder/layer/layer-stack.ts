@@ -2,6 +2,7 @@
 import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
 import { type Products, productsIn } from '../../../tensor/products.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { Gradient, ModelWeights } from '../weights/model-weights.js';
@@ -21,9 +22,9 @@ export type Keep = 'all' | 'inputs' | 'nothing';
 export interface TrunkPass {
   readonly batch: PackedBatch;
   readonly layers: readonly LayerBuffers[];
-  readonly final: Float32Array; // [N, width], the residual stream after the last layer
-  readonly normed: Float32Array; // [N, width]
-  readonly inverse: Float32Array; // [N]
+  readonly final: Floats; // [N, width], the residual stream after the last layer
+  readonly normed: Floats; // [N, width]
+  readonly inverse: Floats; // [N]
 }
 
 export class LayerStack {
@@ -31,7 +32,7 @@ export class LayerStack {
   readonly #arena: Arena;
   readonly #config: DecoderConfig;
   readonly #weights: ModelWeights;
-  readonly #rope: Float32Array;
+  readonly #rope: Floats;
   readonly #precision: Precision;
   readonly #products: Products;
 
@@ -46,7 +47,7 @@ export class LayerStack {
   }
 
   /** Runs a batch up to the final norm. After the last layer's attention only the rows in `predicting` are computed. */
-  forward(batch: PackedBatch, predicting: Int32Array | undefined, keep: Keep): TrunkPass {
+  forward(batch: PackedBatch, predicting: Integers | undefined, keep: Keep): TrunkPass {
     const arena = this.#arena;
     const { width, normEpsilon } = this.#config;
     const { layers, final } = this.#layersForward(batch, predicting, keep);
@@ -59,7 +60,7 @@ export class LayerStack {
 
   #layersForward(
     batch: PackedBatch,
-    predicting: Int32Array | undefined,
+    predicting: Integers | undefined,
     keep: Keep,
   ): Pick<TrunkPass, 'layers' | 'final'> {
     const arena = this.#arena;
@@ -94,15 +95,20 @@ export class LayerStack {
    * to the embedding. Adds to `gradient`.
    * @param recompute Whether the forward pass kept only the layers' inputs
    */
-  backward(pass: TrunkPass, gradient: Gradient, dNormed: Float32Array, recompute: boolean): void {
+  backward(pass: TrunkPass, gradient: Gradient, dNormed: Floats, recompute: boolean): void {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, layers } = this.#config;
     const { batch } = pass;
     const count = batch.predicting.length;
     const stack = this.#stack('backward');
-    const buffers = backwardBuffers(arena, this.#config, batch.rows, stack.adapters);
-    let dStream = arena.take(count * width).fill(0);
+    const buffers = backwardBuffers(kernels, arena, this.#config, batch.rows, stack.adapters);
+    const zeros = (rows: number) => {
+      const memory = arena.take(rows * width);
+      kernels.fill(memory, 0);
+      return memory;
+    };
+    let dStream = zeros(count);
     kernels.rmsNormBackward(
       dStream,
       gradient.decoder?.finalNorm ?? buffers.dGain,
@@ -116,7 +122,7 @@ export class LayerStack {
     const { starts, sequences } = batch;
     for (let layer = layers - 1; layer >= 0; layer--) {
       const rows = this.#layerRows(batch, layer, batch.predicting);
-      const dInput = rows.kept === undefined ? dStream : arena.take(batch.rows * width).fill(0);
+      const dInput = rows.kept === undefined ? dStream : zeros(batch.rows);
       const saved = pass.layers[layer] as LayerBuffers;
       // The last layer shares no buffers, so its values are still there.
       if (recompute && rows.kept === undefined) {
@@ -147,7 +153,7 @@ export class LayerStack {
   }
 
   /** The rows of a layer: after the attention of the last one only those in `predicting` are kept. */
-  #layerRows({ rows, positions }: PackedBatch, layer: number, predicting: Int32Array | undefined): LayerRows {
+  #layerRows({ rows, positions }: PackedBatch, layer: number, predicting: Integers | undefined): LayerRows {
     return { rows, positions, kept: layer === this.#config.layers - 1 ? predicting : undefined };
   }
 

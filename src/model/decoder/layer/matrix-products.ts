@@ -1,6 +1,7 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats } from '../../../tensor/memory.js';
 import type { Products } from '../../../tensor/products.js';
 import { adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
 import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
@@ -23,7 +24,7 @@ export interface Stack {
   /** Those that `packed` and the adapters are packed for. */
   readonly products: Products;
   readonly config: DecoderConfig;
-  readonly rope: Float32Array;
+  readonly rope: Floats;
   readonly tensors: DecoderTensors;
   readonly packed: PackedDecoder;
   /** The adapters in order, which together cover all rows of a pass; none where no row is adapted. */
@@ -39,28 +40,28 @@ interface MatrixUse {
 
 /** The input of a product, and what an adapter's first matrix A makes of it. */
 interface ProductInput {
-  readonly x: Float32Array; // [rows, inputs]
-  readonly downProjected: Float32Array; // [rows, n · rank], x A
+  readonly x: Floats; // [rows, inputs]
+  readonly downProjected: Floats; // [rows, n · rank], x A
 }
 
 /** A product x M. */
 export interface Product extends MatrixUse, ProductInput {
-  readonly out: Float32Array; // [rows, outputs]
+  readonly out: Floats; // [rows, outputs]
   /** True adds the product to `out` instead of replacing its content. */
   readonly accumulate: boolean;
 }
 
 /** The gradient of a product; `x` and `downProjected` are those of the forward pass. */
 export interface ProductGradient extends MatrixUse, ProductInput {
-  readonly dOut: Float32Array; // [rows, outputs]
+  readonly dOut: Floats; // [rows, outputs]
   /** The buffer for the gradient of `x`; without one that gradient is not computed. */
-  readonly dx: Float32Array | undefined; // [rows, inputs]
+  readonly dx: Floats | undefined; // [rows, inputs]
 }
 
 /** Working memory of `multiplyBackward`. */
 export interface AdapterScratch {
-  readonly dDownProjected: Float32Array; // [rows, n · rank]
-  readonly dBlocks: Float32Array; // [n · rank, outputs]
+  readonly dDownProjected: Floats; // [rows, n · rank]
+  readonly dBlocks: Floats; // [n · rank, outputs]
 }
 
 /**
@@ -105,7 +106,7 @@ export function multiplyBackward(
   { layer, matrix, rows, x, downProjected, dOut, dx }: ProductGradient,
   { dDownProjected, dBlocks }: AdapterScratch,
 ): void {
-  const { products, packed, adapters } = stack;
+  const { kernels, products, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
   if (dx === undefined) downProject(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected });
   else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, accumulate: false });
@@ -118,7 +119,8 @@ export function multiplyBackward(
   const { A, B } = adapterPair(gradient.adapter, layer, matrix);
   const { width } = adapted;
   products.linearWeightGradient(A, x, dDownProjected, rows, inputs, width);
-  const blocks = dBlocks.subarray(0, width * outputs).fill(0);
+  const blocks = dBlocks.subarray(0, width * outputs);
+  kernels.fill(blocks, 0);
   products.linearWeightGradient(blocks, downProjected, dOut, rows, width, outputs);
-  gatherBlocks(B, adapted, adapter.settings, blocks);
+  gatherBlocks(kernels, B, adapted, adapter.settings, blocks);
 }

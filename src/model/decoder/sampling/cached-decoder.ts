@@ -5,8 +5,9 @@
 import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { Sampling } from '../../../contract/sampling.js';
 import { type RandomKey, uniformAt } from '../../../core/random.js';
-import { Arena } from '../../../tensor/arena.js';
+import { Arena, type Columns } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
 import { type Products, productsIn } from '../../../tensor/products.js';
 import { layerBuffers } from '../layer/layer-buffers.js';
 import { forwardLayer } from '../layer/layer-forward.js';
@@ -39,11 +40,8 @@ export interface DrawingRequest {
   readonly tokens: readonly number[];
 }
 
-/** The drawn tokens, one a row; both are valid until the next pass. */
-export interface DrawnTokens {
-  readonly tokens: Int32Array;
-  readonly logprobs: Float32Array;
-}
+/** The drawn tokens and their log-probs, one a row. */
+export type DrawnTokens = [tokens: Int32Array, logprobs: Float32Array];
 
 /** The most rows of a prefill batch, and at least as many as are decoded together. */
 const PREFILL_ROWS = 1024;
@@ -57,12 +55,7 @@ export class CachedDecoder {
   readonly #precision: Precision;
   readonly #products: Products;
   readonly #arena: Arena;
-  readonly #rope: Float32Array;
-  readonly #noRows: Int32Array;
-  readonly #rowTokens: Int32Array;
-  readonly #rowSlots: Int32Array;
-  readonly #rowPositions: Int32Array;
-  readonly #rowTopK: Int32Array;
+  readonly #rope: Floats;
 
   constructor(kernels: Kernels, weights: BaseWeights, precision: Precision) {
     const { config } = weights;
@@ -72,48 +65,52 @@ export class CachedDecoder {
     this.#precision = precision;
     this.#products = productsIn(precision, kernels);
     this.#arena = new Arena(kernels);
-    this.#noRows = kernels.allocateIntegers(0);
     this.#rope = ropeTable(kernels, config);
     this.cache = new KeyValueCache(kernels, config);
-    this.#rowTokens = kernels.allocateIntegers(PREFILL_ROWS);
-    this.#rowSlots = kernels.allocateIntegers(PREFILL_ROWS);
-    this.#rowPositions = kernels.allocateIntegers(PREFILL_ROWS);
-    this.#rowTopK = kernels.allocateIntegers(PREFILL_ROWS);
   }
 
   /** Fills the cache with the keys and values of the rows, those of one policy after another. */
   prefill(rows: readonly CachedRow[]): void {
-    for (let first = 0; first < rows.length; first += PREFILL_ROWS)
-      this.#forward(rows.slice(first, first + PREFILL_ROWS), 'prefill');
+    for (let first = 0; first < rows.length; first += PREFILL_ROWS) {
+      const some = rows.slice(first, first + PREFILL_ROWS);
+      this.#arena.reset();
+      const columns = this.#arena.takeColumns(some.length, { integers: 3, floats: 0 }, ({ integers }, stride) =>
+        writePlaces(integers, stride, some),
+      );
+      this.#forward(some, columns, 'prefill');
+    }
   }
 
   /**
    * Runs the rows, those of one policy after another, and draws the token that follows each. `draws` has one entry a
    * row.
    */
-  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[]): DrawnTokens {
+  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[]): Promise<DrawnTokens> {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize, normEpsilon } = this.config;
     const count = rows.length;
-    const stream = this.#forward(rows, 'decode');
+    arena.reset();
+    const columns = arena.takeColumns(count, { integers: 4, floats: 3 }, ({ integers, floats }, stride) => {
+      writePlaces(integers, stride, rows);
+      requests.forEach(({ request, tokens }, i) => {
+        integers[3 * stride + i] = request.topK;
+        floats[4 * stride + i] = uniformAt(request.key, tokens.length);
+        floats[5 * stride + i] = request.temperature === 0 ? 0 : 1 / request.temperature;
+        floats[6 * stride + i] = request.topP;
+      });
+    });
+    const topK = columns.integers[3] as Integers;
+    const [uniforms, inverse, topP] = columns.floats as readonly [Floats, Floats, Floats];
+    const stream = this.#forward(rows, columns, 'decode');
     const normed = arena.take(count * width);
     const { tensors } = this.weights;
     kernels.rmsNorm(normed, arena.take(count), stream, tensors.finalNorm, count, width, normEpsilon);
-    const [uniforms, inverse, topP] = [arena.take(count), arena.take(count), arena.take(count)];
-    const topK = this.#rowTopK.subarray(0, count);
-    requests.forEach(({ request, tokens: drawn }, i) => {
-      uniforms[i] = uniformAt(request.key, drawn.length);
-      inverse[i] = request.temperature === 0 ? 0 : 1 / request.temperature;
-      topK[i] = request.topK;
-      topP[i] = request.topP;
-    });
-    const tokens = this.#rowTokens.subarray(0, count);
-    const logprobs = arena.take(count);
+    const [tokens, logprobs] = [arena.takeIntegers(count), arena.take(count)];
     const { head: weights } = this.weights.packed('forward', this.#precision);
     const head = { kernels, products: this.#products, arena, config: this.config, weights };
     forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
-      const block = <T extends Float32Array | Int32Array>(values: T) =>
+      const block = <T extends Floats | Integers>(values: T) =>
         (n === count ? values : values.subarray(first, first + n)) as T;
       kernels.sampleTokens(
         block(tokens),
@@ -127,27 +124,19 @@ export class CachedDecoder {
         vocabSize,
       );
     });
-    return { tokens, logprobs };
+    return kernels.read([tokens, logprobs]);
   }
 
   /**
    * Runs the stack over rows of any slots and returns the residual stream [rows, width]. A prefill needs keys and
    * values only, so the part behind the last layer's is not computed.
    */
-  #forward(rows: readonly CachedRow[], purpose: 'prefill' | 'decode'): Float32Array {
+  #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
+    const [tokens, slots, positions] = integers as readonly [Integers, Integers, Integers];
     const kernels = this.#kernels;
     const { config, cache } = this;
     const { width, layers } = config;
     const count = rows.length;
-    this.#arena.reset();
-    const tokens = this.#rowTokens.subarray(0, count);
-    const slots = this.#rowSlots.subarray(0, count);
-    const positions = this.#rowPositions.subarray(0, count);
-    rows.forEach((row, i) => {
-      tokens[i] = row.token;
-      slots[i] = row.slot;
-      positions[i] = row.position;
-    });
     const stream = this.#arena.take(count * width);
     const { tensors } = this.weights;
     const packed = this.weights.packed('forward', this.#precision);
@@ -168,12 +157,22 @@ export class CachedDecoder {
         cache.capacity,
         config,
       );
+    const none = this.#arena.takeIntegers(0);
     for (let layer = 0; layer < layers; layer++) {
-      const kept = purpose === 'prefill' && layer === layers - 1 ? this.#noRows : undefined;
+      const kept = purpose === 'prefill' && layer === layers - 1 ? none : undefined;
       forwardLayer(stack, { layer, rows: { rows: count, positions, kept }, buffers, output: stream, attend });
     }
     return stream;
   }
+}
+
+/** Writes the token, the slot and the position of each row as three columns. */
+function writePlaces(columns: Int32Array, stride: number, rows: readonly CachedRow[]): void {
+  rows.forEach(({ token, slot, position }, i) => {
+    columns[i] = token;
+    columns[stride + i] = slot;
+    columns[2 * stride + i] = position;
+  });
 }
 
 /** The adapters of rows that come policy by policy; none where no policy has one. */

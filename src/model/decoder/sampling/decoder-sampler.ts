@@ -10,6 +10,7 @@ import type { FinishReason } from '../../../core/episode.js';
 import { ArgumentError } from '../../../core/errors.js';
 import type { RandomKey } from '../../../core/random.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { AdapterWeights, type BaseWeights, DecoderWeights } from '../weights/model-weights.js';
 import type { Slot } from './cache-slots.js';
 import { CachedDecoder, type CachedRow, type SampledPolicy } from './cached-decoder.js';
@@ -65,7 +66,7 @@ export class Sampler {
    * of an adapter with these settings; without, they are those of the decoder itself, which then belongs to this policy
    * alone. Where `trained` is undefined the decoder has the weights already.
    */
-  load(policy: string, trained: Float32Array | undefined, version: number, adapter?: AdapterSettings): void {
+  load(policy: string, trained: Floats | undefined, version: number, adapter?: AdapterSettings): void {
     let sampled = this.#policies.get(policy);
     if (sampled === undefined) {
       const weights = adapter && new AdapterWeights(this.#kernels, this.#decoder.config, adapter);
@@ -74,7 +75,7 @@ export class Sampler {
     }
     if (trained !== undefined) {
       const weights = sampled.adapter ?? requireFloat32(this.#decoder.weights);
-      weights.tensors.flat.set(trained);
+      this.#kernels.copy(weights.tensors.flat, trained);
       weights.changed();
     }
     sampled.version = version;
@@ -91,7 +92,7 @@ export class Sampler {
   /** Replaces the weights that the sampler shares with a trainer by a copy, before the trainer changes them. */
   separate(): void {
     const copy = new DecoderWeights(this.#kernels, this.#decoder.config);
-    copy.tensors.flat.set(requireFloat32(this.#decoder.weights).tensors.flat);
+    this.#kernels.copy(copy.tensors.flat, requireFloat32(this.#decoder.weights).tensors.flat);
     this.#decoder.weights = copy;
   }
 
@@ -132,9 +133,9 @@ export class Sampler {
   }
 
   /** Runs one tick; returns the results of the requests that it finished. */
-  step(): SamplerResult[] {
+  async step(): Promise<SamplerResult[]> {
     this.#admit();
-    this.#decode();
+    await this.#decode();
     const { cache, config } = this.#decoder;
     const finished: SamplerResult[] = [];
     this.#running = this.#running.filter((running) => {
@@ -196,10 +197,10 @@ export class Sampler {
   }
 
   /** Samples one token for every running request. */
-  #decode(): void {
+  async #decode(): Promise<void> {
     const running = this.#running;
     if (running.length === 0) return;
-    const { tokens, logprobs } = this.#decoder.decode(
+    const [tokens, logprobs] = await this.#decoder.decode(
       running.map(({ policy, slot, next }) => {
         slot.tokens.push(next);
         return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1 };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { generate, plain } from '../../../../test/contracts/decoder.js';
+import { tensorsOnHost } from '../../../../test/support/on-host.js';
 import { randomKey } from '../../../core/random.js';
 import { createReferenceKernels } from '../../../tensor/reference/reference.js';
 import { initialise } from '../weights/decoder-tensors.js';
@@ -28,7 +29,7 @@ function create(config = large) {
 }
 
 describe('a sampler', () => {
-  it('gives a request the same tokens alone and beside longer ones that wait for larger slots', () => {
+  it('gives a request the same tokens alone and beside longer ones that wait for larger slots', async () => {
     const kernels = createReferenceKernels();
     const config = { ...plain, layers: 1, context: 700 };
     const request = (id: number, prompt: number, maxTokens: number): SamplerRequest => ({
@@ -45,14 +46,15 @@ describe('a sampler', () => {
     const requests = [request(0, 5, 30), request(1, 300, 5), request(2, 5, 12), request(3, 20, 3), request(4, 600, 4)];
     const play = (these: readonly SamplerRequest[], waves: readonly number[]) => {
       const decoder = new DecoderWeights(kernels, config);
-      initialise(config, decoder.tensors, 1);
+      initialise(config, tensorsOnHost(decoder.tensors), 1);
       const sampler = new Sampler(kernels, decoder);
       sampler.load('policy', undefined, 1);
       return generate(sampler, these, waves);
     };
-    const alone = requests.flatMap((one) => play([one], [1]));
-    expect(play(requests, [1])).toEqual(alone);
-    expect(play(requests, [3, 0, 2])).toEqual(alone);
+    const alone = [];
+    for (const one of requests) alone.push(...(await play([one], [1])));
+    expect(await play(requests, [1])).toEqual(alone);
+    expect(await play(requests, [3, 0, 2])).toEqual(alone);
   });
 });
 

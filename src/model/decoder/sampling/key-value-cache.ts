@@ -1,5 +1,6 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { CacheSlots } from './cache-slots.js';
 
 /** The most requests that are decoded together. */
@@ -34,8 +35,8 @@ export class KeyValueCache {
   readonly #config: DecoderConfig;
   #capacity = 0;
   #slots = new CacheSlots(1);
-  #keys: readonly Float32Array[] = []; // one a layer
-  #values: readonly Float32Array[] = [];
+  #keys: readonly Floats[] = []; // one a layer
+  #values: readonly Floats[] = [];
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     this.#kernels = kernels;
@@ -51,12 +52,12 @@ export class KeyValueCache {
     return this.#slots;
   }
 
-  keys(layer: number): Float32Array {
-    return this.#keys[layer] as Float32Array;
+  keys(layer: number): Floats {
+    return this.#keys[layer] as Floats;
   }
 
-  values(layer: number): Float32Array {
-    return this.#values[layer] as Float32Array;
+  values(layer: number): Floats {
+    return this.#values[layer] as Floats;
   }
 
   /**
@@ -73,11 +74,16 @@ export class KeyValueCache {
     this.#capacity = wanted;
     this.#slots = new CacheSlots(count);
     const room = () => Array.from({ length: layers }, () => this.#kernels.allocate(count * floats));
-    // The old buffers are released first.
-    this.#keys = [];
-    this.#values = [];
+    this.free();
     this.#keys = room();
     this.#values = room();
+  }
+
+  /** Gives the buffers back; the cache holds nothing until it is fitted again. */
+  free(): void {
+    for (const buffer of [...this.#keys, ...this.#values]) this.#kernels.free(buffer);
+    this.#keys = [];
+    this.#values = [];
   }
 
   /** Copies the first positions of one slot to another. */

@@ -7,6 +7,8 @@
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import { ArgumentError } from '../../../core/errors.js';
 import { RandomStream } from '../../../core/random.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './decoder-tensors.js';
 
 /** An adapted projection in its matrix. */
@@ -47,20 +49,24 @@ function adaptedParts({ parts }: MatrixShape, targets: AdapterSettings['targets'
 }
 
 /** An adapter's tensors for one matrix. */
-export interface AdapterPair {
-  readonly A: Float32Array; // [inputs, n · rank], the projections' A's side by side
-  readonly B: Float32Array; // the projections' B's [rank, outputs of the projection], one after another
+export interface AdapterPair<F extends Floats = Floats> {
+  readonly A: F; // [inputs, n · rank], the projections' A's side by side
+  readonly B: F; // the projections' B's [rank, outputs of the projection], one after another
 }
 
 /** An adapter's tensors, each a view into one flat buffer. */
-export interface AdapterTensors {
-  readonly flat: Float32Array;
-  readonly layers: readonly Readonly<Partial<Record<Matrix, AdapterPair>>>[];
+export interface AdapterTensors<F extends Floats = Floats> {
+  readonly flat: F;
+  readonly layers: readonly Readonly<Partial<Record<Matrix, AdapterPair<F>>>>[];
 }
 
 /** The tensors of one adapted matrix. */
-export function adapterPair({ layers }: AdapterTensors, layer: number, matrix: Matrix): AdapterPair {
-  return layers[layer]?.[matrix] as AdapterPair;
+export function adapterPair<F extends Floats>(
+  { layers }: AdapterTensors<F>,
+  layer: number,
+  matrix: Matrix,
+): AdapterPair<F> {
+  return layers[layer]?.[matrix] as AdapterPair<F>;
 }
 
 const sizesOf = ({ inputs, width, parts }: AdaptedMatrix, { rank }: AdapterSettings) => ({
@@ -78,17 +84,21 @@ export function adapterParameterCount(config: DecoderConfig, settings: AdapterSe
  * An adapter's tensors as views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats.
  * @throws ArgumentError when it does not, or the settings are out of range
  */
-export function adapterTensors(config: DecoderConfig, settings: AdapterSettings, flat: Float32Array): AdapterTensors {
+export function adapterTensors<F extends Floats>(
+  config: DecoderConfig,
+  settings: AdapterSettings,
+  flat: F,
+): AdapterTensors<F> {
   checkAdapter(settings);
   const count = adapterParameterCount(config, settings);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
   let offset = 0;
   const next = (size: number) => {
     offset += size;
-    return flat.subarray(offset - size, offset);
+    return flat.subarray(offset - size, offset) as F;
   };
   const matrices = adaptedMatrices(config, settings);
-  const pairOf = (adapted: AdaptedMatrix): AdapterPair => {
+  const pairOf = (adapted: AdaptedMatrix): AdapterPair<F> => {
     const { A, B } = sizesOf(adapted, settings);
     return { A: next(A), B: next(B) };
   };
@@ -112,14 +122,14 @@ function checkAdapter({ rank, alpha, targets }: AdapterSettings): void {
 export function initialiseAdapter(
   config: DecoderConfig,
   settings: AdapterSettings,
-  { layers }: AdapterTensors,
+  { layers }: AdapterTensors<Float32Array>,
   seed: number,
 ): void {
   const random = new RandomStream('initialise adapter', seed);
   const matrices = adaptedMatrices(config, settings);
   for (const layer of layers) {
     for (const { matrix, inputs } of matrices) {
-      const { A, B } = layer[matrix] as AdapterPair;
+      const { A, B } = layer[matrix] as AdapterPair<Float32Array>;
       for (let i = 0; i < A.length; i++) A[i] = (2 * random.uniform() - 1) * inputs ** -0.5;
       B.fill(0);
     }
@@ -131,33 +141,33 @@ export function initialiseAdapter(
  * entries.
  */
 export function spreadBlocks(
-  blocks: Float32Array,
+  kernels: Kernels,
+  blocks: Floats,
   { outputs: stride, parts }: AdaptedMatrix,
   { rank, alpha }: AdapterSettings,
-  B: Float32Array,
+  B: Floats,
 ): void {
   let from = 0;
   parts.forEach(({ column, outputs }, n) => {
-    for (let j = 0; j < rank; j++) {
-      const to = (n * rank + j) * stride + column;
-      for (let o = 0; o < outputs; o++) blocks[to + o] = (alpha / rank) * (B[from++] as number);
-    }
+    const block = blocks.subarray(n * rank * stride + column);
+    kernels.copyBlock(block, stride, B.subarray(from), outputs, rank, outputs, alpha / rank, false);
+    from += rank * outputs;
   });
 }
 
 /** Adds (alpha / rank) times the diagonal blocks to the B's: `spreadBlocks` for gradients, which flow the other way. */
 export function gatherBlocks(
-  B: Float32Array,
+  kernels: Kernels,
+  B: Floats,
   { outputs: stride, parts }: AdaptedMatrix,
   { rank, alpha }: AdapterSettings,
-  blocks: Float32Array,
+  blocks: Floats,
 ): void {
   let to = 0;
   parts.forEach(({ column, outputs }, n) => {
-    for (let j = 0; j < rank; j++) {
-      const from = (n * rank + j) * stride + column;
-      for (let o = 0; o < outputs; o++, to++) B[to] = (B[to] as number) + (alpha / rank) * (blocks[from + o] as number);
-    }
+    const block = blocks.subarray(n * rank * stride + column);
+    kernels.copyBlock(B.subarray(to), outputs, block, stride, rank, outputs, alpha / rank, true);
+    to += rank * outputs;
   });
 }
 
@@ -165,8 +175,8 @@ export function gatherBlocks(
 export function mergeAdapter(
   config: DecoderConfig,
   settings: AdapterSettings,
-  target: DecoderTensors<Float32Array>,
-  adapter: AdapterTensors,
+  target: DecoderTensors<Float32Array, Float32Array>,
+  adapter: AdapterTensors<Float32Array>,
 ): void {
   const { rank, alpha } = settings;
   const matrices = adaptedMatrices(config, settings);

@@ -1,31 +1,31 @@
 import type { DecoderConfig, ProjectionName } from '../../../contract/architecture.js';
 import { ArgumentError } from '../../../core/errors.js';
 import { RandomStream } from '../../../core/random.js';
-import { isBfloat16, widen } from '../../../tensor/bfloat16.js';
-import type { WeightArray } from '../../../tensor/kernel-arguments.js';
+import { widen } from '../../../tensor/bfloat16.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type Floats, type Halves, isHalves, type WeightMemory } from '../../../tensor/memory.js';
 
 /**
  * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 where nothing trains
  * them. Tensors of a feature that the config lacks are empty.
  */
-export interface LayerTensors<Matrices extends WeightArray = WeightArray> {
-  readonly attentionNorm: Float32Array; // [width]
+export interface LayerTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
+  readonly attentionNorm: Vectors; // [width]
   readonly qkv: Matrices; // [width, (heads + 2 kvHeads) headDim]
   readonly attentionOut: Matrices; // [heads · headDim, width]
-  readonly feedForwardNorm: Float32Array; // [width]
+  readonly feedForwardNorm: Vectors; // [width]
   readonly gateUp: Matrices; // [width, 2 · feedForward]
   readonly down: Matrices; // [feedForward, width]
-  readonly qkvBias: Float32Array; // [(heads + 2 kvHeads) headDim]
-  readonly attentionOutBias: Float32Array; // [width]
-  readonly queryNorm: Float32Array; // [headDim]
-  readonly keyNorm: Float32Array; // [headDim]
+  readonly qkvBias: Vectors; // [(heads + 2 kvHeads) headDim]
+  readonly attentionOutBias: Vectors; // [width]
+  readonly queryNorm: Vectors; // [headDim]
+  readonly keyNorm: Vectors; // [headDim]
 }
 
-export interface DecoderTensors<Matrices extends WeightArray = WeightArray> {
+export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
   readonly embedding: Matrices; // [vocabSize, width]
-  readonly layers: readonly LayerTensors<Matrices>[];
-  readonly finalNorm: Float32Array; // [width]
+  readonly layers: readonly LayerTensors<Matrices, Vectors>[];
+  readonly finalNorm: Vectors; // [width]
   readonly output: Matrices; // [vocabSize, width], the output head transposed: the embedding itself unless untied
 }
 
@@ -33,8 +33,8 @@ export interface DecoderTensors<Matrices extends WeightArray = WeightArray> {
  * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a
  * checkpoint are one operation each.
  */
-export interface FlatTensors extends DecoderTensors<Float32Array> {
-  readonly flat: Float32Array;
+export interface FlatTensors<F extends Floats = Floats> extends DecoderTensors<F, F> {
+  readonly flat: F;
 }
 
 /** The width of a row of queries, keys and values side by side. */
@@ -100,19 +100,19 @@ export function parameterCount(config: DecoderConfig): number {
  * A decoder's tensors as views into `flat`, which must hold exactly `parameterCount(config)` floats.
  * @throws ArgumentError when it does not
  */
-export function decoderTensors(config: DecoderConfig, flat: Float32Array): FlatTensors {
+export function decoderTensors<F extends Floats>(config: DecoderConfig, flat: F): FlatTensors<F> {
   const count = parameterCount(config);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
   let offset = 0;
   const next = (length: number) => {
     offset += length;
-    return flat.subarray(offset - length, offset);
+    return flat.subarray(offset - length, offset) as F;
   };
   return { flat, ...layOut(config, next, next) };
 }
 
 /** Allocates tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
-export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Uint16Array> {
+export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Halves> {
   return layOut(
     config,
     (length) => kernels.allocateBfloat16(length),
@@ -121,11 +121,11 @@ export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): Decode
 }
 
 /** Lays out the tensors in the order of the flat buffer; `matrix` and `vector` provide the memory of each. */
-function layOut<Matrices extends WeightArray>(
+function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
   config: DecoderConfig,
   matrix: (length: number) => Matrices,
-  vector: (length: number) => Float32Array,
-): DecoderTensors<Matrices> {
+  vector: (length: number) => Vectors,
+): DecoderTensors<Matrices, Vectors> {
   const shapes = layerShapes(config);
   const table = config.vocabSize * config.width;
   const embedding = matrix(table);
@@ -146,8 +146,13 @@ function layOut<Matrices extends WeightArray>(
 }
 
 /** All tensors in the order of the flat buffer. */
-export function tensorsInOrder({ embedding, layers, finalNorm, output }: DecoderTensors): WeightArray[] {
-  const ofLayers = layers.flatMap((layer): WeightArray[] => [
+export function tensorsInOrder<Matrices extends WeightMemory, Vectors extends Floats>({
+  embedding,
+  layers,
+  finalNorm,
+  output,
+}: DecoderTensors<Matrices, Vectors>): (Matrices | Vectors)[] {
+  const ofLayers = layers.flatMap((layer): (Matrices | Vectors)[] => [
     layer.attentionNorm,
     layer.qkv,
     layer.attentionOut,
@@ -163,14 +168,15 @@ export function tensorsInOrder({ embedding, layers, finalNorm, output }: Decoder
 }
 
 /** Copies the values of all tensors into one float32 buffer: [parameters]. */
-export function flatCopy(tensors: DecoderTensors): Float32Array {
+export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatTensors): Promise<Float32Array> {
+  if ('flat' in tensors) return (await kernels.read([tensors.flat]))[0];
   const all = tensorsInOrder(tensors);
   const flat = new Float32Array(all.reduce((sum, { length }) => sum + length, 0));
   let offset = 0;
   for (const tensor of all) {
     const target = flat.subarray(offset, offset + tensor.length);
-    if (isBfloat16(tensor)) widen(target, tensor);
-    else target.set(tensor);
+    if (isHalves(tensor)) widen(target, (await kernels.read([tensor]))[0]);
+    else target.set((await kernels.read([tensor]))[0]);
     offset += tensor.length;
   }
   return flat;
@@ -198,7 +204,7 @@ export function checkConfig(config: DecoderConfig): void {
  */
 export function initialise(
   config: DecoderConfig,
-  tensors: DecoderTensors<Float32Array>,
+  tensors: DecoderTensors<Float32Array, Float32Array>,
   seed: number,
   embeddingDeviation = config.width ** -0.5,
 ): void {

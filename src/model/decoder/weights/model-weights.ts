@@ -2,6 +2,7 @@ import type { AdapterSettings, DecoderConfig, Precision } from '../../../contrac
 import { ArgumentError } from '../../../core/errors.js';
 import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Halves } from '../../../tensor/memory.js';
 import { type Products, productsIn } from '../../../tensor/products.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
@@ -71,7 +72,7 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
  * The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has
  * the same bits.
  */
-class Bfloat16Weights extends Weights<DecoderTensors<Uint16Array>, PackedDecoder> {
+class Bfloat16Weights extends Weights<DecoderTensors<Halves>, PackedDecoder> {
   readonly config: DecoderConfig;
 
   constructor(kernels: Kernels, config: DecoderConfig) {
@@ -135,8 +136,8 @@ export function trainedWeights({ trained }: ModelWeights): DecoderWeights | Adap
 
 /** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
 export interface Gradient {
-  readonly flat: Float32Array; // [parameters]
-  readonly decoder?: DecoderTensors<Float32Array>;
+  readonly flat: Floats; // [parameters]
+  readonly decoder?: DecoderTensors<Floats>;
   readonly adapter?: AdapterTensors;
 }
 

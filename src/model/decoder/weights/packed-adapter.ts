@@ -1,6 +1,6 @@
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
-import type { WeightArray } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, WeightMemory } from '../../../tensor/memory.js';
 import type { Products } from '../../../tensor/products.js';
 import {
   type AdaptedMatrix,
@@ -14,8 +14,8 @@ import type { Matrix } from './decoder-tensors.js';
 /** Two matrices in the form that products read: the projection down to n · rank, and the one up again. */
 interface PackedPair {
   readonly adapted: AdaptedMatrix;
-  readonly down: WeightArray;
-  readonly up: WeightArray;
+  readonly down: WeightMemory;
+  readonly up: WeightMemory;
 }
 
 /**
@@ -26,10 +26,11 @@ export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;
   readonly matrices: readonly AdaptedMatrix[];
+  readonly #kernels: Kernels;
   readonly #products: Products;
   readonly #backward: boolean;
   /** The block-diagonal B of each matrix, in turn for every layer. */
-  readonly #blocks: readonly Float32Array[];
+  readonly #blocks: readonly Floats[];
 
   constructor(
     kernels: Kernels,
@@ -38,6 +39,7 @@ export class PackedAdapter {
     settings: AdapterSettings,
     backward: boolean,
   ) {
+    this.#kernels = kernels;
     this.#products = products;
     this.settings = settings;
     this.#backward = backward;
@@ -62,8 +64,8 @@ export class PackedAdapter {
         const { matrix, inputs, outputs, width } = adapted;
         const { down, up } = layer[matrix] as PackedPair;
         const { A, B } = adapterPair(tensors, l, matrix);
-        const blocks = this.#blocks[m] as Float32Array;
-        spreadBlocks(blocks, adapted, this.settings, B);
+        const blocks = this.#blocks[m] as Floats;
+        spreadBlocks(this.#kernels, blocks, adapted, this.settings, B);
         if (this.#backward) {
           products.pack(down, blocks, outputs, width, true);
           products.pack(up, A, width, inputs, true);

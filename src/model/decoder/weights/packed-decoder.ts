@@ -1,5 +1,6 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
-import type { MatrixKind, WeightArray } from '../../../tensor/kernel-arguments.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
+import type { WeightMemory } from '../../../tensor/memory.js';
 import type { Products } from '../../../tensor/products.js';
 import { type DecoderTensors, MATRICES, type Matrix, matrixShapes } from './decoder-tensors.js';
 
@@ -7,9 +8,9 @@ type Shape = readonly [number, number];
 
 /** A decoder's matrices in the form that products read. */
 export class PackedDecoder {
-  readonly layers: readonly Readonly<Record<Matrix, WeightArray>>[];
+  readonly layers: readonly Readonly<Record<Matrix, WeightMemory>>[];
   /** The matrix from the normed stream [width] to logits [vocabSize]. */
-  readonly head: WeightArray;
+  readonly head: WeightMemory;
   /** The widths from which and to which each matrix leads. */
   readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
   readonly #products: Products;
@@ -40,7 +41,7 @@ export class PackedDecoder {
   }
 
   pack(tensors: DecoderTensors): void {
-    const pack = (packed: WeightArray, weight: WeightArray, matrix: Matrix | 'head', transpose: boolean) =>
+    const pack = (packed: WeightMemory, weight: WeightMemory, matrix: Matrix | 'head', transpose: boolean) =>
       this.#products.pack(packed, weight, ...this.shapes[matrix], transpose);
     this.layers.forEach((layer, i) => {
       const weights = tensors.layers[i];

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { onHost } from '../../../../test/support/on-host.js';
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
 import { createReferenceKernels } from '../../../tensor/reference/reference.js';
 import { ropeFrequencies, ropeTable } from './rotary-table.js';
@@ -38,7 +39,7 @@ describe('rotary embedding', () => {
 
   it('turns by float32 angles, also far out', () => {
     const decoder = config(12, 1e4);
-    const table = ropeTable(createReferenceKernels(), decoder);
+    const table = onHost(ropeTable(createReferenceKernels(), decoder));
     const position = 6001;
     const row = table.subarray(position * 12, (position + 1) * 12);
     ropeFrequencies(decoder).forEach((frequency, i) => {

@@ -1,13 +1,19 @@
 /** Rotary position embedding (Su et al. 2021): the angle by which each pair of a head turns at each position. */
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type Floats, fillOnHost } from '../../../tensor/memory.js';
 
 const { fround, PI } = Math;
 
 /** The cosines and sines of every position: [context, headDim], cosines first. */
-export function ropeTable(kernels: Kernels, config: DecoderConfig): Float32Array {
+export function ropeTable(kernels: Kernels, config: DecoderConfig): Floats {
+  const memory = kernels.allocate(config.context * config.headDim);
+  fillOnHost(kernels, memory, (table) => writeTable(table, config));
+  return memory;
+}
+
+function writeTable(table: Float32Array, config: DecoderConfig): void {
   const { context, headDim } = config;
-  const table = kernels.allocate(context * headDim);
   const frequencies = ropeFrequencies(config);
   for (let position = 0; position < context; position++)
     frequencies.forEach((frequency, i) => {
@@ -15,7 +21,6 @@ export function ropeTable(kernels: Kernels, config: DecoderConfig): Float32Array
       table[position * headDim + i] = Math.cos(angle);
       table[position * headDim + headDim / 2 + i] = Math.sin(angle);
     });
-  return table;
 }
 
 /**

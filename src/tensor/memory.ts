@@ -1,0 +1,34 @@
+/** The memory that kernels work on: this process's own, or a device's, which the host cannot index. */
+import type { WeightArray } from './kernel-arguments.js';
+import type { DeviceFloats, DeviceHalves, DeviceIntegers } from './webgpu/device-memory.js';
+
+/** Numbers in float32. */
+export type Floats = Float32Array | DeviceFloats;
+/** Numbers in int32. */
+export type Integers = Int32Array | DeviceIntegers;
+/** Numbers in bfloat16. */
+export type Halves = Uint16Array | DeviceHalves;
+/** A matrix that is only read. */
+export type WeightMemory = Floats | Halves;
+
+/** Whether the host can index a memory. */
+export const isOnHost = (memory: WeightMemory): memory is WeightArray => ArrayBuffer.isView(memory);
+
+/** Whether a matrix is in bfloat16. */
+export const isHalves = (memory: WeightMemory): memory is Halves =>
+  isOnHost(memory) ? memory instanceof Uint16Array : memory.kind === 'bfloat16';
+
+/** Lets the host write all of a memory: in place where it can, else into zeros that are then written at once. */
+export function fillOnHost(
+  kernels: { write(to: Floats, from: Float32Array): void },
+  memory: Floats,
+  fill: (numbers: Float32Array) => void,
+): void {
+  if (isOnHost(memory)) {
+    fill(memory);
+    return;
+  }
+  const numbers = new Float32Array(memory.length);
+  fill(numbers);
+  kernels.write(memory, numbers);
+}

@@ -1,0 +1,19 @@
+import type { DecoderTensors, FlatTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
+import type { WeightArray } from '../../src/tensor/kernel-arguments.js';
+import { type Floats, isOnHost, type WeightMemory } from '../../src/tensor/memory.js';
+
+/** The numbers of memory of a processor's kernels, to be read and written in place. */
+export function onHost(memory: Floats): Float32Array;
+export function onHost(memory: WeightMemory): WeightArray;
+export function onHost(memory: WeightMemory): WeightArray {
+  if (!isOnHost(memory)) throw new Error('a device has this memory');
+  return memory;
+}
+
+/** The same tensors, which lie in the memory of a processor's kernels. */
+export function tensorsOnHost(tensors: FlatTensors): FlatTensors<Float32Array>;
+export function tensorsOnHost(tensors: DecoderTensors): DecoderTensors<WeightArray, Float32Array>;
+export function tensorsOnHost(tensors: DecoderTensors): DecoderTensors<WeightArray, Float32Array> {
+  onHost(tensors.finalNorm);
+  return tensors as DecoderTensors<WeightArray, Float32Array>;
+}
