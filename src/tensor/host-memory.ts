@@ -27,6 +27,7 @@ export const hostMemory: MemoryKernels<Float32Array, Int32Array, Uint16Array> = 
       else for (; t < end; t++, f++) to[t] = scale * (from[f] as number);
     }
   },
+  stored: () => undefined,
   sgd: (weights, gradient, directions, length, settings) => {
     const { learningRate, momentum, nesterov, weightDecay, gradientScale } = settings;
     for (let i = 0; i < length; i++) {

@@ -55,6 +55,12 @@ export interface MemoryKernels<F, I, H> {
     accumulate: boolean,
   ): void;
 
+  /**
+   * A packed form that is the matrix itself, where products read matrices as they lie: it follows the weights, so it is
+   * never packed again, serves products in either precision, and takes no memory. Undefined elsewhere. See `pack`.
+   */
+  stored(weight: F | H, inputs: number, outputs: number, transpose: boolean): F | H | undefined;
+
   // ---- optimisers that every set of kernels computes alike ---------------------------------------------------------
 
   /**

@@ -1,10 +1,13 @@
 /** Memory of a device: parts of large matrices, matrices that are read where they lie, writing, reading, freeing. */
 import { describe, expect, it } from 'vitest';
+import { PRECISIONS } from '../../src/contract/architecture.js';
 import { DeviceError } from '../../src/core/errors.js';
 import { RandomStream } from '../../src/core/random.js';
+import { baseWeights } from '../../src/model/decoder/weights/model-weights.js';
 import { narrowed } from '../../src/tensor/bfloat16.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
+import { plain } from '../contracts/decoder.js';
 import { openedDevices } from './opened-device.js';
 
 const open = openedDevices();
@@ -169,6 +172,20 @@ describe('memories that are neighbours', () => {
 });
 
 type Pair = readonly [DeviceFloats, DeviceFloats];
+
+describe('the weights of a base', () => {
+  it('lie on the device once, whichever way passes go, in float32 and in bfloat16', async () => {
+    const { kernels } = await openNothing();
+    const config = { ...plain, vocabSize: 512, width: 256 };
+    for (const kind of ['float32', 'bfloat16'] as const) {
+      const base = baseWeights(kernels, config, kind);
+      const { bytes } = kernels.counts;
+      for (const direction of ['forward', 'backward'] as const)
+        for (const precision of PRECISIONS) base.packed(direction, precision);
+      expect(kernels.counts).toMatchObject({ bytes, dispatches: 0 });
+    }
+  });
+});
 
 describe('memory that is given back', () => {
   it('takes its bind groups along, and nothing grows in thousands of ticks', async () => {

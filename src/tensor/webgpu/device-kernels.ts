@@ -13,10 +13,7 @@ export interface DeviceKernels
   /** What the device is called. */
   readonly adapter: string;
 
-  /**
-   * A packed form that is the matrix itself, of either kind and for products in either precision: it follows the
-   * weights, so it is never packed again, and takes no memory.
-   */
+  /** As in `MemoryKernels`; every matrix is read as it lies. */
   stored<Weight extends DeviceFloats | DeviceHalves>(
     weight: Weight,
     inputs: number,

@@ -22,7 +22,7 @@ type Direction = 'forward' | 'backward';
  * Tensors with their packed forms, which passes read, one for each direction and precision that is asked for; they are
  * packed again when a pass needs them and they have changed.
  */
-class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
+class Weights<Tensors, Packed extends { pack(): void }> {
   readonly tensors: Tensors;
   readonly #kernels: Kernels;
   readonly #create: (products: Products, backward: boolean) => Packed;
@@ -51,7 +51,7 @@ class Weights<Tensors, Packed extends { pack(tensors: Tensors): void }> {
       packed = { form, current: false };
       this.#packed.set(key, packed);
     }
-    if (!packed.current) packed.form.pack(this.tensors);
+    if (!packed.current) packed.form.pack();
     packed.current = true;
     return packed.form;
   }
@@ -63,7 +63,7 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, 'float32', backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
     this.config = config;
   }
 }
@@ -77,7 +77,7 @@ class Bfloat16Weights extends Weights<DecoderTensors<Halves>, PackedDecoder> {
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = bfloat16Tensors(kernels, config);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, 'bfloat16', backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
     this.config = config;
   }
 }
@@ -96,9 +96,10 @@ export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
 
   constructor(kernels: Kernels, config: DecoderConfig, settings: AdapterSettings) {
     const flat = kernels.allocate(adapterParameterCount(config, settings));
+    const tensors = adapterTensors(config, settings, flat);
     const create = (products: Products, backward: boolean) =>
-      new PackedAdapter(kernels, products, config, settings, backward);
-    super(kernels, adapterTensors(config, settings, flat), create);
+      new PackedAdapter(kernels, products, { config, settings, tensors }, backward);
+    super(kernels, tensors, create);
     this.settings = settings;
   }
 }

@@ -26,54 +26,41 @@ export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;
   readonly matrices: readonly AdaptedMatrix[];
-  readonly #kernels: Kernels;
-  readonly #products: Products;
-  readonly #backward: boolean;
-  /** The block-diagonal B of each matrix, in turn for every layer. */
-  readonly #blocks: readonly Floats[];
+  readonly #packs: (() => void)[] = [];
 
-  constructor(
-    kernels: Kernels,
-    products: Products,
-    config: DecoderConfig,
-    settings: AdapterSettings,
-    backward: boolean,
-  ) {
-    this.#kernels = kernels;
-    this.#products = products;
+  constructor(kernels: Kernels, products: Products, { config, settings, tensors }: AdapterSource, backward: boolean) {
     this.settings = settings;
-    this.#backward = backward;
     this.matrices = adaptedMatrices(config, settings);
-    this.#blocks = this.matrices.map(({ width, outputs }) => kernels.allocate(width * outputs));
-    const room = (from: number, to: number) => products.allocate(from, to, 'float32');
-    this.layers = Array.from({ length: config.layers }, () =>
+    // The block-diagonal B of each matrix, in turn for every layer.
+    const blocks = this.matrices.map(({ width, outputs }) => kernels.allocate(width * outputs));
+    const pairOf = (adapted: AdaptedMatrix, layer: number, B: Floats): PackedPair => {
+      const { matrix, inputs, outputs, width } = adapted;
+      const pair = adapterPair(tensors, layer, matrix);
+      const ofA = backward ? products.hold(pair.A, width, inputs, true) : products.hold(pair.A, inputs, width, false);
+      const [from, to] = backward ? [outputs, width] : [width, outputs];
+      const ofB = products.allocate(from, to, 'float32');
+      this.#packs.push(() => {
+        ofA.pack();
+        spreadBlocks(kernels, B, adapted, settings, pair.B);
+        products.pack(ofB, B, from, to, backward);
+      });
+      return backward ? { adapted, down: ofB, up: ofA.form } : { adapted, down: ofA.form, up: ofB };
+    };
+    this.layers = Array.from({ length: config.layers }, (_, layer) =>
       Object.fromEntries(
-        this.matrices.map((adapted) => {
-          const { matrix, inputs, outputs, width } = adapted;
-          const [from, to] = backward ? [outputs, inputs] : [inputs, outputs];
-          return [matrix, { adapted, down: room(from, width), up: room(width, to) }];
-        }),
+        this.matrices.map((adapted, m) => [adapted.matrix, pairOf(adapted, layer, blocks[m] as Floats)]),
       ),
     );
   }
 
-  pack(tensors: AdapterTensors): void {
-    const products = this.#products;
-    this.layers.forEach((layer, l) => {
-      this.matrices.forEach((adapted, m) => {
-        const { matrix, inputs, outputs, width } = adapted;
-        const { down, up } = layer[matrix] as PackedPair;
-        const { A, B } = adapterPair(tensors, l, matrix);
-        const blocks = this.#blocks[m] as Floats;
-        spreadBlocks(this.#kernels, blocks, adapted, this.settings, B);
-        if (this.#backward) {
-          products.pack(down, blocks, outputs, width, true);
-          products.pack(up, A, width, inputs, true);
-        } else {
-          products.pack(down, A, inputs, width, false);
-          products.pack(up, blocks, width, outputs, false);
-        }
-      });
-    });
+  pack(): void {
+    for (const pack of this.#packs) pack();
   }
+}
+
+/** What an adapter's matrices are made of. */
+interface AdapterSource {
+  readonly config: DecoderConfig;
+  readonly settings: AdapterSettings;
+  readonly tensors: AdapterTensors;
 }
