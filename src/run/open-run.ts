@@ -104,7 +104,9 @@ export async function openRun(
     };
     const { maxTurns } = context;
     const warn = (message: string) => host.warn('gateway.ignored', message);
-    gateway = recipe.gateway && (await openGateway(recipe.gateway, { maxTurns, warn }));
+    if (recipe.gateway !== undefined && recipe.rollout?.type !== 'queue')
+      // else each worker has one
+      gateway = await openGateway(recipe.gateway, { maxTurns, warn });
     executor = await executorOf(recipe, host, {
       ...context,
       timeoutMs: recipe.training.episodeTimeoutMs,
@@ -131,10 +133,11 @@ export async function openRun(
 
 /** Plays episodes where the recipe says. @throws RecipeError when there is no Redis where the recipe says */
 async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): Promise<RolloutExecutor> {
-  const { rollout, code } = recipe;
+  const { rollout, code, gateway } = recipe;
   if (rollout === undefined || code === undefined) return inProcessExecutor(context);
   const { type, isolate } = rollout;
-  if (type === 'queue') return queueExecutor(context, { code, rollout, recipe: contentHash(recipeJson(recipe)), host });
+  const digest = contentHash(recipeJson(recipe));
+  if (type === 'queue') return queueExecutor(context, { code, rollout, recipe: digest, gateway, host });
   if (isolate === false) return inProcessExecutor(context);
   return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
 }

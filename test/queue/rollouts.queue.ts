@@ -30,9 +30,10 @@ async function train(
   name: string,
   words: readonly string[],
   toolMs: number,
+  file = recipe,
 ): Promise<{ run: string; events: RunEvent[] }> {
   const run = join(root, name);
-  const all = ['--import', 'tsx', program, 'train', recipe, '--run', run, '--threads', '1', '--json', ...words];
+  const all = ['--import', 'tsx', program, 'train', file, '--run', run, '--threads', '1', '--json', ...words];
   const child = spawn(process.execPath, all, { env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` } });
   let [out, err] = ['', ''];
   child.stdout.on('data', (part) => {
@@ -124,6 +125,27 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
       expect(await comparable(there)).toEqual(await comparable(here));
       const steps = here.events.filter((event): event is RunEvent & Step => event.type === 'step');
       expect(steps.map(({ baseline }) => baseline?.episodes)).toEqual([64, 64]);
+    } finally {
+      await Promise.all(workers.map(kill));
+    }
+  });
+
+  it('are those of one process where agents of other frameworks play, over the gateway of each worker', async () => {
+    const queue = `test-${process.pid}-frameworks`;
+    const workers = [0, 1].map(() => startWorker({ queue, concurrency: 4, toolMs: 0 }));
+    const file = fileURLToPath(new URL('framework-team.ts', import.meta.url));
+    try {
+      const there = await train('frameworks-on-queue', onQueue(queue), 0, file);
+      const here = await train('frameworks-in-process', [], 0, file);
+      expect(await comparable(there)).toEqual(await comparable(here));
+      const warnings = ({ events }: { events: RunEvent[] }) =>
+        events.flatMap((event) => (event.type === 'warning' ? [`${event.code}: ${event.message}`] : []));
+      expect(warnings(there)).toEqual(warnings(here));
+      expect(warnings(here)).toContainEqual(
+        expect.stringMatching(/^gateway\.ignored: judge: requests set temperature/),
+      );
+      const steps = here.events.filter((event): event is RunEvent & Step => event.type === 'step');
+      expect(steps.map(({ agents }) => agents.judge?.turns)).toEqual([16, 16]);
     } finally {
       await Promise.all(workers.map(kill));
     }

@@ -23,7 +23,7 @@ export function* rolloutChecks(recipe: Recipe): Checks {
   }
 }
 
-function* queueChecks({ rollout, gateway, code }: Recipe): Checks {
+function* queueChecks({ rollout, code }: Recipe): Checks {
   if (rollout?.type !== 'queue') return;
   const url = rollout.url !== undefined;
   yield { path: 'rollout.url', test: url, message: 'is missing: the address of Redis, redis://127.0.0.1:6379' };
@@ -31,7 +31,6 @@ function* queueChecks({ rollout, gateway, code }: Recipe): Checks {
   yield { path: 'rollout.type', test: code !== undefined, message };
   const path = 'rollout.isolate';
   yield { path, test: rollout.isolate === false, message: 'workers are processes of their own: take one' };
-  yield { path: 'gateway', test: gateway === undefined, message: 'workers have no gateway yet' };
 }
 
 function* isolationChecks({ rollout, gateway, code }: Recipe): Checks {

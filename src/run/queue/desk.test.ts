@@ -5,7 +5,7 @@ import { packageVersion } from '../../platform/package-version.js';
 import type { Branch, RolloutContext } from '../../rollout/rollout-context.js';
 import { type Script, scriptedSampler } from '../../testing/scripted-sampler.js';
 import type { PlayRequest } from '../remote-speakers.js';
-import { Desk } from './desk.js';
+import { Desk, type DeskOptions } from './desk.js';
 import { packed, type Registered, unpacked } from './wire.js';
 
 const worker = { codeHash: 'code', version: packageVersion() };
@@ -14,7 +14,11 @@ const played = (reward: number) => ({ task: request.task, sample: 2, turns: [], 
 const sampleRequest = { prompt: [1, 2], stopTokens: [], temperature: 1, topP: 1, topK: 0, maxTokens: 4 };
 
 /** A desk, and a worker that asks it. */
-function opened(script: Script = () => [9, 8], more: Partial<RolloutContext> = {}) {
+function opened(
+  script: Script = () => [9, 8],
+  more: Partial<RolloutContext> = {},
+  options: Pick<DeskOptions, 'gateway' | 'onIgnored'> = {},
+) {
   const sampler = scriptedSampler(script);
   const context = {
     ...{ agents: {}, seed: 1, maxTurns: 4, timeoutMs: 1000, waysIn: () => Promise.reject(new Error('no ways')) },
@@ -22,7 +26,7 @@ function opened(script: Script = () => [9, 8], more: Partial<RolloutContext> = {
     ...more,
   } as unknown as RolloutContext;
   const code = { source: 'recipe.ts', codeHash: 'code' };
-  const desk = new Desk({ context, code, recipe: 'digest', leaseSeconds: 3, secret: 'door' });
+  const desk = new Desk({ context, code, recipe: 'digest', leaseSeconds: 3, secret: 'door', ...options });
   const ask = async (path: string, body: unknown, secret: string, signal?: AbortSignal) => {
     const bytes = body instanceof Uint8Array ? Uint8Array.from(body) : packed(body);
     const response = await desk.app.request(`/${path}`, {
@@ -160,8 +164,19 @@ describe('a desk', () => {
       status: 400,
       answer: { code: 'malformed' },
     });
-    await ask('warning', { message: 'a stray error' }, secret);
+    await ask('warning', { about: 'team', message: 'a stray error' }, secret);
     expect(warnings).toEqual(['a stray error']);
+  });
+
+  it('gives workers the settings of their gateways, and says once what all of these ignore', async () => {
+    const ignored: string[] = [];
+    const gateway = { host: '127.0.0.1', port: 0, maxCalls: 3 };
+    const { ask, register } = opened(undefined, {}, { gateway, onIgnored: (message) => void ignored.push(message) });
+    expect((await ask('register', worker, 'door')).answer).toMatchObject({ gateway });
+    for (const secret of [await register(), await register()])
+      for (const message of ['judge: requests set seed', 'solver: requests set seed'])
+        await ask('warning', { about: 'gateway', message }, secret);
+    expect(ignored).toEqual(['judge: requests set seed', 'solver: requests set seed']);
   });
 });
 

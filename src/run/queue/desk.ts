@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
+import type { GatewaySettings } from '../../agents/gateway/gateway-settings.js';
 import type { Episode } from '../../core/episode.js';
 import { DialectError, EndpointError, messageOf, TrainingError } from '../../core/errors.js';
 import { bodyBytes } from '../../dialects/request-body.js';
@@ -22,6 +23,10 @@ export interface DeskOptions {
   readonly leaseSeconds: number;
   /** What workers register with. */
   readonly secret: string;
+  /** The settings of the workers' gateways, where they have any. */
+  readonly gateway?: GatewaySettings | undefined;
+  /** Receives once what requests to those wish for and the recipe decides. */
+  readonly onIgnored?: (message: string) => void;
 }
 
 /** An episode that somebody waits for. */
@@ -39,6 +44,8 @@ export class Desk {
   readonly #options: DeskOptions;
   readonly #secrets = new Set<string>();
   readonly #open = new Map<string, Open>();
+  /** What a worker's gateway has said, which every other worker says too. */
+  readonly #ignored = new Set<string>();
 
   constructor(options: DeskOptions) {
     this.#options = options;
@@ -54,8 +61,10 @@ export class Desk {
       this.#open.get(job)?.reject(new TrainingError(message));
       return true;
     });
-    this.#answer('warning', ({ message }) => {
-      this.#options.context.warn?.(message);
+    this.#answer('warning', ({ about, message }) => {
+      if (about === 'team') options.context.warn?.(message);
+      else if (!this.#ignored.has(message)) options.onIgnored?.(message);
+      if (about === 'gateway') this.#ignored.add(message);
       return true;
     });
     this.app.onError((error) => {
@@ -90,7 +99,7 @@ export class Desk {
   }
 
   #register({ codeHash, version }: DeskRequests['register']['ask']): Registered {
-    const { code, recipe, leaseSeconds, context } = this.#options;
+    const { code, recipe, leaseSeconds, context, gateway } = this.#options;
     if (version !== packageVersion())
       throw new DialectError(409, 'version', `the worker is of version ${version}, the run of ${packageVersion()}`);
     if (codeHash !== code.codeHash)
@@ -98,7 +107,7 @@ export class Desk {
     const secret = randomBytes(32).toString('hex');
     this.#secrets.add(secret);
     this.workers++;
-    return { secret, recipe, settings: remoteSettings(context), leaseSeconds };
+    return { secret, recipe, settings: remoteSettings(context), gateway, leaseSeconds };
   }
 
   async #speak({ job, policy, request }: DeskRequests['speak']['ask'], gone: AbortSignal) {

@@ -20,6 +20,7 @@ export interface QueueOptions {
   readonly rollout: NonNullable<Recipe['rollout']>;
   /** The digest of the resolved recipe. */
   readonly recipe: string;
+  readonly gateway: Recipe['gateway'];
   readonly host: Pick<Host, 'notify' | 'warn'>;
 }
 
@@ -30,14 +31,15 @@ export interface QueueOptions {
  */
 export async function queueExecutor(
   context: RolloutContext,
-  { code, rollout, recipe, host }: QueueOptions,
+  { code, rollout, recipe, gateway, host }: QueueOptions,
 ): Promise<RolloutExecutor> {
   const { url = '', queue: name, leaseSeconds, publicUrl } = rollout;
   const modules = await queueModules();
   const redis = await connectRedis(modules, url);
   const run = randomUUID();
   const secret = randomBytes(32).toString('hex');
-  const desk = new Desk({ context, code, recipe, leaseSeconds, secret });
+  const onIgnored = (message: string) => host.warn('gateway.ignored', message);
+  const desk = new Desk({ context, code, recipe, leaseSeconds, secret, gateway, onIgnored });
   const listening = await listen(desk.app, rollout).catch((error: unknown) => {
     redis.disconnect();
     throw new RecipeError(String(error), 'rollout.port');

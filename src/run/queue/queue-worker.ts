@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry, { AbortError } from 'p-retry';
+import { type OpenGateway, openGateway } from '../../agents/gateway/open-gateway.js';
 import { waysIn } from '../../agents/ways.js';
 import type { Generation } from '../../contract/sampling.js';
 import type { Utterance } from '../../contract/text-backend.js';
@@ -69,7 +70,10 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
   }
 }
 
-/** @throws RunError when the run refuses this worker; RecipeError when its recipe cannot be loaded here */
+/**
+ * @throws RunError when the run refuses this worker; RecipeError when its recipe cannot be loaded here, or the port of
+ *   its gateway is taken
+ */
 async function playFor(
   run: Announcement,
   { url, queue, recipe: source = run.source, concurrency }: WorkerRequest,
@@ -88,7 +92,12 @@ async function playFor(
   const register = { codeHash, version: packageVersion() };
   const given = await askDesk(run.url, run.secret, 'register', register, signal);
   notify(`playing ${concurrency} episodes at once for ${run.url}, recipe ${given.recipe.slice(0, 12)}`);
-  const player = new EpisodePlayer(run.url, given, team);
+  const warn = (message: string) => {
+    const warning = { about: 'gateway', message } as const;
+    askDesk(run.url, given.secret, 'warning', warning, over.signal).catch(() => {});
+  };
+  const gateway = given.gateway && (await openGateway(given.gateway, { maxTurns: given.settings.maxTurns, warn }));
+  const player = new EpisodePlayer(run.url, given, team, gateway);
   const worker = new Worker(queueOf(queue, run.run), (job) => player.play(job.id ?? '', over.signal), {
     connection: redisOptions(url),
     concurrency,
@@ -103,6 +112,7 @@ async function playFor(
   } finally {
     over.abort(new RunError('the run is over, or this worker is'));
     await worker.close(true);
+    await gateway?.close();
   }
 }
 
@@ -111,11 +121,13 @@ class EpisodePlayer {
   readonly #url: string;
   readonly #given: Registered;
   readonly #team: Team;
+  readonly #gateway: OpenGateway | undefined;
 
-  constructor(url: string, given: Registered, team: Team) {
+  constructor(url: string, given: Registered, team: Team, gateway: OpenGateway | undefined) {
     this.#url = url;
     this.#given = given;
     this.#team = team;
+    this.#gateway = gateway;
   }
 
   /** Rejects when the run is no longer there: the episode is then played again, or nobody waits for it. */
@@ -137,8 +149,8 @@ class EpisodePlayer {
           ),
         ),
         inScope: runInScope,
-        waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, undefined),
-        warn: (message) => void ask('warning', { message }, until).catch(() => {}),
+        waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, this.#gateway),
+        warn: (message) => void ask('warning', { about: 'team', message }, until).catch(() => {}),
       };
       const episode = await playEpisode(context, { ...request, team: this.#team, signal: until });
       await handIn(episode, (played) => ask('over', { job, episode: played }, until));

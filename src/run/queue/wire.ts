@@ -1,6 +1,7 @@
 /** What a run and its workers say to each other: in Redis who plays for whom, over HTTP all else. */
 import { deserialize, serialize } from 'node:v8';
 import { z } from 'zod';
+import type { GatewaySettings } from '../../agents/gateway/gateway-settings.js';
 import type { Generation } from '../../contract/sampling.js';
 import type { Utterance } from '../../contract/text-backend.js';
 import type { Episode } from '../../core/episode.js';
@@ -39,6 +40,8 @@ export interface Registered {
   /** The digest of the run's resolved recipe. */
   readonly recipe: string;
   readonly settings: RemoteSettings;
+  /** Where its own gateway listens, in a recipe with one: programs with agents ask the worker, which asks the run. */
+  readonly gateway: GatewaySettings | undefined;
   readonly leaseSeconds: number;
 }
 
@@ -52,7 +55,7 @@ export interface DeskRequests {
   };
   over: { ask: { readonly job: string; readonly episode: Episode }; answer: true };
   broken: { ask: { readonly job: string; readonly message: string }; answer: true };
-  warning: { ask: { readonly message: string }; answer: true };
+  warning: { ask: { readonly about: 'team' | 'gateway'; readonly message: string }; answer: true };
 }
 
 export type DeskPath = keyof DeskRequests;
