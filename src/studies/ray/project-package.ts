@@ -7,6 +7,7 @@ import { RunError } from '../../core/errors.js';
 import { shellWord } from '../../core/format.js';
 import { packageVersion } from '../../platform/package-version.js';
 import { localFiles } from '../../recipe/code-hash.js';
+import { INSTALLER, installerSource } from './node-packages.js';
 import { zipArchive } from './zip-archive.js';
 
 export interface ProjectPackage {
@@ -48,12 +49,13 @@ export async function projectPackage(source: string, command?: string, peer?: st
     }
     recipe = inside(source);
   }
-  const hash = createHash('sha256');
-  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(`${path}\0`).update(bytes);
   const lock = [...files.keys()].find((path) => path.endsWith('package-lock.json'));
   if (command === undefined && lock !== undefined && peer !== undefined && !locks(files.get(lock), peer))
     throw new RunError(`the nodes install what ${lock} says, which lacks ${peer}: npm install ${peer} adds it`);
+  if (command === undefined && lock !== undefined) files.set(INSTALLER, Buffer.from(installerSource));
   const packages = [`drmas@${packageVersion()}`, ...(peer === undefined ? [] : [peer])];
+  const hash = createHash('sha256');
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(`${path}\0`).update(bytes);
   return {
     name: `_ray_pkg_${hash.digest('hex').slice(0, 32)}.zip`,
     bytes: zipArchive(files),
@@ -68,11 +70,9 @@ const fromRegistry = (packages: readonly string[]) =>
 const locks = (lockfile: Uint8Array | undefined, name: string): boolean =>
   new TextDecoder().decode(lockfile).includes(`"node_modules/${name}"`);
 
-/** Installs what the lockfile says, beside it, and starts the drmas that it names. */
-function installed(folder: string): string {
-  const program = shellWord(`./${folder}/node_modules/.bin/drmas`);
-  return `npm ci --no-audit --no-fund --silent --prefix ${shellWord(folder)} >&2 && ${program}`;
-}
+/** Gives the lockfile's folder the packages that it names, and starts the drmas among them. */
+const installed = (folder: string) =>
+  `node ${INSTALLER} ${shellWord(folder)} && ${shellWord(`./${folder}/node_modules/.bin/drmas`)}`;
 
 /** The nearest folder with a lockfile, within three of the recipe's. */
 function manifestAbove(folder: string): string | undefined {
