@@ -74,3 +74,7 @@ export interface TableShape {
  */
 export const PRECISIONS = ['float32', 'bfloat16'] as const;
 export type Precision = (typeof PRECISIONS)[number];
+
+/** Where an engine of this process computes. */
+export const DEVICES = ['cpu', 'gpu'] as const;
+export type Device = (typeof DEVICES)[number];

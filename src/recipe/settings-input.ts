@@ -356,6 +356,12 @@ export interface PolicyInput {
     | {
         readonly type: 'embedded';
         /**
+         * What computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install webgpu`; it is
+         * experimental, and numbers differ from those of the processor in their last bits. Default: `cpu`, unless
+         * `DRMAS_KERNELS` is `webgpu`.
+         */
+        readonly device?: 'cpu' | 'gpu' | undefined;
+        /**
          * Whether training keeps only each layer's input and computes the rest again for the backward pass: less
          * memory, more time, the same gradients.
          * @default `false`
@@ -1778,6 +1784,12 @@ export interface RolloutInput {
 export type BackendInput =
   | {
       readonly type: 'embedded';
+      /**
+       * What computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install webgpu`; it is
+       * experimental, and numbers differ from those of the processor in their last bits. Default: `cpu`, unless
+       * `DRMAS_KERNELS` is `webgpu`.
+       */
+      readonly device?: 'cpu' | 'gpu' | undefined;
       /**
        * Whether training keeps only each layer's input and computes the rest again for the backward pass: less
        * memory, more time, the same gradients.

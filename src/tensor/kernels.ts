@@ -243,4 +243,6 @@ export interface HostKernels extends KernelsOn<Float32Array, Int32Array, Uint16A
 /** The operations on whatever memory: what the engine computes with. */
 export interface Kernels extends KernelsOn<Floats, Integers, Halves, number | Promise<number>> {
   readonly name: HostKernels['name'] | 'webgpu';
+  /** What a device is called. Bits are those of one device. */
+  readonly adapter?: string;
 }

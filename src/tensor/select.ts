@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ArgumentError, messageOf } from '../core/errors.js';
-import type { HostKernels } from './kernels.js';
+import type { Device } from '../contract/architecture.js';
+import { ArgumentError, DeviceError, messageOf } from '../core/errors.js';
+import type { HostKernels, Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
 import { loadNativeKernels, type NativeOptions } from './native/load-kernels.js';
 import { createReferenceKernels } from './reference/reference.js';
@@ -17,6 +18,8 @@ type KernelsName = (typeof KERNELS)[number];
  * AVX-512 sums in another order.
  */
 const SAME_EVERYWHERE = 'native-avx2';
+/** `DRMAS_KERNELS` for those of a GPU, which only an engine computes with. */
+const ON_A_GPU = 'webgpu';
 
 export interface SelectOptions extends NativeOptions {
   /**
@@ -35,17 +38,20 @@ export interface Selection {
 /**
  * The fastest kernels that can be had here: native, which a C++ compiler builds on first use; else WebAssembly, which
  * ships; else plain TypeScript.
- * @throws ArgumentError when `DRMAS_KERNELS` is none of native, native-avx2, wasm, reference, or asks for what cannot
- *   be had.
+ * @throws ArgumentError when `DRMAS_KERNELS` is none of native, native-avx2, wasm, reference and webgpu, or asks for
+ *   what cannot be had.
  */
 export async function selectKernels(given: SelectOptions): Promise<Selection> {
   const { environment = process.env, prefer = 'native' } = given;
-  const forced = environment.DRMAS_KERNELS || undefined;
+  const named = environment.DRMAS_KERNELS || undefined;
+  const forced = named === ON_A_GPU ? undefined : named;
   const options = forced === SAME_EVERYWHERE ? { ...given, isa: isaOfEverywhere() } : given;
   const wanted = forced === SAME_EVERYWHERE ? 'native' : (forced ?? prefer);
   const first = KERNELS.find((name) => name === wanted);
   if (first === undefined)
-    throw new ArgumentError(`DRMAS_KERNELS is ${forced}, expected native, ${SAME_EVERYWHERE}, wasm or reference`);
+    throw new ArgumentError(
+      `DRMAS_KERNELS is ${forced}, expected native, ${SAME_EVERYWHERE}, wasm, reference or ${ON_A_GPU}`,
+    );
 
   const reasons: string[] = [];
   for (const name of KERNELS.slice(KERNELS.indexOf(first))) {
@@ -58,6 +64,30 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
     reasons.push(`No ${NAMES[name]} kernels: ${loaded.reason.replaceAll(/\s*\n\s*/g, ' | ')}.`);
   }
   throw new Error('the reference kernels can always be had');
+}
+
+/**
+ * What an engine computes with: a GPU's kernels where `device` or `DRMAS_KERNELS=webgpu` asks for them, else those of
+ * `selectKernels`.
+ * @throws ArgumentError when the two contradict each other, or as `selectKernels` does; DeviceError when there is no
+ *   GPU, or it computes wrong
+ */
+export async function selectEngineKernels(
+  options: SelectOptions & { readonly device?: Device | undefined },
+): Promise<{ readonly kernels: Kernels; readonly notice?: string }> {
+  const { environment = process.env, device } = options;
+  const named = environment.DRMAS_KERNELS || undefined;
+  const forced = named && (named === ON_A_GPU ? 'gpu' : 'cpu');
+  if (device !== undefined && forced !== undefined && device !== forced)
+    throw new ArgumentError(`the device is to be ${device}, but DRMAS_KERNELS is ${named}`);
+  if ((device ?? forced) !== 'gpu') return selectKernels(options);
+  const { openDeviceKernels } = await import('./webgpu/open-kernels.js');
+  try {
+    return { kernels: await openDeviceKernels() };
+  } catch (error) {
+    if (!(error instanceof DeviceError)) throw error;
+    throw new DeviceError(error.reason, `no GPU to compute on: ${error.message}`);
+  }
 }
 
 /** ARM has one set, which `npm run test:arm` holds to AVX2's bits. */

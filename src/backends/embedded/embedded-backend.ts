@@ -1,4 +1,4 @@
-import { type AdapterSettings, PRECISIONS, type Precision } from '../../contract/architecture.js';
+import { type AdapterSettings, type Device, PRECISIONS, type Precision } from '../../contract/architecture.js';
 import type { Backend } from '../../contract/backend.js';
 import type { Capabilities } from '../../contract/capabilities.js';
 import type { Handles, Role } from '../../contract/handles.js';
@@ -22,6 +22,8 @@ export interface EmbeddedOptions {
   /** Threads of the kernels; at least 1. */
   readonly threads: number;
   readonly files: Files;
+  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
+  readonly device?: Device | undefined;
   /** Keep only the layers' inputs for the backward pass. Default false. */
   readonly recompute?: boolean | undefined;
   /** Receives what takes long at the start, such as compiling the kernels. */
@@ -72,8 +74,8 @@ export class EmbeddedBackend implements Backend {
     this.#room = { thread, files, queue: new GenerationQueue(thread) };
   }
 
-  static async start({ threads, files, recompute, onProgress }: EmbeddedOptions): Promise<EmbeddedBackend> {
-    return new EmbeddedBackend(await EngineThread.start({ threads, recompute }, onProgress), files);
+  static async start({ threads, files, device, recompute, onProgress }: EmbeddedOptions): Promise<EmbeddedBackend> {
+    return new EmbeddedBackend(await EngineThread.start({ threads, device, recompute }, onProgress), files);
   }
 
   get hardware(): EngineHardware {

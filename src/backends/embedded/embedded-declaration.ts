@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DEVICES } from '../../contract/architecture.js';
 import { readConfig } from '../../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
 import type { BackendDeclaration } from '../backend-declaration.js';
@@ -8,6 +9,14 @@ import { memoryPlan } from './footprint.js';
 
 const schema = z.strictObject({
   type: z.literal('embedded'),
+  device: z
+    .enum(DEVICES)
+    .optional()
+    .describe(
+      'What computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install webgpu`; it is ' +
+        'experimental, and numbers differ from those of the processor in their last bits. Default: `cpu`, unless ' +
+        '`DRMAS_KERNELS` is `webgpu`.',
+    ),
   recompute: z
     .boolean()
     .default(false)
@@ -21,8 +30,8 @@ const schema = z.strictObject({
 export const embedded: BackendDeclaration<typeof schema> = {
   schema,
   capabilities: EMBEDDED_CAPABILITIES,
-  open: ({ recompute }, { host: { threads, files, notify } }) =>
-    EmbeddedBackend.start({ threads, files, recompute, onProgress: notify }),
+  open: ({ device, recompute }, { host: { threads, files, notify } }) =>
+    EmbeddedBackend.start({ threads, files, device, recompute, onProgress: notify }),
   plan: {
     async readModel(files, directory, chatTemplate) {
       const file = `${directory}/config.json`;

@@ -32,6 +32,7 @@ export const train = defineCommand({
       'place',
       'a folder or s3://bucket/prefix that gets a copy of the run at each checkpoint; with --ray, where runs lie',
     ),
+    device: text('cpu|gpu', 'what computes, as --set backend.device: the GPU is experimental (default: cpu)'),
     threads,
     watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
     track,
@@ -45,7 +46,8 @@ export const train = defineCommand({
     'drmas train examples/own-team.ts --run runs/first',
   ],
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, goOn = false, ...flags }) {
-    const { ray, store, rayCommand, ...options } = flags;
+    const { ray, store, rayCommand, device, ...typed } = flags;
+    const options = device === undefined ? typed : { ...typed, set: [...typed.set, `backend.device=${device}`] };
     if (dryRun) return showPlan(context, source, options, asJson);
     const goesOn =
       goOn && options.run !== undefined && (await isRun(options.run, ray === undefined ? store : undefined));

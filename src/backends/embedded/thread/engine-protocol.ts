@@ -1,4 +1,5 @@
 /** The messages between the main thread and the engine's worker. */
+import type { Device } from '../../../contract/architecture.js';
 import type { GenerateRequest } from '../../../contract/sampling.js';
 import type { DeviceError } from '../../../core/errors.js';
 import type { DecoderOptions } from '../../../model/decoder/decoder.js';
@@ -18,6 +19,8 @@ export type EngineResult<M extends EngineMethod> =
 
 export interface WorkerSettings extends DecoderOptions {
   readonly threads: number;
+  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
+  readonly device?: Device | undefined;
 }
 
 /** A request for a sample from a policy; both are known by their numbers. */

@@ -1,13 +1,14 @@
-/** The engine's thread: selects the kernels and serves the engine on them. */
+/** The engine's thread: selects the kernels, or opens a GPU, and serves the engine on them. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { selectKernels } from '../../../tensor/select.js';
+import { selectEngineKernels } from '../../../tensor/select.js';
 import type { ToWorker, WorkerSettings } from './engine-protocol.js';
 import { plainError, type Send, serveEngine } from './serve-engine.js';
 
-async function main(port: MessagePort, { threads, ...options }: WorkerSettings): Promise<void> {
+async function main(port: MessagePort, { threads, device, ...options }: WorkerSettings): Promise<void> {
   const send: Send = (message, transfer) => port.postMessage(message, transfer);
-  const { kernels, notice } = await selectKernels({
+  const { kernels, notice } = await selectEngineKernels({
     threads,
+    device,
     onProgress: (message) => send({ type: 'progress', message }),
   });
   const receive = serveEngine(kernels, send, { ...options, notice });

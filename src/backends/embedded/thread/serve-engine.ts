@@ -22,7 +22,7 @@ export function plainError(error: unknown): PlainError {
 export function serveEngine(
   kernels: Kernels,
   send: Send,
-  { notice, ...options }: Omit<WorkerSettings, 'threads'> & { readonly notice?: string | undefined } = {},
+  { notice, ...options }: Omit<WorkerSettings, 'threads' | 'device'> & { readonly notice?: string | undefined } = {},
 ): (message: ToWorker) => void {
   const engine = new Engine(kernels, options);
   let ticking = false;
@@ -50,7 +50,9 @@ export function serveEngine(
     macrotask(() => inOrder(tick));
   };
 
-  send({ type: 'ready', kernels: kernels.name, isa: kernels.isa, threads: kernels.threads, notice });
+  const { name, isa, adapter, threads } = kernels;
+  const computes = adapter === undefined ? isa : `${isa}, ${adapter}`;
+  send({ type: 'ready', kernels: name, isa: computes, threads, notice });
   const take = async (message: ToWorker) => {
     switch (message.type) {
       case 'call':

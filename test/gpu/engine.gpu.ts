@@ -1,0 +1,147 @@
+/** The embedded engine on a GPU: what the decoder's test leaves out, models from files, and what is refused. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
+import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
+import type { OptimizerSettings } from '../../src/contract/optimizer-settings.js';
+import { RandomStream } from '../../src/core/random.js';
+import { CriticModel } from '../../src/model/decoder/critic-model.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { decoderTensors, initialise } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { nodeFiles } from '../../src/platform/node-files.js';
+import type { Kernels } from '../../src/tensor/kernels.js';
+import { fillOnHost } from '../../src/tensor/memory.js';
+import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { selectEngineKernels } from '../../src/tensor/select.js';
+import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
+import { plain, randomSequence } from '../contracts/decoder.js';
+import { goldenModels, goldenPath } from '../goldens.js';
+import { plainAdamW } from '../support/adamw.js';
+import { temporaryRoot } from '../support/tiny-run.js';
+
+const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+const random = new RandomStream('the engine on a GPU');
+const sequences = [17, 2, 40, 9].map((length) => randomSequence(random, length));
+const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
+
+const optimizers: readonly OptimizerSettings[] = [
+  plainAdamW(1e-3),
+  { type: 'sgd', learningRate: 1e-2, momentum: 0.9, nesterov: true, weightDecay: 0.01 },
+  { type: 'nigt', learningRate: 1e-2, momentum: 0.5 },
+];
+
+/** The largest |a - b| / (1 + |b|). */
+const gap = (values: ArrayLike<number>, expected: ArrayLike<number>) =>
+  Array.from(expected, (right, i) => Math.abs((values[i] as number) - right) / (1 + Math.abs(right))).reduce(
+    (most, each) => Math.max(most, each),
+    0,
+  );
+
+/** The weights after some steps of each optimiser. */
+async function optimised(kernels: Kernels): Promise<Float32Array[]> {
+  const all: Float32Array[] = [];
+  for (const optimizer of optimizers) {
+    const model = new PolicyModel(kernels, plain);
+    model.initialise(3);
+    for (let step = 0; step < 2; step++) {
+      await model.accumulate(sequences, (indices) => indices.map((i) => upstream[i] as Float32Array));
+      await model.optimStep({ optimizer, clipNorm: 1 });
+    }
+    all.push((await kernels.read([model.trained]))[0]);
+  }
+  return all;
+}
+
+/** The values of a critic after some steps. */
+async function valued(kernels: Kernels): Promise<number[]> {
+  const critic = new CriticModel(kernels, plain);
+  fillOnHost(kernels, critic.trunk, (flat) => initialise(plain, decoderTensors(plain, flat), 5));
+  critic.trunkChanged();
+  for (let step = 0; step < 2; step++) {
+    await critic.accumulate(sequences, (index, values) => values.map((value, t) => (value - Math.cos(index + t)) / 30));
+    await critic.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 1 });
+  }
+  return (await critic.values(sequences)).flatMap((row) => [...row]);
+}
+
+describe('on a GPU', () => {
+  let kernels: Kernels;
+  beforeAll(async () => {
+    kernels = await openDeviceKernels();
+  });
+  afterAll(() => kernels?.dispose());
+
+  it('every optimiser steps as on the plain kernels, twice with the same bits', async () => {
+    const [ours, expected] = [await optimised(kernels), await optimised(createReferenceKernels())];
+    for (const [i, weights] of ours.entries()) expect(gap(weights, expected[i] as Float32Array)).toBeLessThan(5e-5);
+    expect(await optimised(kernels)).toEqual(ours);
+  });
+
+  it('a critic learns the values that it learns on the plain kernels', async () => {
+    const [ours, expected] = [await valued(kernels), await valued(createReferenceKernels())];
+    expect(Math.max(...expected)).toBeGreaterThan(0.01);
+    expect(gap(ours, expected)).toBeLessThan(5e-5);
+  });
+});
+
+describe('the engine on a GPU', () => {
+  const root = temporaryRoot();
+  const before = process.env.DRMAS_KERNELS;
+  afterAll(() => {
+    if (before === undefined) delete process.env.DRMAS_KERNELS;
+    else process.env.DRMAS_KERNELS = before;
+  });
+
+  it.each(goldenModels)('computes what %s does that lies in files, and writes the same files', async (model) => {
+    const directory = goldenPath(`models/${model}`);
+    const tokens = [1, 5, 9, 2, 3];
+    const opened = async (device: 'native' | 'webgpu') => {
+      process.env.DRMAS_KERNELS = device === 'webgpu' ? device : (before ?? '');
+      await using policy = await loadPolicy(directory);
+      await policy.save(join(root, `${model} ${device}`));
+      const { logprobs } = await policy.generate({ prompt: tokens, maxTokens: 4, temperature: 0.7, seed: 1 });
+      const names = await readdir(join(root, `${model} ${device}`));
+      const files = await Promise.all(names.map((name) => readFile(join(root, `${model} ${device}`, name), 'base64')));
+      return { logits: await policy.logits(tokens), logprobs, files };
+    };
+    const [native, gpu] = [await opened('native'), await opened('webgpu')];
+    process.env.DRMAS_KERNELS = before ?? '';
+    expect(gap(gpu.logits, native.logits)).toBeLessThan(1e-4);
+    expect(gap(gpu.logprobs, native.logprobs)).toBeLessThan(1e-4);
+    expect(gpu.files).toEqual(native.files);
+  });
+
+  it('says what computes, which is asked for in one way only', async () => {
+    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles, device: 'gpu' });
+    expect(backend.hardware.kernels).toBe('webgpu');
+    expect(backend.hardware.isa).toMatch(/^wgsl, ./);
+    await backend.dispose();
+    const selected = (environment: NodeJS.ProcessEnv, device: 'cpu' | 'gpu') =>
+      selectEngineKernels({ threads: 1, environment, device });
+    await expect(selected({ DRMAS_KERNELS: 'native' }, 'gpu')).rejects.toThrow(
+      'the device is to be gpu, but DRMAS_KERNELS',
+    );
+    await expect(selected({ DRMAS_KERNELS: 'webgpu' }, 'cpu')).rejects.toThrow(
+      'the device is to be cpu, but DRMAS_KERNELS',
+    );
+  });
+});
+
+it('without a driver the command says so in a line, and creates nothing', async () => {
+  const run = join(temporaryRoot(), 'none');
+  const words = ['train', 'repair', '--set', 'backend.device=gpu', '--run', run];
+  const environment = { ...process.env, VK_DRIVER_FILES: '/nowhere.json', VK_ICD_FILENAMES: '/nowhere.json' };
+  const failed = await promisify(execFile)('node', ['--import', 'tsx', main, ...words], { env: environment }).then(
+    () => undefined,
+    (error: { readonly code: number; readonly stderr: string }) => error,
+  );
+  expect(failed?.code).toBeGreaterThan(0);
+  expect(failed?.stderr).toMatch(/no GPU to compute on: no driver offers a GPU/);
+  expect(existsSync(run)).toBe(false);
+});
