@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Precision } from '../src/contract/architecture.js';
+import type { Device, Precision } from '../src/contract/architecture.js';
 import { messageOf } from '../src/core/errors.js';
 import type { Contestant, Schedule, Series } from './measure/interleave.js';
 import { Peer, type PeerCommand } from './peers/peer.js';
@@ -12,6 +12,8 @@ import { LARGE_MEMORY, largeShapes, type Shape } from './workload.js';
 
 export interface Options {
   readonly threads: readonly number[];
+  /** What training and decoding are measured on. */
+  readonly device: Device;
   readonly repetitions: number;
   readonly shapes: readonly Shape[];
   /** The precisions of the products of this package's engine, where training is measured. */

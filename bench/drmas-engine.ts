@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedBackend } from '../src/backends/embedded/embedded-backend.js';
 import type { EmbeddedPolicy } from '../src/backends/embedded/embedded-policy.js';
-import { type DecoderConfig, PROJECTIONS, type Precision } from '../src/contract/architecture.js';
+import { type DecoderConfig, type Device, PROJECTIONS, type Precision } from '../src/contract/architecture.js';
 import type { BaseSpec } from '../src/contract/weights-spec.js';
 import { RandomStream, randomKey } from '../src/core/random.js';
 import type { TrainingSample } from '../src/core/sample.js';
@@ -13,6 +13,7 @@ import type { ForwardBackwardOptions } from '../src/loss/objective/objective-opt
 import { createTokenizer } from '../src/model/tokenizers/create-tokenizer.js';
 import { nodeFiles } from '../src/platform/node-files.js';
 import { writeCheckpoint } from './checkpoint.js';
+import { drmasIn } from './results.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
 
 export class DrmasEngine {
@@ -33,9 +34,9 @@ export class DrmasEngine {
     shape: Shape,
     threads: number,
     context: number,
-    precision: Precision = 'float32',
+    { precision = 'float32', device }: { readonly precision?: Precision; readonly device?: Device } = {},
   ): Promise<DrmasEngine> {
-    const backend = await EmbeddedBackend.start({ threads, files: nodeFiles, recompute: shape.recompute });
+    const backend = await EmbeddedBackend.start({ threads, device, files: nodeFiles, recompute: shape.recompute });
     const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
     const tokenizer = createTokenizer({
       type: 'symbols',
@@ -60,6 +61,12 @@ export class DrmasEngine {
   /** The number of trained parameters. */
   get parameters(): number {
     return this.#policy.parameters;
+  }
+
+  /** What to call it in tables: a GPU by its kernels and name. */
+  nameIn(precision: Precision): string {
+    const name = drmasIn(precision);
+    return this.#backend.hardware.kernels === 'webgpu' ? `${name}, ${this.kernels}` : name;
   }
 
   get kernels(): string {

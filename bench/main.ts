@@ -2,7 +2,7 @@
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
-import { PRECISIONS } from '../src/contract/architecture.js';
+import { DEVICES, type Device, PRECISIONS } from '../src/contract/architecture.js';
 import type { Context, Options } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
@@ -29,6 +29,7 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   plan: benchPlan,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];
+const GPU_PARTS = ['train', 'decode'];
 
 const names = (list: readonly Shape[]) => list.map(({ name }) => name).join(', ');
 
@@ -37,6 +38,7 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   Without a part: ${DEFAULT_PARTS.join(', ')}.
 
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
+  --device gpu       train and decode on this machine's GPU through WebGPU, and nothing else (experimental)
   --threads 1,2      numbers of threads (default: 1 and all cores)
   --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin)
   --precision P,...  precisions of products in training, ours and PyTorch's: float32, bfloat16 (default: both)
@@ -51,6 +53,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       peers: { type: 'boolean', default: false },
+      device: { type: 'string', default: 'cpu' },
       threads: { type: 'string' },
       shapes: { type: 'string' },
       precision: { type: 'string' },
@@ -62,7 +65,14 @@ async function main(): Promise<void> {
     },
   });
   if (values.help) return void process.stdout.write(usage);
-  const chosen = positionals.length === 0 ? DEFAULT_PARTS : positionals;
+  const device = deviceOf(values.device);
+  const ofDevice = device === 'gpu' ? GPU_PARTS : DEFAULT_PARTS;
+  const chosen = positionals.length === 0 ? ofDevice : positionals;
+  if (
+    device === 'gpu' &&
+    (values.peers || values.threads !== undefined || chosen.some((name) => !ofDevice.includes(name)))
+  )
+    throw new UsageError(`--device gpu measures ${GPU_PARTS.join(' and ')}, without --peers and --threads`);
   const benches = chosen.map((name) => {
     const bench = parts[name];
     if (bench === undefined) throw new UsageError(`there is no part '${name}'`);
@@ -70,10 +80,11 @@ async function main(): Promise<void> {
   });
   const options: Options = {
     peers: values.peers,
-    threads: numbers('threads', values.threads) ?? [...new Set([1, availableParallelism()])],
+    device,
+    threads: numbers('threads', values.threads) ?? (device === 'gpu' ? [1] : [...new Set([1, availableParallelism()])]),
     repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),
     shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),
-    precisions: values.precision === undefined ? PRECISIONS : values.precision.split(',').map(precisionOf),
+    precisions: values.precision?.split(',').map(precisionOf) ?? (device === 'gpu' ? ['float32'] : PRECISIONS),
     drmas: values.drmas,
     llamaServer: values['llama-server'],
   };
@@ -94,6 +105,12 @@ function numbers(name: string, text: string | undefined): number[] | undefined {
     if (!Number.isInteger(value) || value < 1) throw new UsageError(`--${name}: expected whole numbers, got '${text}'`);
     return value;
   });
+}
+
+function deviceOf(name: string): Device {
+  const device = DEVICES.find((one) => one === name);
+  if (device === undefined) throw new UsageError(`there is no device '${name}'`);
+  return device;
 }
 
 function precisionOf(name: string) {

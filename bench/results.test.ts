@@ -92,6 +92,7 @@ describe('a large shape', () => {
   const qwen = largeShapes[0] as Shape;
   const results: Results = { kernels: [], rows: [], ratios: [], skipped: [] };
   const options = {
+    device: 'cpu' as const,
     threads: [1, 2],
     repetitions: 3,
     shapes: [qwen],

@@ -15,7 +15,7 @@ import { type Contestant, interleave } from '../measure/interleave.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import { ggufBeside } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
-import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
+import { peerRatios, rowsOf, threadRatios } from '../results.js';
 import { DECODE_CONTEXT, type DecodeRequest, decodeRequests, type Shape, usefulTokens } from '../workload.js';
 
 const PART = 'decode';
@@ -54,7 +54,7 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
   const { options, results } = context;
   const requests = decodeRequests(shape, options.peers ? PEER_REQUESTS : shape.requests);
   const engines = await Promise.all(
-    options.threads.map((threads) => DrmasEngine.start(shape, threads, DECODE_CONTEXT)),
+    options.threads.map((threads) => DrmasEngine.start(shape, threads, DECODE_CONTEXT, { device: options.device })),
   );
   const peers: Peer[] = [];
   try {
@@ -83,7 +83,7 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
 
 function decodeContestant(engine: DrmasEngine, threads: number, requests: readonly DecodeRequest[]): Contestant {
   return {
-    name: DRMAS,
+    name: engine.nameIn('float32'),
     threads,
     unit: 'tok',
     async repeat() {

@@ -47,12 +47,13 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   const engines = await Promise.all(
     options.precisions.flatMap((precision) =>
       options.threads.map(async (threads) => {
-        const engine = await DrmasEngine.start(shape, threads, shape.sequence, precision);
-        return { engine, name: drmasIn(precision), threads };
+        const engine = await DrmasEngine.start(shape, threads, shape.sequence, { precision, device: options.device });
+        return { engine, name: engine.nameIn(precision), threads };
       }),
     ),
   );
-  const peakKernels = await Promise.all(options.threads.map((threads) => nativeKernels(threads)));
+  const ofProcessor = options.device === 'cpu' ? options.threads : [];
+  const peakKernels = await Promise.all(ofProcessor.map((threads) => nativeKernels(threads)));
   const commands = options.peers && python !== undefined ? torchPeers(shape, options, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
