@@ -1,20 +1,7 @@
 /** The page that trains a team in the tab, in headless Chromium; skipped where there is none. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashOf } from '../../site/src/page/address.js';
+import { type BuiltSite, serveBuiltSite } from '../support/built-site.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.wasm': 'application/wasm',
-};
 
 /** Settings with which a difference shows after some twenty steps: more drift, and a faster fixer. */
 const QUICK = [
@@ -26,40 +13,22 @@ const QUICK = [
 ];
 
 describe.skipIf(chromium === undefined)('the page that trains (skipped where no Chromium is installed)', () => {
-  let folder: string;
-  let server: Server;
+  let site: BuiltSite;
   let page: BrowserPage;
-  const address = (set: readonly string[]) => {
-    const hash = hashOf({ seed: 1, set });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/deep/index.html${hash}`;
-  };
   const open = async (set: readonly string[]) => {
     await page.go('about:blank');
-    await page.go(address(set));
+    await page.go(site.address(set));
     await page.click('button.main', 'train');
   };
   const verdict = () => page.evaluate("document.querySelector('[data-verdict]').textContent");
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'drmas-site-'));
-    const { build } = await import('vite');
-    const configFile = fileURLToPath(new URL('../../site/vite.config.ts', import.meta.url));
-    await build({ configFile, build: { outDir: join(folder, 'deep') } });
-    // Files alone, as any host of static pages has them, and not at its root.
-    server = createServer(async ({ url = '' }, response) => {
-      const path = join(folder, new URL(url, 'http://localhost').pathname);
-      const content = await readFile(path).catch(() => undefined);
-      response.writeHead(content === undefined ? 404 : 200, { 'content-type': TYPES[extname(path)] ?? 'text/plain' });
-      response.end(content);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    site = await serveBuiltSite();
     page = await BrowserPage.open('about:blank');
   }, 60_000);
   afterAll(async () => {
     await page?.close();
-    server?.closeAllConnections();
-    server?.close();
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+    await site?.close();
   });
 
   it('trains until Dr. MAS is ahead, shows an episode of each run, and stops while it is paused', async () => {

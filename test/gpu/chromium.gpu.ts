@@ -4,10 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
-import { BrowserPage, chromium } from '../support/chromium.js';
-
-/** Headless, Chromium offers its driver in software only when told to. */
-const flags = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+import { BrowserPage, chromium, SOFTWARE_GPU } from '../support/chromium.js';
 
 /** WebGPU is for pages from somewhere, and from this machine at least. */
 const server = createServer((_, response) => {
@@ -31,7 +28,9 @@ it.skipIf(chromium === undefined)('the kernels compute in a tab of Chromium what
     globalName: 'kernelsPage',
     write: false,
   });
-  page = await BrowserPage.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { flags });
+  page = await BrowserPage.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, {
+    flags: SOFTWARE_GPU,
+  });
   await page.until("document.title === 'kernels'");
   const { gap, rowsKeepBits } = (await page.evaluate(`${outputFiles[0]?.text}; kernelsPage.check()`)) as DeviceCheck;
   expect(gap).toBeGreaterThan(0);

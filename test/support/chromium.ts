@@ -23,6 +23,9 @@ const FLAGS = [
   '--remote-debugging-pipe',
 ];
 
+/** Headless, Chromium offers WebGPU, on its driver in software, only when told to. */
+export const SOFTWARE_GPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+
 interface Answer {
   readonly id?: number;
   readonly result?: Record<string, unknown>;

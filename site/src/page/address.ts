@@ -18,3 +18,13 @@ export function hashOf({ seed, set }: Chosen): string {
   for (const each of set) parameters.append('set', each);
   return `#${parameters}`;
 }
+
+/** The override with which the browser's GPU computes. */
+const ON_GPU = 'backend.device=gpu';
+
+export const onGpu = ({ set }: Chosen): boolean => set.includes(ON_GPU);
+
+export const withGpu = ({ seed, set }: Chosen, wanted: boolean): Chosen => ({
+  seed,
+  set: [...set.filter((each) => each !== ON_GPU), ...(wanted ? [ON_GPU] : [])],
+});

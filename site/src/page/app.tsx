@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { colourClass } from '../../../dashboard/src/chart/theme.js';
 import { percent } from '../../../src/core/format.js';
-import { type Chosen, chosenIn, hashOf } from './address.js';
+import { type Chosen, chosenIn, hashOf, onGpu, withGpu } from './address.js';
 import { Curves } from './curves.js';
 import { RunPart } from './run-part.js';
 import { type Comparison, compared, newRun, TRAILING } from './run-view.js';
@@ -65,6 +65,16 @@ export function App() {
             onInput={({ currentTarget }) => setChosen({ ...chosenIn(`seed=${currentTarget.value}`), set: chosen.set })}
           />
         </label>
+        {'gpu' in navigator && (
+          <label>
+            <input
+              type="checkbox"
+              checked={onGpu(chosen)}
+              onChange={({ currentTarget }) => setChosen(withGpu(chosen, currentTarget.checked))}
+            />
+            on the GPU
+          </label>
+        )}
         <button type="button" onClick={copy}>
           {copied ? 'copied' : 'copy the link'}
         </button>
@@ -83,10 +93,20 @@ export function App() {
         </div>
       )}
       <p class="notes">
-        Each run is a worker of this page on one core: the training loop, the recipe and the kernels (C++ as
-        WebAssembly) of the command line, where <code>{command(chosen)}</code> computes the same numbers. There faster
-        kernels are the default. Nothing leaves the tab. One seed is one run, and no proof: the documentation has five
-        pairs with their intervals.
+        {onGpu(chosen) ? (
+          <>
+            Each run is a worker of this page: the training loop and the recipe of the command line, with kernels in
+            WGSL on this browser's GPU. That is experimental, and models of this size hardly need one.
+          </>
+        ) : (
+          <>
+            Each run is a worker of this page on one core: the training loop, the recipe and the kernels (C++ as
+            WebAssembly) of the command line, where <code>{command(chosen)}</code> computes the same numbers. There
+            faster kernels are the default.
+          </>
+        )}{' '}
+        Nothing leaves the tab. One seed is one run, and no proof: the documentation has five pairs with their
+        intervals.
       </p>
     </main>
   );

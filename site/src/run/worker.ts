@@ -1,12 +1,11 @@
 /** The entry of a Web Worker that trains one run of the page. */
-import kernelsAddress from '../../../native/drmas.wasm?url';
 import { EmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
 import { messageOf } from '../../../src/core/errors.js';
-import { createWasmKernels } from '../../../src/tensor/wasm/wasm.js';
 import { engineHere, Gate } from './engine-here.js';
 import { noFiles } from './no-files.js';
 import type { FromTab, ToTab } from './protocol.js';
 import { type RunSettings, repairRecipe } from './repair-recipe.js';
+import { tabKernels } from './tab-kernels.js';
 import { trainInTab } from './tab-run.js';
 
 interface Scope {
@@ -21,10 +20,7 @@ const gate = new Gate();
 
 async function start(settings: RunSettings): Promise<void> {
   const recipe = repairRecipe(settings);
-  const response = await fetch(kernelsAddress);
-  if (!response.ok) throw new Error(`the kernels could not be loaded: ${response.status} at ${kernelsAddress}`);
-  const kernels = createWasmKernels(new Uint8Array(await response.arrayBuffer()));
-  const backend = new EmbeddedBackend(engineHere(kernels, gate), noFiles);
+  const backend = new EmbeddedBackend(engineHere(await tabKernels(recipe), gate), noFiles);
   await trainInTab(
     recipe,
     backend,
