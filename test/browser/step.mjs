@@ -18,7 +18,7 @@ const config = {
 };
 
 /** The loss (nats a token) before and after. Disposes of the kernels. */
-export function trainingStep(kernels) {
+export async function trainingStep(kernels) {
   const model = new PolicyModel(kernels, config);
   model.initialise(1);
   const random = new RandomStream('browser test');
@@ -28,15 +28,17 @@ export function trainingStep(kernels) {
     temperature: 1,
   }));
   const targets = sequences.reduce((sum, { tokens }) => sum + tokens.length - 1, 0);
-  const loss = () =>
-    model.score(sequences).logprobs.reduce((sum, row) => sum - row.reduce((a, b) => a + b, 0), 0) / targets;
-  const before = loss();
-  model.accumulate(sequences, (indices) =>
+  const loss = async () => {
+    const { logprobs } = await model.score(sequences);
+    return logprobs.reduce((sum, row) => sum - row.reduce((a, b) => a + b, 0), 0) / targets;
+  };
+  const before = await loss();
+  await model.accumulate(sequences, (indices) =>
     indices.map((i) => new Float32Array(sequences[i].tokens.length).fill(-1 / targets)),
   );
   const optimizer = { type: 'adamw', learningRate: 1e-2, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0 };
-  model.optimStep({ optimizer, clipNorm: 1 });
-  const after = loss();
+  await model.optimStep({ optimizer, clipNorm: 1 });
+  const after = await loss();
   kernels.dispose();
   return { before, after };
 }

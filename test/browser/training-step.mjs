@@ -89,7 +89,7 @@ function inBrowser(headers) {
   });
 }
 
-const here = trainingStep(createWasmKernels(readFileSync(join(root, 'native/drmas.wasm'))));
+const here = await trainingStep(createWasmKernels(readFileSync(join(root, 'native/drmas.wasm'))));
 if (!(here.after < here.before)) throw new Error(`the step did not lower the loss: ${here.before}, ${here.after}`);
 for (const [threads, headers] of [
   [1, {}],

@@ -13,7 +13,7 @@ try {
     start: startBrowserThread,
   });
   while (kernels.working() < threads) await new Promise((resolve) => setTimeout(resolve, 5));
-  await post({ ...trainingStep(kernels), threads });
+  await post({ ...(await trainingStep(kernels)), threads });
 } catch (error) {
   await post({ error: String(error?.stack ?? error) });
 }
