@@ -80,7 +80,7 @@ export interface MemoryKernels<F, I, H> {
 
   // ---- value head: weights [width] and then a bias -----------------------------------------------------------------
 
-  /** values [rows] = hidden [rows, width] · weights + bias, each sum in order. */
+  /** values [rows] = hidden [rows, width] · weights + bias, each sum in one fixed order. */
   valueHead(values: F, hidden: F, head: F, rows: number, width: number): void;
   /**
    * dHidden [rows, width] is overwritten, dHead [width + 1] added to, row by row in order. The slopes d loss / d values

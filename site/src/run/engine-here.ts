@@ -1,6 +1,6 @@
 import type { FromWorker, ToWorker } from '../../../src/backends/embedded/thread/engine-protocol.js';
 import { EngineThread } from '../../../src/backends/embedded/thread/engine-thread.js';
-import { serveEngine } from '../../../src/backends/embedded/thread/serve-engine.js';
+import { hardwareOf, serveEngine } from '../../../src/backends/embedded/thread/serve-engine.js';
 import { macrotask } from '../../../src/platform/macrotask.js';
 import type { Kernels } from '../../../src/tensor/kernels.js';
 
@@ -31,7 +31,6 @@ export class Gate {
 export function engineHere(kernels: Kernels, gate: Gate): EngineThread {
   let take: (message: FromWorker) => void = () => {};
   const engine = serveEngine(kernels, (message) => macrotask(() => take(message)));
-  const { name, isa, threads } = kernels;
   const link = {
     post: (message: ToWorker) => gate.pass(() => macrotask(() => engine(message))),
     listen: (receive: (message: FromWorker) => void) => {
@@ -40,5 +39,5 @@ export function engineHere(kernels: Kernels, gate: Gate): EngineThread {
     holdProcess: () => {},
     end: async () => kernels.dispose(),
   };
-  return new EngineThread(link, { kernels: name, isa, threads, notice: undefined });
+  return new EngineThread(link, { ...hardwareOf(kernels), notice: undefined });
 }

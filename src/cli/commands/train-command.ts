@@ -49,12 +49,13 @@ export const train = defineCommand({
     const { ray, store, rayCommand, device, ...typed } = flags;
     const options = device === undefined ? typed : { ...typed, set: [...typed.set, `backend.device=${device}`] };
     if (dryRun) return showPlan(context, source, options, asJson);
-    const goesOn =
-      goOn && options.run !== undefined && (await isRun(options.run, ray === undefined ? store : undefined));
-    const cluster = { ray, store: ray === undefined ? undefined : store, rayCommand, cpus: options.threads };
-    const kept = ray === undefined && store !== undefined ? { ...options, store } : options;
-    return withRay(context, cluster, (there) =>
-      goesOn ? goOnWith(there, source, kept, asJson) : begin(there, source, kept, asJson, watch),
+    // On a cluster the jobs keep their runs there; else this process does.
+    const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];
+    const goesOn = goOn && options.run !== undefined && (await isRun(options.run, here));
+    const cluster = { ray, store: there, rayCommand, cpus: options.threads };
+    const kept = here === undefined ? options : { ...options, store: here };
+    return withRay(context, cluster, (working) =>
+      goesOn ? goOnWith(working, source, kept, asJson) : begin(working, source, kept, asJson, watch),
     );
   },
 });

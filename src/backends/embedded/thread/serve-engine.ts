@@ -14,6 +14,13 @@ export function plainError(error: unknown): PlainError {
   return error instanceof DeviceError ? { name, message, reason: error.reason } : { name, message };
 }
 
+/** What those who ask an engine are told of its kernels; a device's name is part of it, since bits are its own. */
+export const hardwareOf = ({ name, isa, adapter, threads }: Kernels) => ({
+  kernels: name,
+  isa: adapter === undefined ? isa : `${isa}, ${adapter}`,
+  threads,
+});
+
 /**
  * An engine that answers messages, and ticks its samplers while there is anything to sample. It says that it is ready
  * first. No call and no tick begins before the last one has ended, so that nothing changes while one is waiting.
@@ -50,9 +57,7 @@ export function serveEngine(
     macrotask(() => inOrder(tick));
   };
 
-  const { name, isa, adapter, threads } = kernels;
-  const computes = adapter === undefined ? isa : `${isa}, ${adapter}`;
-  send({ type: 'ready', kernels: name, isa: computes, threads, notice });
+  send({ type: 'ready', ...hardwareOf(kernels), notice });
   const take = async (message: ToWorker) => {
     switch (message.type) {
       case 'call':
