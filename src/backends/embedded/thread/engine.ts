@@ -15,6 +15,7 @@ import type { TensorPiece } from '../../../model/formats/tensor.js';
 import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { fillOnHost } from '../../../tensor/memory.js';
+import { type OwnMemory, ownMemory } from '../../../tensor/own-memory.js';
 import type { CriticState, PolicyState } from '../policy-state.js';
 import { Arrivals, type ArrivingOptimizer, type StateOwner } from './arrivals.js';
 import { HandedOver } from './handed-over.js';
@@ -38,7 +39,7 @@ export class Engine {
   /**
    * Models that adapters adapt, or that play as they are: once each, whatever number of policies. Nothing changes them.
    */
-  readonly #bases = new Map<number, BaseWeights>();
+  readonly #bases = new Map<number, { readonly weights: BaseWeights; readonly memory: OwnMemory }>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
   readonly #samplers: Samplers = { float32: new Map(), bfloat16: new Map() };
@@ -52,15 +53,13 @@ export class Engine {
 
   /** A model that nothing trains, of random weights from a seed, or of zeros in float32 or bfloat16, to be filled. */
   createBase(id: number, config: DecoderConfig, first: RandomStart | MatrixKind): void {
-    if (typeof first === 'string') {
-      this.#bases.set(id, baseWeights(this.#kernels, config, first));
-      return;
+    const memory = ownMemory(this.#kernels);
+    try {
+      this.#bases.set(id, { weights: firstBase(memory.kernels, config, first), memory });
+    } catch (error) {
+      memory.free(); // a device that has too little for all of it got a part
+      throw error;
     }
-    const base = new DecoderWeights(this.#kernels, config);
-    fillOnHost(this.#kernels, base.tensors.flat, (flat) =>
-      initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
-    );
-    this.#bases.set(id, base);
   }
 
   /**
@@ -81,9 +80,9 @@ export class Engine {
     return policy.model.parameters;
   }
 
-  /** Forgets a policy. @throws ArgumentError while it plays */
+  /** Forgets a policy and gives its memory back. @throws ArgumentError while it plays */
   dropPolicy(id: number): void {
-    this.#policyAsItIs(id).withdraw();
+    this.#policyAsItIs(id).end(this.#samplers);
     this.#policies.delete(id);
   }
 
@@ -171,7 +170,10 @@ export class Engine {
     this.#arrivals.end(owner);
     const { kind, id } = owner;
     if (kind === 'policy') this.#policyAsItIs(id).broken = !complete;
-    else if (kind === 'base' && !complete) this.#bases.delete(id);
+    else if (kind === 'base' && !complete) {
+      this.#bases.get(id)?.memory.free();
+      this.#bases.delete(id);
+    }
   }
 
   /** A critic of a policy's shape and present weights. */
@@ -230,7 +232,7 @@ export class Engine {
   }
 
   #base(id: number): BaseWeights {
-    return present(this.#bases.get(id), 'base', id);
+    return present(this.#bases.get(id), 'base', id).weights;
   }
 
   #critic(id: number): ResidentCritic {
@@ -249,6 +251,15 @@ export class Engine {
   #policyAsItIs(id: number): ResidentPolicy {
     return present(this.#policies.get(id), 'policy', id);
   }
+}
+
+function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart | MatrixKind): BaseWeights {
+  if (typeof first === 'string') return baseWeights(kernels, config, first);
+  const base = new DecoderWeights(kernels, config);
+  fillOnHost(kernels, base.tensors.flat, (flat) =>
+    initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
+  );
+  return base;
 }
 
 function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {

@@ -17,6 +17,7 @@ import {
   trainedWeights,
 } from '../../../model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../../tensor/kernels.js';
+import { type OwnMemory, ownMemory } from '../../../tensor/own-memory.js';
 import { forwardBackward } from '../../forward-backward.js';
 import type { PolicyState } from '../policy-state.js';
 
@@ -59,6 +60,8 @@ export class ResidentPolicy {
   broken = false;
   readonly #id: string;
   readonly #kernels: Kernels;
+  /** What ends with the policy: its weights, the trainer's memory, samplers that nobody else plays with. */
+  readonly #memory: OwnMemory;
   /** What was published and can be played, the oldest first. One that is only trained has none, and needs no cache. */
   readonly #published: Published[] = [];
   /** The first of them reads the model's own weights, which saves a copy while nothing changes them. */
@@ -76,12 +79,18 @@ export class ResidentPolicy {
     options: DecoderOptions,
   ) {
     this.#kernels = kernels;
+    this.#memory = ownMemory(kernels);
     this.#id = String(id);
     this.name = name;
     this.shape = shape;
     this.source = source;
     this.precision = precision;
-    this.model = new PolicyModel(kernels, source, { ...options, precision });
+    try {
+      this.model = new PolicyModel(this.#memory.kernels, source, { ...options, precision });
+    } catch (error) {
+      this.#memory.free(); // a device that has too little for all of it got a part
+      throw error;
+    }
   }
 
   forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
@@ -123,15 +132,19 @@ export class ResidentPolicy {
     const version = this.nextVersion++;
     const frozen = model.weights.trained === undefined;
     const weights = frozen || place === this.#sharing ? undefined : model.trained;
-    place.sampler.load(place.key, weights, version, 'base' in source ? source.adapter : undefined);
+    const adapter = 'base' in source ? source.adapter : undefined;
+    place.sampler.load(place.key, weights, version, adapter, this.#memory.kernels);
     place.version = version;
     this.#published.push(place);
     return version;
   }
 
-  /** Takes what was published back from the sampler. @throws ArgumentError while it plays */
-  withdraw(): void {
-    for (const { sampler, key } of this.#published.splice(0)) sampler.unload(key);
+  /** Ends the policy and gives its memory back. @throws ArgumentError while it plays */
+  end(samplers: Samplers): void {
+    for (const { sampler, key } of this.#published) sampler.unload(key);
+    if (!('base' in this.source)) for (const { sampler } of this.#published) forget(samplers[this.precision], sampler);
+    this.#published.length = 0;
+    this.#memory.free();
   }
 
   /**
@@ -141,9 +154,11 @@ export class ResidentPolicy {
   #place(samplers: Samplers): Published {
     const number = this.#published.length;
     const whole = !('base' in this.source);
-    const weights = whole && number > 0 ? new DecoderWeights(this.#kernels, this.model.config) : this.model.decoder;
+    // A sampler of a base outlives its policies.
+    const kernels = whole ? this.#memory.kernels : this.#kernels;
+    const weights = whole && number > 0 ? new DecoderWeights(kernels, this.model.config) : this.model.decoder;
     const ofPrecision = samplers[this.precision];
-    const sampler = ofPrecision.get(weights) ?? new Sampler(this.#kernels, weights, this.precision);
+    const sampler = ofPrecision.get(weights) ?? new Sampler(kernels, weights, this.precision);
     ofPrecision.set(weights, sampler);
     const place = { sampler, key: number === 0 ? this.#id : `${this.#id}.${number}`, version: -1 };
     if (whole && number === 0) this.#sharing = place;
@@ -206,6 +221,10 @@ export class ResidentPolicy {
     mergeAdapter(config, source.adapter, decoderTensors(config, weights), adapter);
     return weights;
   }
+}
+
+function forget(samplers: Map<BaseWeights, Sampler>, ended: Sampler): void {
+  for (const [weights, sampler] of samplers) if (sampler === ended) samplers.delete(weights);
 }
 
 /** Does work whose errors about numbers are to name the model. */

@@ -65,11 +65,18 @@ export class Sampler {
    * Copies a policy's weights, so that further training does not affect running requests. With `adapter` they are those
    * of an adapter with these settings; without, they are those of the decoder itself, which then belongs to this policy
    * alone. Where `trained` is undefined the decoder has the weights already.
+   * @param kernels Those that the copy's memory is taken from, where it is to be given back with the policy
    */
-  load(policy: string, trained: Floats | undefined, version: number, adapter?: AdapterSettings): void {
+  load(
+    policy: string,
+    trained: Floats | undefined,
+    version: number,
+    adapter?: AdapterSettings,
+    kernels = this.#kernels,
+  ): void {
     let sampled = this.#policies.get(policy);
     if (sampled === undefined) {
-      const weights = adapter && new AdapterWeights(this.#kernels, this.#decoder.config, adapter);
+      const weights = adapter && new AdapterWeights(kernels, this.#decoder.config, adapter);
       sampled = { name: policy, index: this.#loaded++, adapter: weights, version };
       this.#policies.set(policy, sampled);
     }
