@@ -1,5 +1,6 @@
 /** The kinds of flags that a command may have, each with the type of its value. */
 import { InvalidArgumentError } from 'commander';
+import { DEVICES, type Device } from '../contract/architecture.js';
 import { overridesOf } from '../recipe/overrides.js';
 
 export interface Flag<Value = unknown> {
@@ -70,6 +71,11 @@ function atLeast(low: number) {
 // Flags of several commands.
 export const json = toggle('print machine-readable events on stdout, and nothing else there');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
+export const device: Flag<Device | undefined> = {
+  value: 'device',
+  description: 'what computes; the GPU is experimental (default: as the recipe says, else cpu)',
+  choices: DEVICES,
+};
 export const track = repeated(
   'tracker',
   'also tell a tracker: tensorboard, mlflow=URL, trackio=URL, otel; may be repeated',
@@ -78,6 +84,14 @@ export const set: Flag<readonly string[]> = {
   ...repeated('key=value', 'override a leaf of the recipe, or those of a JSON file: @settings.json; may be repeated'),
   parse: (word, previous) => [...(previous as readonly string[]), ...overridesAt(word)],
 };
+
+/** Flags with the device among the overrides of the recipe, so that a run which is made of it keeps it. */
+export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: Device }>({
+  device: wanted,
+  ...flags
+}: Flags): Omit<Flags, 'device'> {
+  return wanted === undefined ? flags : { ...flags, set: [...flags.set, `backend.device=${wanted}`] };
+}
 
 function overridesAt(word: string): readonly string[] {
   return word.startsWith('@') ? overridesOf(word.slice(1)) : [word];

@@ -1,5 +1,5 @@
 import { shellWord } from '../core/format.js';
-import type { RunStart, TrainOptions, TrainResult } from '../run/api.js';
+import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../run/api.js';
 import { RunDirectory } from '../store/run-directory.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
 import { screenOf } from './reporter/screen.js';
@@ -61,8 +61,9 @@ export function typedRequest(source: string, overrides: readonly string[]): stri
 }
 
 /** The flags of a run that are no part of its recipe, as they are typed. */
-function repeatedFlags({ threads, track = [] }: Pick<TrainOptions, 'threads' | 'track'>): string[] {
+function repeatedFlags({ device, threads, track = [] }: Pick<ResumeOptions, 'device' | 'threads' | 'track'>): string[] {
   return [
+    ...(device === undefined ? [] : [`--device ${device}`]),
     ...(threads === undefined ? [] : [`--threads ${threads}`]),
     ...track.map((tracker) => `--track ${shellWord(tracker)}`),
   ];

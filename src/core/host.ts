@@ -6,6 +6,8 @@ import type { PlayObserver } from './play/play-observer.js';
 export interface Host {
   /** Threads of the engine's kernels, at least 1. */
   readonly threads: number;
+  /** What the engine of this process computes on, whatever a recipe says. */
+  readonly device?: 'cpu' | 'gpu' | undefined;
   readonly files: Files;
   readonly clock: Clock;
   /** Fires when the work is to stop. */

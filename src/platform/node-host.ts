@@ -21,6 +21,7 @@ export function nodeHost({ threads = allCores(), ...options }: HostOptions = {})
   const { notify = () => {} } = options;
   return {
     threads,
+    device: options.device,
     files: options.files ?? nodeFiles,
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,

@@ -1,4 +1,5 @@
 /** Training and evaluating from a program of one's own: what the command line does, as functions. */
+import type { Device } from '../contract/architecture.js';
 import { messageOf } from '../core/errors.js';
 import type { EvaluationEvent, MetricSink, RunEvent } from '../core/events.js';
 import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
@@ -135,6 +136,8 @@ export async function trainWith(
 export interface ResumeOptions extends Execution {
   /** Go on although the recipe or its code has changed, or other kernels compute. */
   readonly acceptChanges?: boolean;
+  /** What computes from now on, in place of what the recipe says; another device than before is a change. */
+  readonly device?: Device | undefined;
   /** The checkpoint to go on from, such as `step-000004`, by default the last. What came after it is removed. */
   readonly from?: string;
 }
@@ -259,8 +262,16 @@ export async function evaluateWith(
   return { ...(await work.evaluateCheckpoint(recipe, checkpoint, host)), log };
 }
 
-const hostOf = ({ threads, signal, protect, onNotice: notify, onProgress }: Execution) =>
+const hostOf = ({
+  device,
+  threads,
+  signal,
+  protect,
+  onNotice: notify,
+  onProgress,
+}: Execution & Pick<ResumeOptions, 'device'>) =>
   nodeHost({
+    device,
     threads,
     signal,
     protect,

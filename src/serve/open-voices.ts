@@ -76,7 +76,7 @@ interface Place {
  *   HubError when the weights cannot be read
  */
 export async function openVoices(request: VoicesRequest, host: Host): Promise<OpenVoices> {
-  const { files, threads, notify } = host;
+  const { files, device, threads, notify } = host;
   const isRun = await files.exists(join(request.from, RECIPE));
   const { places, origin } = isRun ? await placesOfRun(request, host) : await placesOfModel(request, host);
   const speakers: Speaker[] = [];
@@ -91,7 +91,7 @@ export async function openVoices(request: VoicesRequest, host: Host): Promise<Op
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, and no more than ${byteText(mostBytes)} may be taken`);
-  const backend = await EmbeddedBackend.start({ threads, files, onProgress: notify });
+  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
   try {
     /** Agents that share a policy share its weights. */
     const opened = new Map<string, ModelHandle>();

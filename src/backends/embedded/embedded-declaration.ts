@@ -30,8 +30,10 @@ const schema = z.strictObject({
 export const embedded: BackendDeclaration<typeof schema> = {
   schema,
   capabilities: EMBEDDED_CAPABILITIES,
-  open: ({ device, recompute }, { host: { threads, files, notify } }) =>
-    EmbeddedBackend.start({ threads, files, device, recompute, onProgress: notify }),
+  open: ({ device, recompute }, { host }) => {
+    const { threads, files, notify } = host;
+    return EmbeddedBackend.start({ threads, files, device: host.device ?? device, recompute, onProgress: notify });
+  },
   plan: {
     async readModel(files, directory, chatTemplate) {
       const file = `${directory}/config.json`;

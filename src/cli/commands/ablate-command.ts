@@ -2,7 +2,7 @@ import { RecipeError } from '../../core/errors.js';
 import { weightVectors } from '../../studies/ablation/weight-vectors.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, list, repeated, set, text, track } from '../flags.js';
+import { device, integer, json, list, repeated, set, text, track, withDevice } from '../flags.js';
 import { type AblationView, reportAblation } from '../report-ablation.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
@@ -35,6 +35,7 @@ export const ablate = defineCommand({
     run: text('directory', 'directory of the ablation (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
     ...onRay,
+    device,
     threads: integer(1, 'threads of all runs together (default: all cores)'),
     track,
     json,
@@ -58,7 +59,7 @@ export const ablate = defineCommand({
         there,
         { command: 'ablate', type: 'ablation', completed: (given) => given },
         source,
-        { ...flags, ...together, variants: variant, ...graded },
+        { ...withDevice(flags), ...together, variants: variant, ...graded },
         viewOf(context),
       ),
     );

@@ -4,7 +4,7 @@ import { EVENT_VERSION } from '../../core/events.js';
 import { evaluateWith } from '../../run/api.js';
 import { INTERRUPTED, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, list, set, text, threads, toggle } from '../flags.js';
+import { device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -24,6 +24,7 @@ export const evaluate = defineCommand({
     by: list('fields', 'fields of tasks by which the scores are divided too, such as level'),
     recipe: text('file', "where the recipe's file lies now, if it was moved"),
     acceptChanges: toggle('play although the code of the recipe has changed'),
+    device,
     threads,
     json,
   },
@@ -37,7 +38,7 @@ export const evaluate = defineCommand({
     const lines = new StatusLines(screen);
     try {
       const { event, episodes, log } = await evaluateWith(context.work, path, {
-        ...options,
+        ...withDevice(options),
         signal,
         onNotice: (message) => void context.stderr.write(`${message}\n`),
         ...(asJson === true

@@ -1,6 +1,6 @@
 import { resumeWith } from '../../run/api.js';
 import { argument, defineCommand } from '../define-command.js';
-import { json, text, threads, toggle, track } from '../flags.js';
+import { device, json, text, threads, toggle, track } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 
 export const resume = defineCommand({
@@ -13,6 +13,7 @@ export const resume = defineCommand({
     acceptChanges: toggle('go on although the recipe or its code has changed, or other kernels compute'),
     from: text('step', 'go on from this checkpoint, such as step-000004; what came after it is removed'),
     recipe: text('file', "where the recipe's file lies now, if it was moved"),
+    device,
     threads,
     track,
     json,

@@ -8,7 +8,7 @@ import { RunDirectory } from '../../store/run-directory.js';
 import { RECIPE } from '../../store/run-files.js';
 import { type CommandContext, jsonSink, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { integer, json, set, text, threads, toggle, track } from '../flags.js';
+import { device, integer, json, set, text, threads, toggle, track, withDevice } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { planLines } from '../reporter/planning/plan-printer.js';
 import { screenOf } from '../reporter/screen.js';
@@ -32,7 +32,7 @@ export const train = defineCommand({
       'place',
       'a folder or s3://bucket/prefix that gets a copy of the run at each checkpoint; with --ray, where runs lie',
     ),
-    device: text('cpu|gpu', 'what computes, as --set backend.device: the GPU is experimental (default: cpu)'),
+    device,
     threads,
     watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
     track,
@@ -46,8 +46,7 @@ export const train = defineCommand({
     'drmas train examples/own-team.ts --run runs/first',
   ],
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, goOn = false, ...flags }) {
-    const { ray, store, rayCommand, device, ...typed } = flags;
-    const options = device === undefined ? typed : { ...typed, set: [...typed.set, `backend.device=${device}`] };
+    const { ray, store, rayCommand, ...options } = withDevice(flags);
     if (dryRun) return showPlan(context, source, options, asJson);
     // On a cluster the jobs keep their runs there; else this process does.
     const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];

@@ -37,13 +37,13 @@ export interface OpenTinker {
 /** @throws RunError, CheckpointError or HubError when there is no such model, or it cannot be read */
 export async function openTinker(request: TinkerRequest, host: Host): Promise<OpenTinker> {
   const { model, store, token, most, mostModels, idleSeconds } = request;
-  const { files, threads, notify, signal } = host;
+  const { files, device, threads, notify, signal } = host;
   const directory = await modelDirectory(model, { signal, onProgress: notify });
   if (!(await files.exists(`${directory}/config.json`)))
     throw new RunError(`${model} is no model: it has no config.json`);
   // What was typed, the directory that it is, as other programs name it, and that directory's last part.
   const names = [...new Set([model, directory, basename(model)])];
-  const backend = await EmbeddedBackend.start({ threads, files, onProgress: notify });
+  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
   try {
     // Weights that cannot be read are found now, not when the first client asks.
     await (await backend.open({ type: 'directory', directory }, 'frozen', model)).close();

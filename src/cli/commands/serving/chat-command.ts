@@ -5,7 +5,7 @@ import { Chat } from '../../../serve/chat.js';
 import { openVoices } from '../../../serve/open-voices.js';
 import { INTERRUPTED } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { integer, text, threads, toggle } from '../../flags.js';
+import { device, integer, text, threads, toggle } from '../../flags.js';
 import { screenOf } from '../../reporter/screen.js';
 import { talk } from './talk.js';
 
@@ -23,6 +23,7 @@ export const chat = defineCommand({
     greedy: toggle('take the most probable token each time'),
     seed: integer(0, 'seed of sampling (default: another one each time)'),
     acceptChanges: toggle('load the recipe of a run of an earlier version although its code has changed'),
+    device,
     threads,
   },
   examples: [
@@ -30,9 +31,9 @@ export const chat = defineCommand({
     'drmas chat models/solver --beside-untrained',
     'echo "12+7" | drmas chat runs/first --agent solver --greedy',
   ],
-  async run(context, [from], { greedy, threads, besideUntrained, seed = randomInt(2 ** 32), ...request }) {
+  async run(context, [from], { greedy, device, threads, besideUntrained, seed = randomInt(2 ** 32), ...request }) {
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
-    const host = nodeHost({ threads, notify, signal: context.signal });
+    const host = nodeHost({ device, threads, notify, signal: context.signal });
     const { voices, untrained, origin, dispose } = await openVoices(
       { from, ...request, untrained: besideUntrained },
       host,

@@ -9,7 +9,7 @@ import { openVoices, type VoicesRequest } from '../../../serve/open-voices.js';
 import { openTinker, type TinkerRequest } from '../../../serve/tinker/open-tinker.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { integer, text, threads, toggle } from '../../flags.js';
+import { device, integer, text, threads, toggle } from '../../flags.js';
 
 const PORT = 8321;
 const HOST = '127.0.0.1';
@@ -36,6 +36,7 @@ export const serve = defineCommand({
     store: text('folder', `with --tinker: weights that clients save (default: ${STORE})`),
     models: integer(1, `with --tinker: adapters at once (default: ${MOST_MODELS})`),
     acceptChanges: toggle('load the recipe of a run of an earlier version although its code has changed'),
+    device,
     threads,
   },
   examples: [
@@ -44,13 +45,13 @@ export const serve = defineCommand({
     'drmas serve Qwen/Qwen3-0.6B --tinker --port 8000',
   ],
   async run(context, [from], flags) {
-    const { port = PORT, host = HOST, most = MOST, threads, token, tinker, store, models, ...request } = flags;
+    const { port = PORT, host = HOST, most = MOST, device, threads, token, tinker, store, models, ...request } = flags;
     const secret = token ?? context.environment.DRMAS_TOKEN;
     if (secret === '') throw new ArgumentError('the token is empty');
     if (secret === undefined && !isLoopback(host))
       throw new ArgumentError(`others can reach ${host}: name a token that clients must send, with --token`);
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
-    const surroundings = nodeHost({ threads, notify, signal: context.signal });
+    const surroundings = nodeHost({ device, threads, notify, signal: context.signal });
     if (tinker !== true && (store !== undefined || models !== undefined))
       throw new ArgumentError('--store and --models go with --tinker');
     const served =

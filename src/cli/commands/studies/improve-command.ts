@@ -4,7 +4,7 @@ import { nodeHost } from '../../../platform/node-host.js';
 import { requestImprovement } from '../../../studies/improve/request-improvement.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { integer, json, list, set, text, threads, toggle } from '../../flags.js';
+import { device, integer, json, list, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { improvementLines, improvementPlanLines, roundLines } from '../../reporter/comparison/improvement-printer.js';
 import { playLine } from '../../reporter/progress-printer.js';
 import { screenOf } from '../../reporter/screen.js';
@@ -31,6 +31,7 @@ export const improve = defineCommand({
     run: text('directory', 'directory of the improvement (default: runs/<recipe>-prompts-<time>)'),
     acceptChanges: toggle('play although the code of the recipe has changed since the run'),
     dryRun: toggle('say what it will take, and start nothing'),
+    device,
     threads,
     json,
   },
@@ -42,7 +43,7 @@ export const improve = defineCommand({
   ],
   async run(context, [source], { prompts = false, dryRun = false, json: asJson = false, ...options }) {
     if (!prompts) throw new RecipeError('improve what? --prompts improves system prompts, the only thing so far');
-    const { threads: count, ...wishes } = options;
+    const { threads: count, ...wishes } = withDevice(options);
     const request = await requestImprovement(source, wishes);
     const { width, ...screen } = screenOf(context.stdout, context.environment);
     const status = new StatusLines({ width, ...screen });

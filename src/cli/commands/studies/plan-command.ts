@@ -4,7 +4,7 @@ import { requestRecipe } from '../../../run/request.js';
 import { readMachine, writeMachine } from '../../../studies/plan/machine.js';
 import { INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { integer, repeated, set, text, threads, toggle } from '../../flags.js';
+import { device, integer, repeated, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { forecastLines } from '../../reporter/planning/forecast-printer.js';
 import { warmupLines } from '../../reporter/progress-printer.js';
 import { screenOf } from '../../reporter/screen.js';
@@ -28,6 +28,7 @@ export const plan = defineCommand({
     seconds: integer(1, `seconds to play and learn (default: ${SECONDS})`),
     set,
     seed: integer(0, 'seed of tasks and sampling'),
+    device,
     threads,
     json: toggle('print the forecast as JSON'),
   },
@@ -37,7 +38,7 @@ export const plan = defineCommand({
     'drmas plan my-team.ts --machine rented.json --at-once 64,512',
   ],
   async run(context, [source], flags) {
-    const { recipe } = await requestRecipe(source, flags);
+    const { recipe } = await requestRecipe(source, withDevice(flags));
     const machines = await Promise.all(flags.machine.map(readMachine));
     const atOnce = numbers(flags.atOnce ?? AT_ONCE);
     const { signal, stdout, environment } = context;

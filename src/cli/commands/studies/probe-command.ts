@@ -4,7 +4,7 @@ import { lastCheckpoint, requestRecipe } from '../../../run/request.js';
 import { RunDirectory } from '../../../store/run-directory.js';
 import { INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { integer, set, text, threads, toggle } from '../../flags.js';
+import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { probeLines } from '../../reporter/planning/probe-printer.js';
 import { warmupLines } from '../../reporter/progress-printer.js';
 import { screenOf } from '../../reporter/screen.js';
@@ -25,6 +25,7 @@ export const probe = defineCommand({
     from: text('run', "policies of a run's last checkpoint instead of the warm start"),
     set,
     seed: integer(0, 'seed of tasks and sampling'),
+    device,
     threads,
     json: toggle('print the findings as JSON'),
   },
@@ -34,7 +35,7 @@ export const probe = defineCommand({
     'drmas probe math --from runs/math-20260131-094501',
   ],
   async run(context, [source], flags) {
-    const { recipe } = await requestRecipe(source, flags);
+    const { recipe } = await requestRecipe(source, withDevice(flags));
     const checkpoint =
       flags.from === undefined ? undefined : await lastCheckpoint(await RunDirectory.open(flags.from), 'probe');
     const { width } = screenOf(context.stdout, context.environment);
