@@ -1,3 +1,4 @@
+import type { FusedKernels } from './fused-kernels.js';
 import type { AdamWStep, Heads } from './kernel-arguments.js';
 import type { Floats, Halves, Integers } from './memory.js';
 import type { MemoryKernels } from './memory-kernels.js';
@@ -245,4 +246,6 @@ export interface Kernels extends KernelsOn<Floats, Integers, Halves, number | Pr
   readonly name: HostKernels['name'] | 'webgpu';
   /** What a device is called. Bits are those of one device. */
   readonly adapter?: string;
+  /** What is done at once where calls have a price. */
+  readonly fused?: FusedKernels<Floats, Integers, Halves> | undefined;
 }

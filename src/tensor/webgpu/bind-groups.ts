@@ -96,6 +96,10 @@ const firstWindow = ({ offset, bytesPerNumber }: DeviceMemory) => Math.floor((of
 const lastWindow = ({ offset, length, bytesPerNumber }: DeviceMemory) =>
   Math.ceil(((offset + length) * bytesPerNumber) / WINDOW);
 
+/** Whether two memories share a window, so that no dispatch may bind both and write to one of them. */
+export const shareWindow = (a: DeviceMemory, b: DeviceMemory): boolean =>
+  a.buffer === b.buffer && firstWindow(a) < lastWindow(b) && firstWindow(b) < lastWindow(a);
+
 function below<Key>(map: Map<Key, Level>, key: Key): Level {
   let level = map.get(key);
   if (level === undefined) {

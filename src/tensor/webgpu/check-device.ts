@@ -1,4 +1,5 @@
 import { RandomStream } from '../../core/random.js';
+import { linearOntoByCalls } from '../fused-kernels.js';
 import type { Heads } from '../kernel-arguments.js';
 import { referenceKernels } from '../reference/reference-kernels.js';
 import type { DeviceKernels } from './device-kernels.js';
@@ -8,8 +9,9 @@ export interface DeviceCheck {
   /** The largest |a - b| / (1 + |b|) between the device and the plain TypeScript kernels; about 1e-6. */
   readonly gap: number;
   /**
-   * Whether a row has the same bits alone and among others, cached and in a batch, sampled and scored. WGSL does not
-   * promise it: a compiler may contract operations in one shader and not in another.
+   * Whether a row has the same bits alone and among others, cached and in a batch, sampled and scored, by fused
+   * operations and by calls. WGSL does not promise it: a compiler may contract operations in one shader and not in
+   * another.
    */
   readonly rowsKeepBits: boolean;
 }
@@ -19,6 +21,7 @@ const ROWS = 70;
 const FEW = [3, 20];
 const INPUTS = 96;
 const OUTPUTS = 80;
+const RANK = 24;
 const SHAPE: Heads = { heads: 4, kvHeads: 2, headDim: 32 };
 const WIDTH = (SHAPE.heads + 2 * SHAPE.kvHeads) * SHAPE.headDim;
 
@@ -30,6 +33,7 @@ export async function checkDevice(kernels: DeviceKernels): Promise<DeviceCheck> 
   const bench = new Bench(kernels);
   const checks = [
     await checkProduct(kernels, bench),
+    await checkFused(kernels, bench),
     await checkAttention(kernels, bench),
     await checkSampling(kernels, bench),
   ];
@@ -89,6 +93,41 @@ async function checkProduct(kernels: DeviceKernels, bench: Bench): Promise<Devic
   const [all, ...few] = await kernels.read([ROWS, ...FEW].map(product));
   if (all === undefined) throw new RangeError('no product was read');
   return { gap: gapOf(all, expected), rowsKeepBits: few.every((values) => sameBits(values, all)) };
+}
+
+/** What is done at once has the bits of the calls that it stands for: a row of either kind meets rows of the other. */
+async function checkFused(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {
+  const { fused } = kernels;
+  if (fused === undefined) return { gap: 0, rowsKeepBits: true };
+  const matrix = kernels.stored(bench.floats(noise(INPUTS * OUTPUTS, 'weight')), INPUTS, OUTPUTS, false);
+  const before = { bias: bench.floats(noise(OUTPUTS, 'bias')) };
+  const share = {
+    x: bench.floats(noise(ROWS * RANK, 'x A')),
+    packed: bench.floats(noise(RANK * OUTPUTS, 'B')),
+    width: RANK,
+  };
+  const x = bench.floats(noise(ROWS * INPUTS, 'x'));
+  const outs = [0, ...FEW, ROWS].map((rows) => {
+    const out = bench.room((rows || ROWS) * OUTPUTS);
+    if (rows === 0) linearOntoByCalls(kernels, out, before, x, matrix, share, ROWS, INPUTS, OUTPUTS);
+    else fused.linearOnto(false, out, before, x, matrix, share, rows, INPUTS, OUTPUTS);
+    return out;
+  });
+  const [first, second] = [bench.floats(noise(ROWS * WIDTH, 'qkv')), bench.floats(noise(ROWS * WIDTH, 'qkv'))];
+  const table = bench.floats(noise(ROWS * SHAPE.headDim, 'table'));
+  const positions = bench.integers(Int32Array.from({ length: ROWS }, (_, row) => row));
+  const attended = () => bench.room(ROWS * SHAPE.heads * SHAPE.headDim);
+  const [batch, cached] = [attended(), attended()];
+  kernels.rope(first, table, positions, ROWS, SHAPE, false);
+  const starts = bench.integers(Int32Array.of(0, ROWS));
+  kernels.attention(batch, bench.room(ROWS * SHAPE.heads), first, starts, 1, SHAPE);
+  const slot = kernels.cacheSlotSize(ROWS, SHAPE);
+  const places = [bench.integers(new Int32Array(ROWS)), positions, ROWS, ROWS, SHAPE] as const;
+  fused.ropeAttentionCached(cached, bench.room(slot), bench.room(slot), second, table, ...places);
+  const [inBatch, inCache, byCalls, ...atOnce] = await kernels.read([batch, cached, ...outs]);
+  if (inBatch === undefined || inCache === undefined || byCalls === undefined) throw new RangeError('nothing was read');
+  const rowsKeepBits = sameBits(inCache, inBatch) && atOnce.every((values) => sameBits(values, byCalls));
+  return { gap: 0, rowsKeepBits };
 }
 
 async function checkAttention(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {

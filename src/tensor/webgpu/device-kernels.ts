@@ -1,3 +1,4 @@
+import type { FusedKernels } from '../fused-kernels.js';
 import type { KernelsOn } from '../kernels.js';
 import type { MemoryKernels } from '../memory-kernels.js';
 import type { DeviceFloats, DeviceHalves, DeviceIntegers } from './device-memory.js';
@@ -20,6 +21,8 @@ export interface DeviceKernels
     outputs: number,
     transpose: boolean,
   ): Weight;
+  /** Undefined where rows get other bits by it. */
+  readonly fused: FusedKernels<DeviceFloats, DeviceIntegers, DeviceHalves> | undefined;
   readonly counts: DeviceCounts;
 }
 

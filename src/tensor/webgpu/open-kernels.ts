@@ -8,8 +8,8 @@ import { createWebgpuKernels } from './webgpu.js';
 const MOST_GAP = 2e-5;
 
 /**
- * The kernels on a GPU, checked. Where calls of few rows give other bits than calls of many, they take the tiles of
- * those, and more time.
+ * The kernels on a GPU, checked. Where calls of few rows give other bits than calls of many, or fused operations others
+ * than the calls that they stand for, it goes without both, and takes more time.
  * @param find The GPU that WebGPU prefers on this machine, or a browser's
  * @throws DeviceError (`absent`) without a GPU; (`refused`) when its numbers are wrong, or a row's bits depend on the
  *   rows beside it even so
@@ -27,10 +27,10 @@ type Find = () => Promise<FoundAdapter>;
 async function openChecked(
   find: Find,
   check: typeof checkDevice,
-  fewRows: boolean,
+  shortcuts: boolean,
 ): Promise<DeviceKernels | undefined> {
   const { name, open } = await find();
-  const kernels = createWebgpuKernels(await open(), name, { fewRows });
+  const kernels = createWebgpuKernels(await open(), name, { shortcuts });
   try {
     const { gap, rowsKeepBits } = await check(kernels);
     if (!(gap <= MOST_GAP)) throw new DeviceError('refused', `${name} computes wrong: ${gap} off the plain kernels`);

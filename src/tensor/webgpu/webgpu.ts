@@ -3,6 +3,7 @@ import type { DeviceKernels } from './device-kernels.js';
 import { DeviceMemory } from './device-memory.js';
 import { attentionKernels } from './operations/wgsl-attention.js';
 import { criticKernels } from './operations/wgsl-critic.js';
+import { fusedProducts } from './operations/wgsl-fused.js';
 import { headKernels } from './operations/wgsl-head.js';
 import { linearKernels } from './operations/wgsl-linear.js';
 import { memoryKernels } from './operations/wgsl-memory.js';
@@ -16,8 +17,11 @@ import type { GpuDevice } from './webgpu-api.js';
 export interface WebgpuOptions {
   /** Bytes of a binding at most; matrices above it go in parts. Default: the device's own limit. */
   readonly binding?: number;
-  /** False where calls of few rows give other bits than calls of many (`checkDevice`): they take the same time then. */
-  readonly fewRows?: boolean;
+  /**
+   * False where calls of few rows give other bits than calls of many, or fused operations other bits than the calls
+   * that they stand for (`checkDevice`): neither is used then.
+   */
+  readonly shortcuts?: boolean;
 }
 
 /**
@@ -27,8 +31,11 @@ export interface WebgpuOptions {
 export function createWebgpuKernels(device: GpuDevice, adapter: string, options: WebgpuOptions = {}): DeviceKernels {
   const queue = new CommandQueue(device);
   const rooms = new Rooms(queue);
-  const { binding = device.limits.maxStorageBufferBindingSize, fewRows = true } = options;
+  const { binding = device.limits.maxStorageBufferBindingSize, shortcuts = true } = options;
   const optimiser = optimiserKernels(queue, rooms, binding);
+  const memory = memoryKernels(queue, binding);
+  const linear = linearKernels(queue, rooms, { binding, fewRows: shortcuts, add: optimiser.add });
+  const { ropeAttentionCached, ...attention } = attentionKernels(queue, rooms);
   return {
     name: 'webgpu',
     adapter,
@@ -49,11 +56,12 @@ export function createWebgpuKernels(device: GpuDevice, adapter: string, options:
       const contents = await queue.read(memories);
       return contents.map((bytes, i) => hostArray(memories[i] as DeviceMemory, bytes)) as never;
     },
-    ...memoryKernels(queue, binding),
-    ...linearKernels(queue, rooms, { binding, fewRows, add: optimiser.add }),
+    fused: shortcuts ? { ...fusedProducts(queue, binding, { ...memory, ...linear }), ropeAttentionCached } : undefined,
+    ...memory,
+    ...linear,
     ...normKernels(queue),
     ...streamKernels(queue, binding),
-    ...attentionKernels(queue, rooms),
+    ...attention,
     ...headKernels(queue),
     ...samplingKernels(queue),
     ...criticKernels(queue, rooms),

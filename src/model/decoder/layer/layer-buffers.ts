@@ -111,7 +111,7 @@ export interface BackwardBuffers extends AdapterScratch {
   readonly dKeptAttended: Floats; // [R, heads · headDim], for a layer that keeps some of its rows
   readonly dQkv: Floats; // [R, (heads + 2 kvHeads) headDim]
   readonly ones: Floats; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
-  // Written for gains that are not trained, never read:
+  // Written for gains that are not trained, never read; empty where kernels leave such gradients out:
   readonly dGain: Floats; // [width or headDim]
   readonly dKeyGain: Floats; // [headDim]
 }
@@ -126,7 +126,7 @@ export function backwardBuffers(
 ): BackwardBuffers {
   const largest = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
     Math.max(0, ...adapters.flatMap(({ adapter }) => adapter?.matrices.map(size) ?? []));
-  const frozen = adapters.length > 0;
+  const unread = adapters.length > 0 && kernels.fused === undefined;
   const filled = (length: number, value: number) => {
     const memory = arena.take(length);
     kernels.fill(memory, value);
@@ -142,7 +142,7 @@ export function backwardBuffers(
     ones: filled(config.attentionBias === undefined ? 0 : rows, 1),
     dDownProjected: arena.take(rows * largest(({ width }) => width)),
     dBlocks: arena.take(largest(({ width, outputs }) => width * outputs)),
-    dGain: filled(frozen ? Math.max(config.width, config.headDim) : 0, 0),
-    dKeyGain: filled(frozen ? config.headDim : 0, 0),
+    dGain: filled(unread ? Math.max(config.width, config.headDim) : 0, 0),
+    dKeyGain: filled(unread ? config.headDim : 0, 0),
   };
 }

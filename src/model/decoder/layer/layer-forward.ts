@@ -23,24 +23,22 @@ export interface LayerForward {
    * computed.
    */
   readonly output: Floats | undefined; // [K, width]
-  /** Fills `buffers.attended` from `buffers.qkv`. */
+  /** Turns queries and keys in `buffers.qkv` by their positions, and fills `buffers.attended`. */
   readonly attend: (layer: number, buffers: LayerBuffers) => void;
 }
 
 /** Runs one layer. */
 export function forwardLayer(
   stack: Stack,
-  { layer, rows: { rows, positions, kept }, buffers, output, attend }: LayerForward,
+  { layer, rows: { rows, kept }, buffers, output, attend }: LayerForward,
 ): void {
-  const { kernels, config, rope, tensors } = stack;
+  const { kernels, config, tensors } = stack;
   const { width, heads, headDim, feedForward, normEpsilon } = config;
   const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
   const { input, normed, inverse, qkv, attended, keptInput, keptAttended, downProjected } = buffers;
   const { middle, middleNormed, middleInverse, gateUp, activated } = buffers;
-  const biased = config.attentionBias !== undefined;
 
   kernels.rmsNorm(normed, inverse, input, weights.attentionNorm, rows, width, normEpsilon);
-  if (biased) kernels.repeat(qkv, weights.qkvBias, rows);
   multiply(stack, {
     layer,
     matrix: 'qkv',
@@ -48,7 +46,7 @@ export function forwardLayer(
     x: normed,
     downProjected: downProjected.qkv,
     out: qkv,
-    accumulate: biased,
+    before: config.attentionBias === undefined ? undefined : { bias: weights.qkvBias },
   });
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = buffers;
@@ -56,7 +54,6 @@ export function forwardLayer(
     const { queryNorm, keyNorm } = weights;
     kernels.headNorm(qkv, queryInverse, keyInverse, queryNorm, keyNorm, rows, config, normEpsilon);
   }
-  kernels.rope(qkv, rope, positions, rows, config, false);
   attend(layer, buffers);
 
   const count = keptCount({ rows, kept });
@@ -64,10 +61,8 @@ export function forwardLayer(
     kernels.embed(keptInput, input, kept, count, width); // a gather of rows
     kernels.embed(keptAttended, attended, kept, count, heads * headDim);
   }
-  if (middle !== keptInput) kernels.copy(middle, keptInput);
   const outputBias = config.attentionBias === 'qkvo';
   const attentionOut = outputBias ? middleNormed : middle; // `middleNormed` is free until the normalisation below
-  if (outputBias) kernels.repeat(attentionOut, weights.attentionOutBias, count);
   multiply(stack, {
     layer,
     matrix: 'attentionOut',
@@ -75,9 +70,12 @@ export function forwardLayer(
     x: keptAttended,
     downProjected: downProjected.attentionOut,
     out: attentionOut,
-    accumulate: true,
+    before: outputBias ? { bias: weights.attentionOutBias } : { residual: keptInput },
   });
-  if (outputBias) kernels.add(middle, attentionOut, count * width);
+  if (outputBias) {
+    if (middle !== keptInput) kernels.copy(middle, keptInput);
+    kernels.add(middle, attentionOut, count * width);
+  }
 
   kernels.rmsNorm(middleNormed, middleInverse, middle, weights.feedForwardNorm, count, width, normEpsilon);
   multiply(stack, {
@@ -87,14 +85,13 @@ export function forwardLayer(
     x: middleNormed,
     downProjected: downProjected.gateUp,
     out: gateUp,
-    accumulate: false,
+    before: undefined,
   });
   kernels.swiglu(activated, gateUp, count, feedForward);
   if (output === undefined) {
     downProject(stack, { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down });
     return;
   }
-  if (output !== middle) kernels.copy(output, middle);
   multiply(stack, {
     layer,
     matrix: 'down',
@@ -102,6 +99,6 @@ export function forwardLayer(
     x: activated,
     downProjected: downProjected.down,
     out: output,
-    accumulate: true,
+    before: { residual: middle },
   });
 }

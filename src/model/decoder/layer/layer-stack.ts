@@ -157,8 +157,10 @@ export class LayerStack {
     return { rows, positions, kept: layer === this.#config.layers - 1 ? predicting : undefined };
   }
 
-  #attend({ starts, sequences }: PackedBatch): LayerForward['attend'] {
-    return (_, { attended, logSumExp, qkv }) =>
+  #attend({ rows, positions, starts, sequences }: PackedBatch): LayerForward['attend'] {
+    return (_, { attended, logSumExp, qkv }) => {
+      this.#kernels.rope(qkv, this.#rope, positions, rows, this.#config, false);
       this.#kernels.attention(attended, logSumExp, qkv, starts, sequences, this.#config);
+    };
   }
 }

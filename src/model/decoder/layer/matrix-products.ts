@@ -1,9 +1,10 @@
 /** A layer's matrix products, with the share of an adapter where there is one. */
 import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Before } from '../../../tensor/fused-kernels.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import type { Products } from '../../../tensor/products.js';
-import { adapterPair, gatherBlocks } from '../weights/adapter-tensors.js';
+import { adapterPair, addGradientOfB } from '../weights/adapter-tensors.js';
 import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
@@ -47,8 +48,7 @@ interface ProductInput {
 /** A product x M. */
 export interface Product extends MatrixUse, ProductInput {
   readonly out: Floats; // [rows, outputs]
-  /** True adds the product to `out` instead of replacing its content. */
-  readonly accumulate: boolean;
+  readonly before: Before<Floats> | undefined;
 }
 
 /** The gradient of a product; `x` and `downProjected` are those of the forward pass. */
@@ -65,14 +65,23 @@ export interface AdapterScratch {
 }
 
 /**
- * Computes out = x M, or adds it to `out`. Where M is adapted, the adapter's share is computed by way of
- * `downProjected` and added with one addition: while B is 0 it changes no bit (but for the sign of a zero).
+ * Computes out = before + x M. Where M is adapted, the adapter's share is computed by way of `downProjected` and added
+ * with one addition: while B is 0 it changes no bit (but for the sign of a zero).
  */
-export function multiply({ products, packed, adapters }: Stack, product: Product): void {
-  const { layer, matrix, rows, x, downProjected, out, accumulate } = product;
+export function multiply(stack: Stack, product: Product): void {
+  const { products, packed, adapters } = stack;
+  const { layer, matrix, rows, x, downProjected, out, before } = product;
   const [from, to] = packed.shapes[matrix];
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
-  products.linear(out, x, matrices[matrix], rows, from, to, accumulate);
+  const [only] = adapters;
+  if (only !== undefined && only.end >= rows) {
+    const pair = only.adapter?.layers[layer]?.[matrix];
+    downProject(stack, product);
+    const share = pair && { x: downProjected, packed: pair.up, width: pair.adapted.width };
+    products.linearOnto(out, before, x, matrices[matrix], share, rows, from, to);
+    return;
+  }
+  products.linearOnto(out, before, x, matrices[matrix], undefined, rows, from, to);
   let first = 0;
   for (const { adapter, end } of adapters) {
     const count = Math.min(end, rows) - first;
@@ -106,10 +115,10 @@ export function multiplyBackward(
   { layer, matrix, rows, x, downProjected, dOut, dx }: ProductGradient,
   { dDownProjected, dBlocks }: AdapterScratch,
 ): void {
-  const { kernels, products, packed, adapters } = stack;
+  const { products, packed, adapters } = stack;
   const [outputs, inputs] = packed.shapes[matrix];
   if (dx === undefined) downProject(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected });
-  else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, accumulate: false });
+  else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, before: undefined });
   const matrixGradients = gradient.decoder?.layers[layer];
   if (matrixGradients !== undefined)
     products.linearWeightGradient(matrixGradients[matrix], x, dOut, rows, inputs, outputs);
@@ -120,7 +129,5 @@ export function multiplyBackward(
   const { width } = adapted;
   products.linearWeightGradient(A, x, dDownProjected, rows, inputs, width);
   const blocks = dBlocks.subarray(0, width * outputs);
-  kernels.fill(blocks, 0);
-  products.linearWeightGradient(blocks, downProjected, dOut, rows, width, outputs);
-  gatherBlocks(kernels, B, adapted, adapter.settings, blocks);
+  addGradientOfB(stack, B, adapted, adapter.settings, { rows, downProjected, dOut }, blocks);
 }

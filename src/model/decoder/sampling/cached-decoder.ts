@@ -145,18 +145,16 @@ export class CachedDecoder {
     const stack = { kernels, products: this.#products, config, rope: this.#rope, tensors, packed, adapters };
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
     const buffers = layerBuffers(this.#arena, stream, shape);
-    const attend = (layer: number, { attended, qkv }: typeof buffers) =>
-      kernels.attentionCached(
-        attended,
-        cache.keys(layer),
-        cache.values(layer),
-        qkv,
-        slots,
-        positions,
-        count,
-        cache.capacity,
-        config,
-      );
+    const attend = (layer: number, { attended, qkv }: typeof buffers) => {
+      const [keys, values] = [cache.keys(layer), cache.values(layer)];
+      const places = [slots, positions, count, cache.capacity, config] as const;
+      if (kernels.fused !== undefined) {
+        kernels.fused.ropeAttentionCached(attended, keys, values, qkv, this.#rope, ...places);
+        return;
+      }
+      kernels.rope(qkv, this.#rope, positions, count, config, false);
+      kernels.attentionCached(attended, keys, values, qkv, ...places);
+    };
     const none = this.#arena.takeIntegers(0);
     for (let layer = 0; layer < layers; layer++) {
       const kept = purpose === 'prefill' && layer === layers - 1 ? none : undefined;

@@ -9,6 +9,7 @@ import { ArgumentError } from '../../../core/errors.js';
 import { RandomStream } from '../../../core/random.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
+import type { Products } from '../../../tensor/products.js';
 import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './decoder-tensors.js';
 
 /** An adapted projection in its matrix. */
@@ -155,18 +156,41 @@ export function spreadBlocks(
   });
 }
 
-/** Adds (alpha / rank) times the diagonal blocks to the B's: `spreadBlocks` for gradients, which flow the other way. */
-export function gatherBlocks(
-  kernels: Kernels,
-  B: Floats,
-  { outputs: stride, parts }: AdaptedMatrix,
+/** A product that goes through B: what B multiplied, and the gradient of what came of it. */
+interface ThroughB {
+  readonly rows: number;
+  readonly downProjected: Floats; // [rows, n · rank]
+  readonly dOut: Floats; // [rows, outputs]
+}
+
+/**
+ * Adds the gradient of the B's to `dB`: (alpha / rank) times the diagonal blocks of downProjectedᵀ dOut, `spreadBlocks`
+ * for gradients, which flow the other way.
+ * @param blocks Working memory, [n · rank, outputs]
+ */
+export function addGradientOfB(
+  { kernels, products }: { readonly kernels: Kernels; readonly products: Products },
+  dB: Floats,
+  { width, outputs: stride, parts }: AdaptedMatrix,
   { rank, alpha }: AdapterSettings,
+  { rows, downProjected, dOut }: ThroughB,
   blocks: Floats,
 ): void {
+  const { partOfWeightGradient } = products;
+  if (partOfWeightGradient === undefined) {
+    kernels.fill(blocks, 0);
+    products.linearWeightGradient(blocks, downProjected, dOut, rows, width, stride);
+  }
   let to = 0;
   parts.forEach(({ column, outputs }, n) => {
-    const block = blocks.subarray(n * rank * stride + column);
-    kernels.copyBlock(B.subarray(to), outputs, block, stride, rank, outputs, alpha / rank, true);
+    const part = dB.subarray(to);
+    if (partOfWeightGradient === undefined) {
+      const block = blocks.subarray(n * rank * stride + column);
+      kernels.copyBlock(part, outputs, block, stride, rank, outputs, alpha / rank, true);
+    } else {
+      const [x, d] = [downProjected.subarray(n * rank), dOut.subarray(column)];
+      partOfWeightGradient(part, alpha / rank, x, width, d, stride, rows, rank, outputs);
+    }
     to += rank * outputs;
   });
 }

@@ -10,13 +10,27 @@ import type { DeviceFloats } from '../device-memory.js';
 import type { Rooms } from '../rooms.js';
 import { numberShader, perNumber } from '../shader.js';
 import { attend, backwardOfKeys, backwardOfQueries, CACHED_SPAN, THREADS } from './wgsl-attention-shaders.js';
+import { TURN } from './wgsl-streams.js';
 
 type AttentionKernels = Pick<
   DeviceKernels,
   'attention' | 'attentionBackward' | 'cacheSlotSize' | 'attentionCached' | 'cacheCopy'
->;
+> &
+  Pick<NonNullable<DeviceKernels['fused']>, 'ropeAttentionCached'>;
 
 export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKernels {
+  /** Attention of rows whose keys and values are in the cache. */
+  const attendCached: DeviceKernels['attentionCached'] = (
+    ...[out, keys, values, qkv, slots, positions, rows, capacity, { heads, kvHeads, headDim }]
+  ) => {
+    const [sums, starts] = [rooms.take('sums of rows', rows * heads), rooms.take('no starts', 1)];
+    queue.run(
+      attend(headDim),
+      [rows, heads, kvHeads, 1, 0, capacity, headDim ** -0.5],
+      [out, sums, qkv, keys, values, starts, slots, positions],
+      [rows, heads],
+    );
+  };
   return {
     attention: (out, logSumExp, qkv, starts, sequences, shape) => {
       const { heads, kvHeads, headDim } = shape;
@@ -44,13 +58,19 @@ export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKe
       const width = kvHeads * headDim;
       const numbers = [rows, width, strideOf(shape), heads * headDim, capacity];
       queue.run(store, numbers, [keys, values, qkv, slots, positions], perNumber(rows * width));
-      const [sums, starts] = [rooms.take('sums of rows', rows * heads), rooms.take('no starts', 1)];
+      attendCached(out, keys, values, qkv, slots, positions, rows, capacity, shape);
+    },
+    ropeAttentionCached: (out, keys, values, qkv, table, slots, positions, rows, capacity, shape) => {
+      const { heads, kvHeads, headDim } = shape;
+      const half = headDim / 2;
+      const memories = [keys, values, qkv, table, slots, positions];
       queue.run(
-        attend(headDim),
-        [rows, heads, kvHeads, 1, 0, capacity, headDim ** -0.5],
-        [out, sums, qkv, keys, values, starts, slots, positions],
-        [rows, heads],
+        turnAndStore,
+        [rows, heads, kvHeads, half, capacity],
+        memories,
+        perNumber(rows * (strideOf(shape) / 2)),
       );
+      attendCached(out, keys, values, qkv, slots, positions, rows, capacity, shape);
     },
     cacheCopy: (keys, values, from, to, length, capacity, { kvHeads, headDim }) => {
       const slot = capacity * kvHeads * headDim;
@@ -81,6 +101,25 @@ const store = numberShader({
   body: `let row = e / p.width; let i = e % p.width; let span = span_in_cache(row);
   let to = (span.x + span.y - 1u) * p.width + i;
   let at = row * p.stride + p.column + i; keys[to] = qkv[at]; values[to] = qkv[at + p.width];`,
+});
+/** Turns pairs of queries, and puts those of keys, turned, and of values in their place. */
+const turnAndStore = numberShader({
+  name: 'rope, keys and values',
+  numbers: ['rows', 'heads', 'kv_heads', 'half', 'capacity'],
+  memories: ['keys', 'values', 'qkv', 'table', 'slots: i32', 'positions: i32'],
+  declare: `${CACHED_SPAN}\n${TURN}`,
+  count: 'p.rows * (p.heads + 2u * p.kv_heads) * p.half',
+  body: `let i = e % p.half; let line = e / p.half; let heads = p.heads + 2u * p.kv_heads;
+  let row = line / heads; let head = line % heads; let at = line * 2u * p.half + i;
+  var pair = vec2f(qkv[at], qkv[at + p.half]);
+  if (head < p.heads + p.kv_heads) {
+    let angle = u32(positions[row]) * 2u * p.half + i; pair = turn(pair, table[angle], table[angle + p.half]);
+  }
+  if (head < p.heads) { qkv[at] = pair.x; qkv[at + p.half] = pair.y; return; }
+  let span = span_in_cache(row);
+  let to = ((span.x + span.y - 1u) * p.kv_heads + (head - p.heads) % p.kv_heads) * 2u * p.half + i;
+  if (head < p.heads + p.kv_heads) { keys[to] = pair.x; keys[to + p.half] = pair.y; return; }
+  values[to] = pair.x; values[to + p.half] = pair.y;`,
 });
 const copyWithin = numberShader({
   name: 'copy within',

@@ -8,7 +8,7 @@ import { isHalves, matrixOf, packMatrix } from './wgsl-pack.js';
 import { INTO, productShader, type Tile } from './wgsl-products.js';
 
 /** Training has many rows at a time, decoding few; a tile takes time for all of its rows, there or not. */
-const WIDE: Tile = { rows: 64, columns: 64, inner: 16, thread: [8, 4] };
+export const WIDE: Tile = { rows: 64, columns: 64, inner: 16, thread: [8, 4] };
 const SMALLER: readonly Tile[] = [
   { rows: 8, columns: 64, inner: 16, thread: [1, 4] },
   { rows: 32, columns: 64, inner: 16, thread: [8, 4] },
@@ -35,6 +35,16 @@ type LinearKernels = Pick<
   | 'linearNarrowWeightGradient'
 >;
 
+/** Groups of a product that has so many rows and columns. */
+export const groupsOf = (tile: Tile, rows: number, columns: number): Groups => [
+  Math.ceil(columns / tile.columns),
+  Math.ceil(rows / tile.rows),
+];
+
+/** The tile of a product of so many rows. */
+export const tileOf = (rows: number, fewRows: boolean): Tile =>
+  (fewRows && SMALLER.find((each) => rows <= each.rows)) || WIDE;
+
 /**
  * Products read a matrix as [outputs, inputs], as packed ones and those of checkpoints are: a binding that would be too
  * large is cut between outputs, which no sum crosses. Or they read it as [inputs, outputs]: then it is cut between
@@ -45,15 +55,10 @@ export function linearKernels(
   rooms: Rooms,
   { binding, fewRows, add }: LinearOptions,
 ): LinearKernels {
-  const groupsOf = (tile: Tile, rows: number, columns: number): Groups => [
-    Math.ceil(columns / tile.columns),
-    Math.ceil(rows / tile.rows),
-  ];
-
   const linear = (narrow: boolean): DeviceKernels['linear'] => {
     return (out, x, matrix, rows, inputs, outputs, accumulate) => {
       if (rows === 0) return;
-      const tile = (fewRows && SMALLER.find((each) => rows <= each.rows)) || WIDE;
+      const tile = tileOf(rows, fewRows);
       const { byInputs } = matrix;
       const shader = productShader({ tile, aByK: false, bByK: byInputs, halves: isHalves(matrix), narrow });
       if (byInputs) {
@@ -63,7 +68,7 @@ export function linearKernels(
         let into: number = accumulate && !apart ? INTO.addSum : INTO.replace;
         inParts(binding, stored, (first, count) => {
           const part = matrix.subarray(first * outputs, (first + count) * outputs);
-          const numbers = [rows, outputs, count, into, outputs, inputs, outputs];
+          const numbers = [rows, outputs, count, into, outputs, inputs, outputs, 1];
           const memories = [sums, x.subarray(first, rows * inputs), part];
           queue.run(shader, numbers, memories, groupsOf(tile, rows, outputs), rows * count * outputs);
           into = INTO.beginWith;
@@ -72,7 +77,7 @@ export function linearKernels(
       } else
         inParts(binding, matrixOf(matrix, outputs, inputs), (first, count) => {
           const part = matrix.subarray(first * inputs, (first + count) * inputs);
-          const numbers = [rows, count, inputs, accumulate ? INTO.addSum : INTO.replace, outputs, inputs, inputs];
+          const numbers = [rows, count, inputs, accumulate ? INTO.addSum : INTO.replace, outputs, inputs, inputs, 1];
           const memories = [out.subarray(first, rows * outputs), x.subarray(0, rows * inputs), part];
           queue.run(shader, numbers, memories, groupsOf(tile, rows, count), rows * inputs * count);
         });
@@ -86,7 +91,7 @@ export function linearKernels(
       inParts(binding, matrixOf(dWeight, inputs, outputs), (first, count) => {
         const part = dWeight.subarray(first * outputs, (first + count) * outputs);
         const memories = [part, x.subarray(first, rows * inputs), dOut.subarray(0, rows * outputs)];
-        const numbers = [count, outputs, rows, narrow ? INTO.beginWith : INTO.addSum, outputs, inputs, outputs];
+        const numbers = [count, outputs, rows, narrow ? INTO.beginWith : INTO.addSum, outputs, inputs, outputs, 1];
         queue.run(shader, numbers, memories, groupsOf(WIDE, count, outputs), rows * count * outputs);
       });
     };

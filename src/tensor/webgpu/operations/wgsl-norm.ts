@@ -6,11 +6,13 @@ import { grid, numberShader, perNumber, rowShader, scratch, total } from '../sha
 type NormKernels = Pick<DeviceKernels, 'rmsNorm' | 'rmsNormBackward' | 'headNorm' | 'headNormBackward'>;
 
 export function normKernels(queue: CommandQueue): NormKernels {
-  /** Lines of `width` numbers, `heads` of them in each row of `stride`. */
+  /** Lines of `width` numbers, `heads` of them in each row of `stride`. A gradient of no numbers is not wanted. */
   const addToGain = (
     [dGain, dOut, x, inverse]: readonly [DeviceFloats, DeviceFloats, DeviceFloats, DeviceFloats],
     sizes: readonly [lines: number, width: number, heads: number, stride: number],
-  ) => queue.run(gainGradient, sizes, [dGain, dOut, x, inverse], perNumber(sizes[1]));
+  ) => {
+    if (dGain.length > 0) queue.run(gainGradient, sizes, [dGain, dOut, x, inverse], perNumber(sizes[1]));
+  };
   return {
     rmsNorm: (out, inverse, x, gain, rows, width, epsilon) =>
       queue.run(forward, [rows, width, 1, width, epsilon], [out, inverse, x, gain], grid(rows)),

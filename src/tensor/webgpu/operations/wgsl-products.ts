@@ -24,36 +24,54 @@ export interface ProductForm {
    * added first, as the CPU kernels do.
    */
   readonly narrow: boolean;
+  /** What comes to the product besides, of `linearOnto`. */
+  readonly onto?: Onto;
+}
+
+export interface Onto {
+  /** C becomes what is before, in rows that are some numbers apart, or one row for all, and the product. */
+  readonly before: boolean;
+  /** Then a second product is added, D [M, L] by E [N, L], and whether E is in bfloat16. */
+  readonly share: 'float32' | 'bfloat16' | undefined;
 }
 
 /** What a product does with the numbers of C. */
-export const INTO = { replace: 0, addSum: 1, beginWith: 2 } as const;
+export const INTO = { replace: 0, addSum: 1, beginWith: 2, addScaled: 3 } as const;
 
-const cache = new Map<string, Shader>();
+/** The shaders that were written, by tile and by what else a form says: names take long to put together. */
+const written = new Map<Tile, Shader[]>();
+const SHARES = [undefined, 'float32', 'bfloat16'] as const satisfies Onto['share'][];
 
 /**
  * The shader of a form. Each number of C is one chain of multiply-adds over k in order, whatever the tile, so that a
  * row has the same bits in a call of one row and of a thousand, as far as the device keeps to the chain.
  */
 export function productShader(form: ProductForm): Shader {
-  const { tile, aByK, bByK, halves, narrow } = form;
-  const name = `product ${tile.rows}x${tile.columns}x${tile.inner}/${tile.thread.join('x')}${[
+  const { tile, aByK, bByK, halves, narrow, onto } = form;
+  let shaders = written.get(tile);
+  if (shaders === undefined) {
+    shaders = [];
+    written.set(tile, shaders);
+  }
+  const flags = [aByK, bByK, halves, narrow, onto?.before].reduce((all, flag) => 2 * all + Number(flag === true), 0);
+  const at = flags * SHARES.length + SHARES.indexOf(onto?.share);
+  shaders[at] ??= write(nameOf(form), form);
+  return shaders[at];
+}
+
+const nameOf = ({ tile: { rows, columns, inner, thread }, aByK, bByK, halves, narrow, onto }: ProductForm): string =>
+  `product ${rows}x${columns}x${inner}/${thread.join('x')}${[
     aByK && ' a by k',
     bByK && ' b by k',
     halves && ' halves',
     narrow && ' narrow',
+    onto?.before && ' onto',
+    onto?.share && ` and ${onto.share}`,
   ]
     .filter(Boolean)
     .join('')}`;
-  let compiled = cache.get(name);
-  if (compiled === undefined) {
-    compiled = write(name, form);
-    cache.set(name, compiled);
-  }
-  return compiled;
-}
 
-function write(name: string, { tile, aByK, bByK, halves, narrow }: ProductForm): Shader {
+function write(name: string, { tile, aByK, bByK, halves, narrow, onto }: ProductForm): Shader {
   const { rows, columns, inner } = tile;
   const [threadRows, threadColumns] = tile.thread;
   const [x, y] = [columns / threadColumns, rows / threadRows];
@@ -64,37 +82,11 @@ function write(name: string, { tile, aByK, bByK, halves, narrow }: ProductForm):
       .join('\n  ');
   const at = (row: number, vector: number) =>
     `m0 + local.y * ${threadRows}u + ${row}u, n0 + local.x * ${threadColumns}u + ${4 * vector}u`;
-  return shader({
-    name,
-    numbers: ['M', 'N', 'K', 'into', 'c_stride', 'a_stride', 'b_stride'],
-    memories: ['C', 'A', halves ? 'B: bf16' : 'B'],
-    threads: `${x}, ${y}`,
-    declare: `${narrow ? ROUNDING : ''}
-var<workgroup> a_tile: array<vec4f, ${(rows / 4) * inner}>;
-var<workgroup> b_tile: array<vec4f, ${(columns / 4) * inner}>;
-${fourNumbers('a_at', 'M', aByK ? 'A[k * p.a_stride + i]' : 'A[i * p.a_stride + k]', narrow)}
-${fourNumbers('b_at', 'N', halves ? `B_at(${bByK ? B_BY_K : B_BY_N})` : `B[${bByK ? B_BY_K : B_BY_N}]`, narrow)}
-fn before(m: u32, n: u32) -> vec4f {
-  var v = vec4f(0.0);
-  if (p.into != ${INTO.beginWith}u || m >= p.M) { return v; }
-  for (var q = 0u; q < 4u; q++) { if (n + q < p.N) { v[q] = C[m * p.c_stride + n + q]; } }
-  return v;
-}
-fn put(m: u32, n: u32, v: vec4f) {
-  if (m >= p.M) { return; }
-  for (var q = 0u; q < 4u; q++) {
-    if (n + q < p.N) {
-      let i = m * p.c_stride + n + q;
-      if (p.into == ${INTO.addSum}u) { C[i] = C[i] + v[q]; } else { C[i] = v[q]; }
-    }
-  }
-}`,
-    body: `
-  let m0 = group.y * ${rows}u; let n0 = group.x * ${columns}u;
-  ${everySum((row, vector) => `var sum${row}_${vector} = before(${at(row, vector)});`)}
-  for (var k0 = 0u; k0 < p.K; k0 += ${inner}u) {
-    ${fillTile('a', rows / 4, inner, x * y, aByK, 'm0')}
-    ${fillTile('b', columns / 4, inner, x * y, bByK, 'n0')}
+  /** Adds the products over all k to the sums. */
+  const overSteps = ([a, b]: readonly [string, string], end: string, byK: readonly [boolean, boolean]) => `
+  for (var k0 = 0u; k0 < ${end}; k0 += ${inner}u) {
+    ${fillTile('a_tile', a, rows / 4, inner, x * y, byK[0], 'm0')}
+    ${fillTile('b_tile', b, columns / 4, inner, x * y, byK[1], 'n0')}
     workgroupBarrier();
     for (var step = 0u; step < ${inner}u; step++) {
       let k = ${narrow ? 'step ^ 1u' : 'step'};
@@ -103,21 +95,72 @@ fn put(m: u32, n: u32, v: vec4f) {
       ${everySum((row, v) => `sum${row}_${v} = fma(vec4f(a${row}), b${v}, sum${row}_${v});`)}
     }
     workgroupBarrier();
+  }`;
+  const { before, share } = onto ?? {};
+  const shared = share !== undefined;
+  return shader({
+    name,
+    numbers: [
+      ...['M', 'N', 'K', 'into', 'c_stride', 'a_stride', 'b_stride', 'scale!'],
+      ...(before ? ['before_stride'] : []),
+      ...(shared ? ['L'] : []),
+    ],
+    memories: [
+      ...['C', 'A', halves ? 'B: bf16' : 'B'],
+      ...(before ? ['before'] : []),
+      ...(shared ? ['D', share === 'bfloat16' ? 'E: bf16' : 'E'] : []),
+    ],
+    threads: `${x}, ${y}`,
+    declare: `${narrow ? ROUNDING : ''}
+var<workgroup> a_tile: array<vec4f, ${(rows / 4) * inner}>;
+var<workgroup> b_tile: array<vec4f, ${(columns / 4) * inner}>;
+${fourNumbers('a_at', 'M', 'K', aByK ? 'A[k * p.a_stride + i]' : 'A[i * p.a_stride + k]', narrow)}
+${fourNumbers('b_at', 'N', 'K', indexed('B', halves, bByK ? 'k * p.b_stride + i' : 'i * p.b_stride + k'), narrow)}
+${shared ? fourNumbers('d_at', 'M', 'L', 'D[i * p.L + k]', narrow) : ''}
+${shared ? fourNumbers('e_at', 'N', 'L', indexed('E', share === 'bfloat16', 'i * p.L + k'), narrow) : ''}
+fn begin(m: u32, n: u32) -> vec4f {
+  var v = vec4f(0.0);
+  if (p.into != ${INTO.beginWith}u || m >= p.M) { return v; }
+  for (var q = 0u; q < 4u; q++) { if (n + q < p.N) { v[q] = C[m * p.c_stride + n + q]; } }
+  return v;
+}
+fn put(m: u32, n: u32, v: vec4f, into: u32) {
+  if (m >= p.M) { return; }
+  for (var q = 0u; q < 4u; q++) {
+    if (n + q < p.N) {
+      let i = m * p.c_stride + n + q;
+      switch into {
+        case ${INTO.addSum}u: { C[i] = C[i] + v[q]; }
+        case ${INTO.addScaled}u: { C[i] = fma(p.scale, v[q], C[i]); }
+        default: { C[i] = ${before ? 'before[m * p.before_stride + n + q] + v[q]' : 'v[q]'}; }
+      }
+    }
   }
-  ${everySum((row, vector) => `put(${at(row, vector)}, sum${row}_${vector});`)}`,
+}`,
+    body: `
+  let m0 = group.y * ${rows}u; let n0 = group.x * ${columns}u;
+  ${everySum((row, vector) => `var sum${row}_${vector} = begin(${at(row, vector)});`)}
+  ${overSteps(['a_at', 'b_at'], 'p.K', [aByK, bByK])}
+  ${everySum((row, vector) => `put(${at(row, vector)}, sum${row}_${vector}, p.into);`)}
+  ${
+    shared
+      ? `${everySum((row, vector) => `sum${row}_${vector} = vec4f(0.0);`)}
+  ${overSteps(['d_at', 'e_at'], 'p.L', [false, false])}
+  ${everySum((row, vector) => `put(${at(row, vector)}, sum${row}_${vector}, ${INTO.addSum}u);`)}`
+      : ''
+  }`,
   });
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-const B_BY_K = 'k * p.b_stride + i';
-const B_BY_N = 'i * p.b_stride + k';
+const indexed = (memory: string, halves: boolean, at: string) => (halves ? `${memory}_at(${at})` : `${memory}[${at}]`);
 
 /** `name(i, k)`: four neighbouring rows of A or columns of B at one step, 0 behind the ends. */
-function fourNumbers(name: string, end: string, number: string, narrow: boolean): string {
+function fourNumbers(name: string, end: string, steps: string, number: string, narrow: boolean): string {
   return `
 fn ${name}_one(i: u32, k: u32) -> f32 {
-  if (i >= p.${end} || k >= p.K) { return 0.0; } return ${narrow ? `rounded(${number})` : number};
+  if (i >= p.${end} || k >= p.${steps}) { return 0.0; } return ${narrow ? `rounded(${number})` : number};
 }
 fn ${name}(i: u32, k: u32) -> vec4f {
   return vec4f(${range(4)
@@ -127,10 +170,18 @@ fn ${name}(i: u32, k: u32) -> vec4f {
 }
 
 /** Fills a tile, [inner, fours]; neighbouring threads read neighbouring numbers. */
-function fillTile(of: string, fours: number, inner: number, threads: number, byK: boolean, first: string): string {
+function fillTile(
+  tile: string,
+  at: string,
+  fours: number,
+  inner: number,
+  threads: number,
+  byK: boolean,
+  first: string,
+): string {
   const place = byK ? `let i = e % ${fours}u; let k = e / ${fours}u;` : `let k = e % ${inner}u; let i = e / ${inner}u;`;
   return `for (var e = t; e < ${fours * inner}u; e += ${threads}u) {
-      ${place} ${of}_tile[k * ${fours}u + i] = ${of}_at(${first} + 4u * i, k0 + k);
+      ${place} ${tile}[k * ${fours}u + i] = ${at}(${first} + 4u * i, k0 + k);
     }`;
 }
 

@@ -39,17 +39,21 @@ const entriesOf = ({ length, bytesPerNumber }: DeviceMemory, width: number) => (
   bytesPerNumber,
 });
 
+/** A pair turned by an angle, in every shader by the same operations. */
+export const TURN = `fn turn(pair: vec2f, cosine: f32, sine: f32) -> vec2f {
+  return vec2f(fma(pair.x, cosine, -(pair.y * sine)), fma(pair.y, cosine, pair.x * sine));
+}`;
 const rotate = numberShader({
   name: 'rope',
   numbers: ['rows', 'stride', 'heads', 'half', 'inverse'],
   memories: ['x', 'table', 'positions: i32'],
+  declare: TURN,
   count: 'p.rows * p.heads * p.half',
   body: `let row = e / (p.heads * p.half); let i = e % p.half;
   let at = row * p.stride + e / p.half % p.heads * (2u * p.half) + i;
   let angle = u32(positions[row]) * 2u * p.half + i;
   let cosine = table[angle]; let sine = select(table[angle + p.half], -table[angle + p.half], p.inverse == 1u);
-  let a = x[at]; let b = x[at + p.half];
-  x[at] = a * cosine - b * sine; x[at + p.half] = b * cosine + a * sine;`,
+  let pair = turn(vec2f(x[at], x[at + p.half]), cosine, sine); x[at] = pair.x; x[at + p.half] = pair.y;`,
 });
 
 const GATE = 'let at = e / p.width * 2u * p.width + e % p.width; let gate = x[at]; let up = x[at + p.width];';

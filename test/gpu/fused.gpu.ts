@@ -1,0 +1,218 @@
+/** Fused operations: the bits of the calls that they stand for, in every form, and how few dispatches a layer has. */
+import { describe, expect, it } from 'vitest';
+import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
+import { RandomStream, randomKey } from '../../src/core/random.js';
+import { PolicyModel } from '../../src/model/decoder/policy-model.js';
+import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { baseWeights } from '../../src/model/decoder/weights/model-weights.js';
+import { narrowed } from '../../src/tensor/bfloat16.js';
+import { type Before, linearOntoByCalls } from '../../src/tensor/fused-kernels.js';
+import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
+import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
+import { plain } from '../contracts/decoder.js';
+import { openedDevices } from './opened-device.js';
+
+const open = openedDevices();
+const openNothing = openedDevices('null');
+
+function noise(length: number, key: string): Float32Array {
+  const stream = new RandomStream('fused operations', key);
+  return Float32Array.from({ length }, () => stream.normal());
+}
+
+function floats(kernels: DeviceKernels, length: number, key: string): DeviceFloats {
+  const memory = kernels.allocate(length);
+  kernels.write(memory, noise(length, key));
+  return memory;
+}
+
+function halves(kernels: DeviceKernels, length: number, key: string): DeviceHalves {
+  const memory = kernels.allocateBfloat16(length);
+  kernels.write(memory, narrowed(noise(length, key)));
+  return memory;
+}
+
+function fusedOf({ fused }: DeviceKernels) {
+  if (fused === undefined) throw new Error('this device has no fused operations');
+  return fused;
+}
+
+const [INPUTS, OUTPUTS, RANK] = [70, 131, 6];
+type Beside = 'nothing' | 'a bias' | 'a residual' | 'what is there';
+interface Form {
+  readonly rows: number;
+  readonly beside: Beside;
+  readonly kind: 'float32' | 'bfloat16';
+  readonly transpose: boolean;
+  readonly narrow?: boolean;
+  readonly share?: boolean;
+}
+
+/** A product at once and by calls, and the dispatches of each. */
+async function bothWays(kernels: DeviceKernels, form: Form) {
+  const { rows, beside, kind, transpose, narrow = false, share: shared = true } = form;
+  const weight = kind === 'float32' ? floats(kernels, INPUTS * OUTPUTS, 'W') : halves(kernels, INPUTS * OUTPUTS, 'W');
+  const matrix = kernels.stored<DeviceFloats | DeviceHalves>(weight, INPUTS, OUTPUTS, transpose);
+  const x = floats(kernels, rows * INPUTS, 'x');
+  const up = narrow ? halves(kernels, RANK * OUTPUTS, 'B') : floats(kernels, RANK * OUTPUTS, 'B');
+  const share = shared ? { x: floats(kernels, rows * RANK, 'x A'), packed: up, width: RANK } : undefined;
+  const linear = (narrow ? kernels.linearNarrow : kernels.linear) as DeviceKernels['linear'];
+  const run = (way: 'at once' | 'by calls') => {
+    const out = floats(kernels, rows * OUTPUTS, 'out');
+    const befores: Record<Beside, Before<DeviceFloats> | undefined> = {
+      nothing: undefined,
+      'a bias': { bias: floats(kernels, OUTPUTS, 'bias') },
+      'a residual': { residual: floats(kernels, rows * OUTPUTS, 'residual') },
+      'what is there': { residual: out },
+    };
+    const args = [out, befores[beside], x, matrix, share, rows, INPUTS, OUTPUTS] as const;
+    const { dispatches } = kernels.counts;
+    if (way === 'at once') fusedOf(kernels).linearOnto(narrow, ...args);
+    else linearOntoByCalls({ ...kernels, linear }, ...args);
+    return { out, dispatches: kernels.counts.dispatches - dispatches };
+  };
+  const [once, calls] = [run('at once'), run('by calls')];
+  const [values, expected] = await kernels.read([once.out, calls.out]);
+  return { values, expected, dispatches: [once.dispatches, calls.dispatches] };
+}
+
+describe('a product with what it is added to and an adapter’s share', () => {
+  it.each<Form>([
+    { rows: 3, beside: 'a bias', kind: 'bfloat16', transpose: false },
+    { rows: 3, beside: 'what is there', kind: 'float32', transpose: false },
+    { rows: 20, beside: 'a residual', kind: 'float32', transpose: true },
+    { rows: 20, beside: 'nothing', kind: 'bfloat16', transpose: true, narrow: true },
+    { rows: 70, beside: 'a bias', kind: 'float32', transpose: false, narrow: true },
+    { rows: 70, beside: 'a residual', kind: 'bfloat16', transpose: false, share: false },
+  ])('has in one dispatch the bits of its calls: %o', async (form) => {
+    const { values, expected, dispatches } = await bothWays((await open()).kernels, form);
+    expect(values).toEqual(expected);
+    expect(new Set(expected).size).toBeGreaterThan(100);
+    expect(dispatches[0]).toBe(1);
+    expect(dispatches[1]).toBeGreaterThan(1);
+  });
+
+  it('goes by its calls where a matrix fits no binding, or a bias shares a window with it', async () => {
+    const { kernels } = await open({ binding: 4096 });
+    const form = { rows: 3, beside: 'a bias', kind: 'float32', transpose: false } as const;
+    const { values, expected, dispatches } = await bothWays(kernels, form);
+    expect(values).toEqual(expected);
+    expect(dispatches[0]).toBe(dispatches[1]);
+
+    const whole = (await open()).kernels;
+    const all = floats(whole, 10 * 5 + 5, 'W and bias');
+    const [weight, bias] = [all.subarray(0, 50), all.subarray(50)];
+    const x = floats(whole, 10, 'x');
+    const outs = [whole.allocate(5), whole.allocate(5)] as const;
+    const rest = [{ bias }, x, whole.stored(weight, 10, 5, false), undefined, 1, 10, 5] as const;
+    fusedOf(whole).linearOnto(false, outs[0], ...rest);
+    linearOntoByCalls(whole, outs[1], ...rest);
+    const [once, calls] = await whole.read(outs);
+    expect(once).toEqual(calls);
+  });
+});
+
+it('the gradient of a block of an adapter is that of the whole matrix, scaled', async () => {
+  const { kernels } = await open();
+  const [rows, inputs, outputs] = [75, 9, 40];
+  const [x, dOut] = [floats(kernels, rows * inputs, 'x'), floats(kernels, rows * outputs, 'dOut')];
+  const whole = kernels.allocate(inputs * outputs);
+  kernels.linearWeightGradient(whole, x, dOut, rows, inputs, outputs);
+  // Rows 3 to 7 and columns 10 to 31 of it.
+  const part = floats(kernels, 5 * 22, 'part');
+  const [first] = await kernels.read([part]);
+  const [xPart, dPart] = [x.subarray(3), dOut.subarray(10)];
+  fusedOf(kernels).partOfWeightGradient(false, part, 0.375, xPart, inputs, dPart, outputs, rows, 5, 22);
+  const [all, values] = await kernels.read([whole, part]);
+  values.forEach((value, i) => {
+    const sum = all[(3 + Math.floor(i / 22)) * outputs + 10 + (i % 22)] as number;
+    const right = (first[i] as number) + 0.375 * sum;
+    expect(Math.abs(value - right)).toBeLessThan(1e-6 * (1 + Math.abs(right)));
+  });
+});
+
+it('turning and caching at once has the bits of the calls: what is attended, keys and values', async () => {
+  const { kernels } = await open();
+  const shape = { heads: 6, kvHeads: 2, headDim: 10 };
+  const [rows, capacity] = [11, 32];
+  const width = (shape.heads + 2 * shape.kvHeads) * shape.headDim;
+  const integers = (values: readonly number[]) => {
+    const memory = kernels.allocateIntegers(values.length);
+    kernels.write(memory, Int32Array.from(values));
+    return memory;
+  };
+  const slots = integers([...new Array(8).fill(2), 0, 1, 3]);
+  const positions = integers([0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0]);
+  const table = floats(kernels, capacity * shape.headDim, 'table');
+  const run = (way: 'at once' | 'by calls') => {
+    const qkv = floats(kernels, rows * width, 'qkv');
+    const out = kernels.allocate(rows * shape.heads * shape.headDim);
+    const size = 4 * kernels.cacheSlotSize(capacity, shape);
+    const [keys, values] = [kernels.allocate(size), kernels.allocate(size)];
+    const places = [slots, positions, rows, capacity, shape] as const;
+    if (way === 'at once') fusedOf(kernels).ropeAttentionCached(out, keys, values, qkv, table, ...places);
+    else {
+      kernels.rope(qkv, table, positions, rows, shape, false);
+      kernels.attentionCached(out, keys, values, qkv, ...places);
+    }
+    return [out, keys, values];
+  };
+  const read = await kernels.read([...run('at once'), ...run('by calls')]);
+  expect(read.slice(0, 3)).toEqual(read.slice(3));
+  expect(read[0]?.every((value) => value !== 0)).toBe(true);
+});
+
+it('the gradient of a gain that nobody wants is left out, and nothing else changes', async () => {
+  const { kernels } = await open();
+  const [rows, width] = [5, 70];
+  const given = ['dOut', 'x'].map((key) => floats(kernels, rows * width, key)) as [DeviceFloats, DeviceFloats];
+  const [gain, inverse] = [floats(kernels, width, 'gain'), floats(kernels, rows, 'inverse')];
+  const run = (dGain: DeviceFloats) => {
+    const dx = floats(kernels, rows * width, 'dx');
+    const { dispatches } = kernels.counts;
+    kernels.rmsNormBackward(dx, dGain, ...given, gain, inverse, rows, width);
+    return { dx, dispatches: kernels.counts.dispatches - dispatches };
+  };
+  const [wanted, left] = [run(kernels.allocate(width)), run(kernels.allocate(0))];
+  const [expected, values] = await kernels.read([wanted.dx, left.dx]);
+  expect(values).toEqual(expected);
+  expect([wanted.dispatches, left.dispatches]).toEqual([2, 1]);
+});
+
+describe('a layer', () => {
+  const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
+  const prompt = [1, 2, 3];
+
+  /** Dispatches of one tick, and of one micro-batch with layers computed again. */
+  async function dispatches(layers: number) {
+    const { kernels } = await openNothing();
+    const config: DecoderConfig = { ...plain, layers, attentionBias: 'qkv' };
+    const base = baseWeights(kernels, config, 'bfloat16');
+    const model = new PolicyModel(kernels, { base, adapter }, { recompute: true });
+    model.initialise(1);
+    const counted = async (work: () => Promise<unknown>) => {
+      await work(); // the first time packs matrices
+      const before = kernels.counts.dispatches;
+      await work();
+      return kernels.counts.dispatches - before;
+    };
+    const sampler = new Sampler(kernels, base);
+    await sampler.load('policy', model.trained, 1, adapter);
+    sampler.submit({
+      ...{ id: 0, policy: 'policy', prompt, maxTokens: 9, temperature: 1, topK: 0, topP: 1 },
+      ...{ stopTokens: [], key: randomKey('draw') },
+    });
+    const tick = await counted(() => sampler.step());
+    const sequence = { tokens: Int32Array.from(prompt), mask: Uint8Array.of(0, 1, 1), temperature: 1 };
+    const batch = await counted(async () => {
+      await model.accumulate([sequence], () => [Float32Array.of(0, 1, 1)]);
+      model.discardGradient();
+    });
+    return { tick, batch };
+  }
+
+  it('with adapters on all projections has 13 dispatches a tick and 50 a micro-batch', async () => {
+    const [two, three] = [await dispatches(2), await dispatches(3)];
+    expect({ tick: three.tick - two.tick, batch: three.batch - two.batch }).toEqual({ tick: 13, batch: 50 });
+  });
+});
