@@ -3,7 +3,7 @@
  * dispatch costs the host a few microseconds and the device a pause, and a decoder has hundreds of them a tick.
  */
 import type { Heads } from './kernel-arguments.js';
-import type { KernelsOn } from './kernels.js';
+import type { MemoryKernels } from './memory-kernels.js';
 
 /** What a product is added to: a row [outputs] that is the same for all, or [rows, outputs], which may be `out`. */
 export type Before<F> = { readonly bias: F } | { readonly residual: F };
@@ -66,9 +66,14 @@ export interface FusedKernels<F, I, H> {
   ): void;
 }
 
+/** What `linearOnto` stands for: `linear` in one precision, and what fills its memory before. */
+interface Calls<F, H> extends Pick<MemoryKernels<F, never, H>, 'copy' | 'repeat'> {
+  linear(out: F, x: F, packed: F | H, rows: number, inputs: number, outputs: number, accumulate: boolean): void;
+}
+
 /** `linearOnto` by the calls that it stands for. */
 export function linearOntoByCalls<F extends object, H>(
-  { copy, repeat, linear }: Pick<KernelsOn<F, never, H, unknown>, 'copy' | 'repeat' | 'linear'>,
+  { copy, repeat, linear }: Calls<F, H>,
   out: F,
   before: Before<F> | undefined,
   x: F,
