@@ -62,6 +62,8 @@ export interface MemoryPlan {
    * Bases that adapters share, keys and values, and all together; missing where the sizes of a policy are not known.
    */
   readonly total?: { readonly bases: number; readonly cache: number; readonly total: number };
+  /** Sentences about the device whose memory this is, where it is not this process's. */
+  readonly notes?: readonly string[];
 }
 
 /** What a dry run asks. `Spec` is the backend as a recipe describes it. */
@@ -73,10 +75,16 @@ export interface BackendPlan<Spec> {
    */
   readModel(files: Files, directory: string, chatTemplate?: string): Promise<SizedModel>;
   /**
-   * The memory of this process; undefined where a server computes.
+   * The memory of this process, or of the device that it computes on; undefined where a server computes.
    * @param longest Tokens of the longest sequence
+   * @param written The largest share of a sequence's tokens that are trained on, above 0
    */
-  memory(spec: Spec, policies: readonly PlannedPolicy[], longest: number): MemoryPlan | undefined;
+  memory(
+    spec: Spec,
+    policies: readonly PlannedPolicy[],
+    longest: number,
+    written: number,
+  ): Promise<MemoryPlan | undefined>;
   /**
    * A sentence about memory elsewhere, from the parameters of each policy whose sizes are known; undefined where this
    * process computes.

@@ -34,6 +34,7 @@ export class Arena {
   #block = 0;
   #used = 0;
   #total = 0;
+  #grown = false;
   #staged: Staged = { floats: new Float32Array(), integers: new Int32Array() };
 
   constructor(kernels: Kernels) {
@@ -49,9 +50,13 @@ export class Arena {
         this.#used = 0;
       }
       if (this.#blocks.length <= this.#block) {
-        const size = Math.max(padded, LEAST, this.#total);
+        // A device has no memory to spare, the system gives this process only what it touches.
+        const { adapter, mostNumbers = Number.POSITIVE_INFINITY } = this.#kernels;
+        const reserve = adapter === undefined ? this.#total : Math.min(this.#total / 8, mostNumbers);
+        const size = Math.max(padded, LEAST, aligned(reserve));
         this.#blocks.push(this.#kernels.allocate(size));
         this.#total += size;
+        this.#grown = true;
       }
       block = this.#blocks[this.#block];
     }
@@ -116,21 +121,17 @@ export class Arena {
     return all;
   }
 
+  /** Gives all buffers back. Blocks that a pass has added become one, or as few as a device has as large. */
   reset(): void {
-    if (this.#blocks.length > 1) {
-      this.free();
-      this.#blocks = [this.#kernels.allocate(this.#total)];
-      return;
+    this.#block = 0;
+    this.#used = 0;
+    if (this.#grown && this.#blocks.length > 1) {
+      for (const block of this.#blocks.splice(0)) this.#kernels.free(block);
+      const { mostNumbers = this.#total } = this.#kernels;
+      for (let left = this.#total; left > 0; left -= mostNumbers)
+        this.#blocks.push(this.#kernels.allocate(Math.min(left, mostNumbers)));
     }
-    this.#block = 0;
-    this.#used = 0;
-  }
-
-  /** Gives all memory back; the next pass allocates anew. */
-  free(): void {
-    for (const block of this.#blocks.splice(0)) this.#kernels.free(block);
-    this.#block = 0;
-    this.#used = 0;
+    this.#grown = false;
   }
 }
 

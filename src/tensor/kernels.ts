@@ -248,4 +248,6 @@ export interface Kernels extends KernelsOn<Floats, Integers, Halves, number | Pr
   readonly adapter?: string;
   /** What is done at once where calls have a price. */
   readonly fused?: FusedKernels<Floats, Integers, Halves> | undefined;
+  /** The most numbers in float32 of one allocation, where a device limits them. */
+  readonly mostNumbers?: number;
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Device } from '../contract/architecture.js';
 import { ArgumentError, DeviceError, messageOf } from '../core/errors.js';
+import { engineDevice, ON_A_GPU } from './engine-device.js';
 import type { HostKernels, Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
 import { loadNativeKernels, type NativeOptions } from './native/load-kernels.js';
@@ -18,8 +19,6 @@ type KernelsName = (typeof KERNELS)[number];
  * AVX-512 sums in another order.
  */
 const SAME_EVERYWHERE = 'native-avx2';
-/** `DRMAS_KERNELS` for those of a GPU, which only an engine computes with. */
-const ON_A_GPU = 'webgpu';
 
 export interface SelectOptions extends NativeOptions {
   /**
@@ -69,18 +68,14 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
 /**
  * What an engine computes with: a GPU's kernels where `device` or `DRMAS_KERNELS=webgpu` asks for them, else those of
  * `selectKernels`.
- * @throws ArgumentError when the two contradict each other, or as `selectKernels` does; DeviceError when there is no
+ * @throws ArgumentError as `engineDevice` and `selectKernels` do; DeviceError when there is no
  *   GPU, or it computes wrong
  */
 export async function selectEngineKernels(
   options: SelectOptions & { readonly device?: Device | undefined },
 ): Promise<{ readonly kernels: Kernels; readonly notice?: string }> {
   const { environment = process.env, device } = options;
-  const named = environment.DRMAS_KERNELS || undefined;
-  const forced = named && (named === ON_A_GPU ? 'gpu' : 'cpu');
-  if (device !== undefined && forced !== undefined && device !== forced)
-    throw new ArgumentError(`the device is to be ${device}, but DRMAS_KERNELS is ${named}`);
-  if ((device ?? forced) !== 'gpu') return selectKernels(options);
+  if (engineDevice(device, environment) === 'cpu') return selectKernels(options);
   const { openDeviceKernels } = await import('./webgpu/open-kernels.js');
   try {
     return { kernels: await openDeviceKernels() };

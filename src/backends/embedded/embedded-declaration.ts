@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { DEVICES } from '../../contract/architecture.js';
 import { readConfig } from '../../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../../model/formats/tokenizer-files.js';
+import { engineDevice } from '../../tensor/engine-device.js';
 import type { BackendDeclaration } from '../backend-declaration.js';
 import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded-backend.js';
 import { prepareExport } from './export-policy.js';
-import { memoryPlan } from './footprint.js';
+import { memoryPlan } from './memory/footprint.js';
 
 const schema = z.strictObject({
   type: z.literal('embedded'),
@@ -42,7 +43,11 @@ export const embedded: BackendDeclaration<typeof schema> = {
       const tokenizer = await readTokenizer(files, directory, chatTemplate);
       return { tokenizer, context: config.context, config, kept };
     },
-    memory: memoryPlan,
+    async memory({ device, recompute }, planned, longest, written) {
+      if (engineDevice(device, process.env) === 'cpu') return memoryPlan({ recompute }, planned, longest);
+      const { deviceMemoryPlan } = await import('./memory/device-footprint.js');
+      return deviceMemoryPlan({ recompute, longest, written }, planned);
+    },
     memoryElsewhere: () => undefined,
   },
   prepareExport,

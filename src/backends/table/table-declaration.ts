@@ -13,7 +13,7 @@ export const table: BackendDeclaration<typeof schema> = {
   plan: {
     readModel: () => Promise.reject(new BackendError('tables of choices are read from no model directory')),
     // A few numbers each, beside language models nothing.
-    memory: () => ({ policies: {}, total: { bases: 0, cache: 0, total: 0 } }),
+    memory: async () => ({ policies: {}, total: { bases: 0, cache: 0, total: 0 } }),
     memoryElsewhere: () => undefined,
   },
   prepareExport: ({ policy, from }) =>

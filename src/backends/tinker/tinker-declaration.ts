@@ -13,7 +13,7 @@ export const server: BackendDeclaration<typeof tinkerSchema> = {
   open: (spec, options) => TinkerBackend.connect(spec, options),
   plan: {
     readModel: readBase,
-    memory: () => undefined,
+    memory: async () => undefined,
     memoryElsewhere(policies) {
       if (policies.length === 0) return "memory is the server's";
       const trained = policies.reduce((sum, policy) => sum + policy.trained, 0);

@@ -4,7 +4,7 @@ import { waysIn } from '../../agents/ways.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backends/backend-declaration.js';
 import { type BackendSpec, backendOf } from '../../backends/registry.js';
 import type { Generation, PlayableHandle } from '../../contract/sampling.js';
-import type { Episode } from '../../core/episode.js';
+import type { Episode, Turn } from '../../core/episode.js';
 import type { Phase } from '../../core/play/play-observer.js';
 import { mean } from '../../core/statistics.js';
 import { adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
@@ -80,15 +80,18 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     : await rehearse(recipe, assignment, tasks, models, 'evaluation');
   const use = agentUse(recipe, episodes);
   const played = new Set([...episodes, ...evaluated]);
-  const lengths = [...played].flatMap(({ turns }) =>
-    turns.map(({ prompt, response }) => prompt.length + response.length),
-  );
-  const longest = Math.max(0, ...lengths);
+  const turns = [...played].flatMap((episode) => episode.turns);
+  const lengthOf = ({ prompt, response }: Turn) => prompt.length + response.length;
+  const longest = Math.max(0, ...turns.map(lengthOf));
+  const shares = turns.map((turn) => turn.response.length / lengthOf(turn));
+  const written = shares.length === 0 ? 1 : Math.max(...shares);
   const held = modelsByBackend(recipe, Object.keys(recipe.policies));
-  const plans = held.map(({ spec, names }) => {
-    const planned = plannedPolicies(recipe, names, models);
-    return backendOf(spec).plan.memory(spec, planned, longest);
-  });
+  const plans = await Promise.all(
+    held.map(({ spec, names }) => {
+      const planned = plannedPolicies(recipe, names, models);
+      return backendOf(spec).plan.memory(spec, planned, longest, written);
+    }),
+  );
   const policies = Object.fromEntries(
     held.flatMap(({ names }, i) => names.map((policy) => [policy, policyPlan(policy, models, plans[i])])),
   );
@@ -112,7 +115,12 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     policies,
     ...(memory === undefined ? {} : { memory }),
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
-    notes: [...taskWarnings(tasks), ...notes(recipe, episodes, models), ...alternativesNote(recipe, use)],
+    notes: [
+      ...taskWarnings(tasks),
+      ...notes(recipe, episodes, models),
+      ...plans.flatMap((plan) => plan?.notes ?? []),
+      ...alternativesNote(recipe, use),
+    ],
   };
 }
 

@@ -57,6 +57,7 @@ export class CommandQueue {
   #submits = 0;
   readonly #buffers = new Map<GpuBuffer, number>();
   #bytes = 0;
+  #mostBytes = 0;
 
   constructor(device: GpuDevice) {
     this.#device = device;
@@ -74,6 +75,7 @@ export class CommandQueue {
       keptBindGroups: this.#groups.kept,
       buffers: this.#buffers.size,
       bytes: this.#bytes,
+      mostBytes: this.#mostBytes,
     };
   }
 
@@ -87,6 +89,7 @@ export class CommandQueue {
     const buffer = this.#device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST });
     this.#buffers.set(buffer, size);
     this.#bytes += size;
+    this.#mostBytes = Math.max(this.#mostBytes, this.#bytes);
     return buffer;
   }
 

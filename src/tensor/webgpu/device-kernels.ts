@@ -13,6 +13,7 @@ export interface DeviceKernels
   readonly name: 'webgpu';
   /** What the device is called. */
   readonly adapter: string;
+  readonly mostNumbers: number;
 
   /** As in `MemoryKernels`; every matrix is read as it lies. */
   stored<Weight extends DeviceFloats | DeviceHalves>(
@@ -36,4 +37,6 @@ export interface DeviceCounts {
   /** Buffers that are allocated now, and their bytes. */
   readonly buffers: number;
   readonly bytes: number;
+  /** The most bytes that were allocated at a time. */
+  readonly mostBytes: number;
 }

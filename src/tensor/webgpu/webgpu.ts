@@ -1,3 +1,4 @@
+import { WINDOW } from './bind-groups.js';
 import { CommandQueue } from './command-queue.js';
 import type { DeviceKernels } from './device-kernels.js';
 import { DeviceMemory } from './device-memory.js';
@@ -42,6 +43,7 @@ export function createWebgpuKernels(device: GpuDevice, adapter: string, options:
     isa: 'wgsl',
     narrowProducts: 'widened',
     threads: 1,
+    mostNumbers: (WINDOW / 4) * Math.floor(device.limits.maxBufferSize / WINDOW),
     get counts() {
       return queue.counts;
     },

@@ -1,13 +1,13 @@
 /** The memory that the engine takes, from the sizes of models alone. */
-import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
-import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
-import { BATCH_ROWS } from '../../model/decoder/decoder.js';
-import { logitBlockRows } from '../../model/decoder/output-head.js';
-import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
-import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
-import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/weights/decoder-tensors.js';
-import type { MatrixKind } from '../../tensor/kernel-arguments.js';
-import type { Footprint, MemoryPlan, PlannedPolicy } from '../backend-declaration.js';
+import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
+import type { OptimizerSettings } from '../../../contract/optimizer-settings.js';
+import { BATCH_ROWS } from '../../../model/decoder/decoder.js';
+import { logitBlockRows } from '../../../model/decoder/output-head.js';
+import { cacheShape } from '../../../model/decoder/sampling/key-value-cache.js';
+import { adaptedMatrices, adapterParameterCount } from '../../../model/decoder/weights/adapter-tensors.js';
+import { matrixShapes, parameterCount, qkvWidth } from '../../../model/decoder/weights/decoder-tensors.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
+import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backend-declaration.js';
 
 const FLOAT = 4;
 

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { plainAdamW } from '../../../test/support/adamw.js';
+import { plainAdamW } from '../../../../test/support/adamw.js';
 import {
   type AdapterSettings,
   type DecoderConfig,
   PRECISIONS,
   PROJECTIONS,
   type Precision,
-} from '../../contract/architecture.js';
-import type { TrainingSample } from '../../core/sample.js';
-import type { MatrixKind } from '../../tensor/kernel-arguments.js';
-import type { Kernels } from '../../tensor/kernels.js';
-import { createReferenceKernels } from '../../tensor/reference/reference.js';
+} from '../../../contract/architecture.js';
+import type { TrainingSample } from '../../../core/sample.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { createReferenceKernels } from '../../../tensor/reference/reference.js';
+import { Engine } from '../thread/engine.js';
+import { packSamples } from '../thread/sample-batch.js';
 import { baseFootprint, cacheFootprint, type FootprintRequest, memoryPlan, policyFootprint } from './footprint.js';
-import { Engine } from './thread/engine.js';
-import { packSamples } from './thread/sample-batch.js';
 
 const config: DecoderConfig = {
   vocabSize: 64,
