@@ -1,4 +1,5 @@
 /** How fast this machine plays and learns a recipe, measured within a minute. */
+import pLimit from 'p-limit';
 import type { Episode, EpisodeGroup } from '../../core/episode.js';
 import type { Warmup } from '../../core/events.js';
 import type { Host } from '../../core/host.js';
@@ -49,14 +50,20 @@ export interface Measured {
   readonly memoryBytes: number;
 }
 
-/** How often each size is played, where there is time. */
-const ROUNDS = 3;
+/** How often each size is played, where there is time: an engine's code is compiled after thousands of tokens only. */
+const ROUNDS = 12;
 
 /** Updates that are made; the fastest counts. */
 const UPDATES = 3;
 
-/** Episodes that are played one after the other, at least and at most. */
-const ALONE = { least: 4, most: 24 };
+/** Episodes that are played one after the other, at most. */
+const ALONE = 24;
+
+/** Episodes for each place where a few are played at once, at most: places are taken anew as episodes end. */
+const FEW = 6;
+
+/** Episodes for each place that are played even where they take longer than they should. */
+const LEAST = 4;
 
 /**
  * Plays the tasks of the first steps one by one, a group at a time and a step at a time, and makes a few updates.
@@ -100,7 +107,7 @@ export async function measureMachine(
         transferSeconds,
         shared,
       },
-      pool: timed.plays.flatMap(({ episodes }) => episodes),
+      pool: plays.flatMap(({ episodes }) => episodes),
       played: timed.episodes,
       epochs: learning.epochs,
       plays: plays.map((play) => ({
@@ -142,19 +149,22 @@ class TimedPlays {
   }
 
   async play(): Promise<void> {
-    const { tasksPerStep } = this.#run.recipe.training;
-    await this.#together(1); // the first play makes buffers and compiles
-    this.#recorded.take();
-    await this.#alone();
+    const { tasksPerStep, groupSize } = this.#run.recipe.training;
+    await this.#fewAtOnce(1, ALONE); // knows what is waited for
     const group = await this.#timed(1);
     const sizes = [tasksPerStep, Math.max(1, tasksPerStep >> 1), 1];
-    for (let round = 0; round < ROUNDS; round++)
+    const few = Math.round(Math.sqrt(tasksPerStep * groupSize));
+    for (let round = 0; round < ROUNDS; round++) {
       for (const count of sizes) {
         // A play takes no longer than its groups one after the other; the updates take as long again, at most.
         const fitting = Math.max(1, Math.floor(this.#left / 4 / Math.max(1e-6, group / 2)));
         await this.#timed(Math.min(count, fitting));
         if (this.#left < this.#budget / 3) return;
       }
+      await this.#fewAtOnce(few, FEW * few);
+      await this.#fewAtOnce(1, ALONE);
+      if (this.#left < this.#budget / 3) return;
+    }
   }
 
   /** Of the plays of a size the one with the fewest seconds a token: in the others the machine did something else. */
@@ -169,24 +179,27 @@ class TimedPlays {
     return [...bySize.values()];
   }
 
-  async #alone(): Promise<void> {
+  /** Plays single episodes with so many at once, and no more of them than there is time for. */
+  async #fewAtOnce(atOnce: number, most: number): Promise<void> {
     const { recipe, executor, tasks, host } = this.#run;
     const { groupSize } = recipe.training;
-    const began = host.clock.seconds();
     const step = ++this.#step;
-    for (let i = 0; i < ALONE.most; i++) {
-      if (i >= ALONE.least && host.clock.seconds() - began > this.#budget / 5) break;
-      const [task] = tasksOfStep(tasks.train, recipe.seed, step, 1 + Math.floor(i / groupSize)).slice(-1);
-      if (task === undefined) break;
+    const samples = tasksOfStep(tasks.train, recipe.seed, step, Math.ceil(most / groupSize)).flatMap((task) =>
+      Array.from({ length: groupSize }, (_, firstSample) => ({ tasks: [task], firstSample })),
+    );
+    const began = host.clock.seconds();
+    let begun = 0;
+    await pLimit(atOnce).map(samples.slice(0, most), async (sample) => {
+      if (begun++ >= LEAST * atOnce && host.clock.seconds() - began > this.#budget / 8) return;
       const [group] = await executor.playGroups({
-        ...{ team: recipe.team, tasks: [task], groupSize: 1, firstSample: i % groupSize },
-        ...{ phase: 'training' as const, step, signal: host.signal },
+        ...{ team: recipe.team, ...sample, groupSize: 1, phase: 'training' as const, step, signal: host.signal },
       });
       this.episodes.push(...(group?.episodes ?? []));
-    }
+    });
     const seconds = host.clock.seconds() - began;
-    this.#waits = this.#recorded.waits();
-    this.plays.push({ episodes: this.#recorded.take(), atOnce: 1, seconds });
+    if (atOnce === 1) this.#waits = this.#recorded.waits();
+    const episodes = this.#recorded.take(atOnce === 1 ? undefined : this.#waits);
+    this.plays.push({ episodes, atOnce, seconds });
   }
 
   async #timed(count: number): Promise<number> {
