@@ -124,13 +124,13 @@ export class Network {
       `mkdir -p ${quoted(join('/mnt', path))}`,
       `mount --bind ${quoted(folder)} ${quoted(join('/mnt', path))}`,
     ]);
-    const own = await holder(
+    const namespaces = await holder(
       ['mount -t tmpfs tmpfs /mnt', 'mkdir /mnt/home', ...there, 'mount --rbind /mnt /tmp', 'ip link set lo up'].join(
         ' && ',
       ),
     );
-    this.#holders.push(own);
-    const [pid, port, address] = [`${own.pid}`, `host${number}`, `10.77.0.${number}`];
+    this.#holders.push(namespaces);
+    const [pid, port, address] = [`${namespaces.pid}`, `host${number}`, `10.77.0.${number}`];
     await this.bridge('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', pid);
     await this.bridge('ip', 'link', 'set', port, 'master', 'bridge', 'up');
     const host = new Host(this, pid, address, port);
@@ -163,13 +163,13 @@ export class Network {
 async function holder(setup: string): Promise<ChildProcess> {
   const words = ['--net', '--mount', '--propagation', 'private', 'sh', '-c', `${setup} && echo ready && exec cat`];
   const child = spawn('unshare', words, { stdio: ['pipe', 'pipe', 'pipe'] });
-  let said = '';
+  let errors = '';
   child.stderr.on('data', (part) => {
-    said += part;
+    errors += part;
   });
   const ready = once(child.stdout, 'data');
   const ended = once(child, 'exit').then(() => {
-    throw new Error(`there is no host: ${said}`);
+    throw new Error(`there is no host: ${errors}`);
   });
   ended.catch(() => {});
   await Promise.race([ready, ended]);

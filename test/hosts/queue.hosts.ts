@@ -80,20 +80,20 @@ it.skipIf(unavailable !== undefined)(
     const away = trainer.start(train('/tmp/away', ...rollout.flatMap((word) => ['--set', `rollout.${word}`])), secrets);
 
     const worker = async () => {
-      const own = await network.add(host);
+      const machine = await network.add(host);
       const words = ['worker', '/tmp/mine.ts', '--url', url, '--concurrency', '4'];
-      return { own, playing: own.start(['node', main, ...words], secrets) };
+      return { machine, playing: machine.start(['node', main, ...words], secrets) };
     };
     const [cut, dies] = [await worker(), await worker()];
     // They share nothing: neither the run's files nor the trainer's loopback.
-    await expect(cut.own.run(['ls', '/tmp/away'])).rejects.toThrow('No such file');
+    await expect(cut.machine.run(['ls', '/tmp/away'])).rejects.toThrow('No such file');
 
     await stepsMade(away, 2);
-    await cut.own.plug('down');
+    await cut.machine.plug('down');
     // The other one plays on, with the episodes that the lost host had.
     await Promise.all([stepsMade(away, steps(away).length + 2), sleep(2000 * LEASE_SECONDS)]);
-    await cut.own.plug('up');
-    await dies.own.plug('down'); // a machine without power closes no connection
+    await cut.machine.plug('up');
+    await dies.machine.plug('down'); // a machine without power closes no connection
     await dies.playing.kill();
     const left = steps(away).length;
     const code = await away.ended;
