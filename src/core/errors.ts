@@ -131,6 +131,10 @@ export class DeviceError extends BackendError {
  */
 export class EndpointError extends BackendError {}
 
+/** Whether what answers an agent's calls is gone for good: then the run ends, where other failures end an episode. */
+export const isGoneForGood = (error: unknown): error is EndpointError | DeviceError =>
+  error instanceof EndpointError || error instanceof DeviceError;
+
 /**
  * Raised when a server's answer is not taken: `redirect` (it sends the request on to another server, or round in
  * circles), `too-long` (it has more bytes than are read).

@@ -1,7 +1,7 @@
 import type { Generation } from '../contract/sampling.js';
 import type { Utterance } from '../contract/text-backend.js';
 import type { Turn } from '../core/episode.js';
-import { ArgumentError, DialectError, EndpointError, messageOf } from '../core/errors.js';
+import { ArgumentError, DialectError, isGoneForGood, messageOf } from '../core/errors.js';
 import type { CallTime } from '../core/play/play-observer.js';
 import type { RandomKey } from '../core/random.js';
 import { onAbort } from '../platform/on-abort.js';
@@ -100,7 +100,7 @@ function askOf(
             stopListening();
             return reject(error);
           }
-          const typed = error instanceof EpisodeFailure || error instanceof EndpointError;
+          const typed = error instanceof EpisodeFailure || isGoneForGood(error);
           episode.fail(typed ? error : EpisodeFailure.of('error', error, role.name));
         }
       };
@@ -123,7 +123,7 @@ function askOf(
               return giveBack();
             }
             // A call that fails ends the episode, and is rejected with the rest: its listeners stay.
-            if (result.status === 'rejected' && result.reason instanceof EndpointError) throw result.reason;
+            if (result.status === 'rejected' && isGoneForGood(result.reason)) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value, askedBy);

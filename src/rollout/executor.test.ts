@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { EndpointError } from '../core/errors.js';
+import { DeviceError, EndpointError } from '../core/errors.js';
 import { type PlayProgress, progressObserver } from '../core/play/play-observer.js';
 import { agent } from '../teams/agent.js';
 import { defineTeam, type Team } from '../teams/team.js';
@@ -145,13 +145,15 @@ describe('the in-process executor', () => {
     await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
     expect(interrupted.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
 
-    const refused = play((call) => {
-      if (call.index === 3) throw new EndpointError('no such key');
-      return never(call);
-    });
-    await expect(refused.groups).rejects.toThrow('no such key');
-    await wait(1);
-    expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
+    for (const gone of [new EndpointError('no such key'), new DeviceError('lost', 'the GPU was lost')]) {
+      const refused = play((call) => {
+        if (call.index === 3) throw gone;
+        return never(call);
+      });
+      await expect(refused.groups).rejects.toBe(gone);
+      await wait(1);
+      expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
+    }
   });
 
   it('refuses a group of none', async () => {

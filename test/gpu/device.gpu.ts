@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import { inspectGpu } from '../../src/tensor/webgpu/inspect-gpu.js';
-import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
+import { adapterOf, findAdapter } from '../../src/tensor/webgpu/open-device.js';
 import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
+import type { Gpu } from '../../src/tensor/webgpu/webgpu-api.js';
 import { openedDevices } from './opened-device.js';
 
 const open = openedDevices();
@@ -135,5 +136,19 @@ describe('a device that fails', () => {
     const { kernels } = await open();
     kernels.dispose();
     expect(() => kernels.allocate(4)).toThrow('these kernels were disposed of');
+  });
+});
+
+it('a GPU that opens no device with what is asked for says so', async () => {
+  const gpu = {
+    requestAdapter: async () => ({
+      ...{ info: { vendor: 'some', architecture: 'old', device: '', description: '' }, features: new Set() },
+      ...{ limits: { maxBufferSize: 1, maxStorageBufferBindingSize: 1 } },
+      requestDevice: () => Promise.reject(new TypeError('maxStorageBuffersPerShaderStage is 4')),
+    }),
+  } as unknown as Gpu;
+  await expect((await adapterOf(gpu)).open()).rejects.toMatchObject({
+    ...{ name: 'DeviceError', reason: 'absent' },
+    message: 'some old cannot be opened: maxStorageBuffersPerShaderStage is 4',
   });
 });

@@ -145,3 +145,15 @@ it('without a driver the command says so in a line, and creates nothing', async 
   expect(failed?.stderr).toMatch(/no GPU to compute on: no driver offers a GPU/);
   expect(existsSync(run)).toBe(false);
 });
+
+it('without the package webgpu, what to install is said', async () => {
+  const resolve = `export async function resolve(name, context, next) {
+    if (name !== 'webgpu') return next(name, context);
+    throw Object.assign(new Error('none'), { code: 'ERR_MODULE_NOT_FOUND' });
+  }`;
+  const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
+  const without = url(`import { register } from 'node:module'; register(${JSON.stringify(url(resolve))});`);
+  const words = ['--import', 'tsx', '--import', without, main, 'doctor', '--json'];
+  const { stdout } = await promisify(execFile)('node', words);
+  expect(JSON.parse(stdout)).toMatchObject({ gpu: { reason: 'it needs `npm install webgpu`' } });
+});

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import type { Episode } from '../../core/episode.js';
-import { EndpointError, messageOf, TrainingError } from '../../core/errors.js';
+import { isGoneForGood, messageOf, TrainingError } from '../../core/errors.js';
 import type { EpisodeObserver } from '../../core/play/play-observer.js';
 import type { RolloutContext } from '../../rollout/rollout-context.js';
 import { startWorker } from '../../tensor/start-worker.js';
@@ -56,7 +56,10 @@ export class Player {
     return this.#gone !== undefined;
   }
 
-  /** Plays an episode. @throws PlayerGoneError when the thread ends before it; EndpointError, TrainingError */
+  /**
+   * Plays an episode.
+   * @throws PlayerGoneError when the thread ends before it; EndpointError, DeviceError, TrainingError
+   */
   play(request: PlayRequest, observer?: EpisodeObserver): Promise<Episode> {
     return new Promise((resolve, reject) => {
       if (this.#gone !== undefined) return reject(this.#gone);
@@ -106,7 +109,7 @@ export class Player {
       const value = await answerOf(this.#policies, policy, request, controller.signal);
       this.#send({ type: 'answer', call, value });
     } catch (error) {
-      if (error instanceof EndpointError) await this.end(error);
+      if (isGoneForGood(error)) await this.end(error);
       else if (!controller.signal.aborted) this.#send({ type: 'refusal', call, message: messageOf(error) });
     } finally {
       this.#calls.delete(call);

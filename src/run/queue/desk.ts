@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import type { GatewaySettings } from '../../agents/gateway/gateway-settings.js';
 import type { Episode } from '../../core/episode.js';
-import { DialectError, EndpointError, messageOf, TrainingError } from '../../core/errors.js';
+import { DialectError, isGoneForGood, messageOf, TrainingError } from '../../core/errors.js';
 import { bodyBytes } from '../../dialects/request-body.js';
 import { packageVersion } from '../../platform/package-version.js';
 import type { RecipeCode } from '../../recipe/recipe.js';
@@ -120,7 +120,7 @@ export class Desk {
         AbortSignal.any([controller.signal, gone]),
       );
     } catch (error) {
-      if (error instanceof EndpointError) reject(error);
+      if (isGoneForGood(error)) reject(error);
       throw new DialectError(422, 'refused', messageOf(error));
     }
   }

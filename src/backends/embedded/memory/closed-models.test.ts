@@ -1,31 +1,26 @@
 /** What a device holds of models that come and go: nothing once they are closed, but the bases that adapters share. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Engine } from '../../src/backends/embedded/thread/engine.js';
-import type { PolicyShape } from '../../src/backends/embedded/thread/resident-policy.js';
-import { packSamples } from '../../src/backends/embedded/thread/sample-batch.js';
-import { randomKey } from '../../src/core/random.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
-import { plain } from '../contracts/decoder.js';
-import { plainAdamW } from '../support/adamw.js';
-import { sampleOf } from '../support/samples.js';
+import { expect, it } from 'vitest';
+import { plain } from '../../../../test/contracts/decoder.js';
+import { plainAdamW } from '../../../../test/support/adamw.js';
+import { sampleOf } from '../../../../test/support/samples.js';
+import { randomKey } from '../../../core/random.js';
+import { createCountingDevice } from '../../../tensor/webgpu/counting-device.js';
+import { createWebgpuKernels } from '../../../tensor/webgpu/webgpu.js';
+import { Engine } from '../thread/engine.js';
+import type { PolicyShape } from '../thread/resident-policy.js';
+import { packSamples } from '../thread/sample-batch.js';
 
-let kernels: DeviceKernels;
-beforeAll(async () => {
-  kernels = await openDeviceKernels();
-});
-afterAll(() => kernels?.dispose());
-
+const kernels = createWebgpuKernels(createCountingDevice(), 'counted');
 const held = () => ({ buffers: kernels.counts.buffers, bytes: kernels.counts.bytes });
 
 const BASE = 1000;
 const adapted: PolicyShape = { base: BASE, adapter: { rank: 2, alpha: 4, targets: ['q', 'v', 'down'] } };
 
-/** Opens a policy, plays and trains it as often as there are versions, of which it keeps two, and closes it. */
-async function lifeOf(engine: Engine, id: number, shape: PolicyShape, versions: number): Promise<void> {
+/** Opens a policy, plays and trains three versions of it, of which it keeps two, and closes it. */
+async function lifeOf(engine: Engine, id: number, shape: PolicyShape): Promise<void> {
   engine.createPolicy(id, { name: 'short', shape, precision: 'float32' }, { seed: id });
   const sample = sampleOf([1, 2, 3, 4], [-1, -1, -1, -1]);
-  for (let version = 0; version < versions; version++) {
+  for (let version = 0; version < 3; version++) {
     engine.publish(id, 2);
     await engine.forwardBackward(id, packSamples([sample]), { loss: { type: 'demonstrations' }, normalizer: 1 });
     await engine.optimStep(id, { optimizer: plainAdamW(1e-3), clipNorm: 1 });
@@ -42,10 +37,10 @@ it.each([
 ] as const)('%s leaves nothing on the device when it is closed, in fifty rounds', async (_, shape) => {
   const engine = new Engine(kernels);
   engine.createBase(BASE, plain, { seed: 1 });
-  await lifeOf(engine, 0, shape, 3); // shaders' own memory, and the cache of the base, stay
+  await lifeOf(engine, 0, shape); // shaders' own memory, and the cache of the base, stay
   const before = held();
   for (let round = 1; round <= 50; round++) {
-    await lifeOf(engine, round, shape, round === 50 ? 3 : 1);
+    await lifeOf(engine, round, shape);
     expect(held()).toEqual(before);
   }
   engine.createPolicy(51, { name: 'open', shape, precision: 'float32' }, { seed: 1 });
