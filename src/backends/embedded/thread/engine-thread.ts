@@ -118,8 +118,12 @@ export class EngineThread {
     if (this.#dead === undefined) this.#link.post(message, transfer);
   }
 
-  /** Counts answers that somebody waits for: one more, or one less with -1. */
+  /**
+   * Counts answers that somebody waits for: one more, or one less with -1. Once the engine is ended nobody does, but
+   * its end is waited for.
+   */
   expectAnswers(change: 1 | -1): void {
+    if (this.#dead !== undefined) return;
     this.#awaited += change;
     if (this.#awaited === 0) this.#link.holdProcess(false);
     else if (this.#awaited === change) this.#link.holdProcess(true);
