@@ -50,7 +50,7 @@ describe('overrides from a file', () => {
     expect(agentProfiles(before).solver?.system).toBe('<solver>');
     const model = before.policies.solver?.model;
     if (model?.type !== 'tiny-decoder') throw new Error('a tiny decoder');
-    const source = { agents: ['solver'], tokenizer: createTokenizer(model.tokenizer) };
+    const source = { agents: ['solver'], tokenizer: createTokenizer(model.tokenizer), context: 1000 };
     const first = (recipe: typeof of) => traceBatch(recipe, source, 1, 'train', 1, 1)[0]?.tokens[0];
     expect(first(of)).toBe(source.tokenizer.encode('<verifier>')[0]);
     expect(first(before)).toBe(source.tokenizer.encode('<solver>')[0]);

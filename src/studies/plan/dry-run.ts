@@ -231,9 +231,17 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
   const all = assignment.taught;
   const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
   return learners.reduce((sum, { name, agents: spokenFor }) => {
-    const { tokenizer } = models.get(name) as KnownModel;
+    const { tokenizer, config, isHere } = models.get(name) as KnownModel;
+    const context = (isHere ? config?.context : undefined) ?? Number.POSITIVE_INFINITY; // a stand-in counts otherwise
     const learned = warmStart.share === 'base' ? agents : spokenFor;
-    const samples = traceBatch(recipe, { agents: learned, tokenizer }, DEMONSTRATIONS, 'train', 1, warmStart.seed);
+    const samples = traceBatch(
+      recipe,
+      { agents: learned, tokenizer, context },
+      DEMONSTRATIONS,
+      'train',
+      1,
+      warmStart.seed,
+    );
     return sum + warmStart.steps * warmStart.batch * mean(samples.map(({ tokens }) => tokens.length));
   }, 0);
 }

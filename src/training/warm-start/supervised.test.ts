@@ -77,6 +77,15 @@ describe('the warm start', () => {
     expect(call?.options).toEqual({ loss: { type: 'demonstrations' }, normalizer: written });
   });
 
+  it('says of a demonstration that does not fit the context whose it is and what helps, before it is submitted', async () => {
+    const recipe = tinyRecipe({}, ['model.context=16', 'warmStart.batch=40']);
+    const { run, submitted } = await fakeRunOf(recipe);
+    await expect(trainWarmStart(run, settingsOf(recipe), () => {})).rejects.toThrow(
+      /^a demonstration for '(solver|verifier)' has \d+ tokens, \d+ of them its prompt, and its model reads 16 at once: a larger context/,
+    );
+    expect(submitted).toEqual([]);
+  });
+
   it('raises the learning rate, then lets it fall along a cosine', async () => {
     const recipe = tinyRecipe({}, [
       'warmStart.steps=40',

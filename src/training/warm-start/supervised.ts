@@ -1,5 +1,6 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
 import type { ModelHandle, PolicyHandle } from '../../contract/handles.js';
+import { TaskError } from '../../core/errors.js';
 import type { Warmup } from '../../core/events.js';
 import { RandomStream } from '../../core/random.js';
 import type { TrainingSample } from '../../core/sample.js';
@@ -61,7 +62,7 @@ async function learn(
   const schedule = { type: 'cosine', finalFraction: finalLearningRate } as const;
   const rates = { learningRate, warmupSteps, schedule };
   const decay = decayFromStart(steps);
-  const source = { agents, tokenizer: policy.tokenizer };
+  const source = { agents, tokenizer: policy.tokenizer, context: policy.context };
   const heldOut = traceBatch(recipe, source, HELD_OUT, 'test', 0, settings.seed);
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
@@ -97,10 +98,21 @@ async function learn(
   }
 }
 
-/** The demonstrations of a step, a pure function of seed and step. */
+/** Who learns from demonstrations, and what its model reads. */
+interface TraceReader {
+  readonly agents: readonly string[];
+  readonly tokenizer: Tokenizer;
+  /** The most tokens that the model reads at once. */
+  readonly context: number;
+}
+
+/**
+ * The demonstrations of a step, a pure function of seed and step.
+ * @throws TaskError where one does not fit the model's context
+ */
 export function traceBatch(
   recipe: Recipe,
-  { agents, tokenizer }: { readonly agents: readonly string[]; readonly tokenizer: Tokenizer },
+  { agents, tokenizer, context }: TraceReader,
   count: number,
   split: Split,
   step: number,
@@ -112,7 +124,10 @@ export function traceBatch(
   for (let i = 0; samples.length < count; i++) {
     const trace = tasks.trace?.(new RandomStream('warm start', seed, split, step, i), split);
     if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
-    if (agents.includes(trace.agent)) samples.push(traceSample(recipe, trace, tokenizer));
+    if (!agents.includes(trace.agent)) continue;
+    const sample = traceSample(recipe, trace, tokenizer);
+    if (sample.tokens.length > context) throw new TaskError(tooLong(sample, context));
+    samples.push(sample);
   }
   return samples;
 }
@@ -134,6 +149,14 @@ function traceSample(
     policyVersion: 0,
     agent,
   };
+}
+
+function tooLong({ agent, tokens, mask }: TrainingSample, context: number): string {
+  const prompt = mask.indexOf(1);
+  return (
+    `a demonstration for '${agent}' has ${tokens.length} tokens, ${prompt} of them its prompt, and its model reads ` +
+    `${context} at once: a larger context of the model, a shorter system prompt, or shorter demonstrations`
+  );
 }
 
 async function crossEntropy(policy: ModelHandle, samples: readonly TrainingSample[]): Promise<number> {

@@ -119,6 +119,6 @@ async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise
 /** Step 0 is never trained on. */
 function sampleOfTraces(run: OpenRun, { batch, seed }: WarmStartSettings, policy: string, split: Split) {
   const { recipe } = run;
-  const { tokenizer } = policyNamed(run, policy);
-  return traceBatch(recipe, { agents: Object.keys(recipe.agents), tokenizer }, batch, split, 0, seed);
+  const { tokenizer, context } = policyNamed(run, policy);
+  return traceBatch(recipe, { agents: Object.keys(recipe.agents), tokenizer, context }, batch, split, 0, seed);
 }
