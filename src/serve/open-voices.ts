@@ -8,7 +8,7 @@ import type { Voice } from '../backends/voice.js';
 import { PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { ModelHandle } from '../contract/handles.js';
 import type { OwnWeights } from '../contract/weights-spec.js';
-import { RunError } from '../core/errors.js';
+import { HubError, RunError } from '../core/errors.js';
 import { byteText } from '../core/format.js';
 import type { Host } from '../core/host.js';
 import { isObject } from '../core/validation/objects.js';
@@ -230,7 +230,10 @@ async function placesOfModel(
   { from, checkpoint, agent: wanted }: VoicesRequest,
   { files, notify, signal }: Host,
 ): Promise<{ places: Place[]; origin: string }> {
-  const directory = await modelDirectory(from, { signal, onProgress: notify });
+  const directory = await modelDirectory(from, { signal, onProgress: notify }).catch((error: unknown) => {
+    if (!(error instanceof HubError)) throw error;
+    throw new HubError(error.reason, `there is no directory ${from}, and as a model of a hub: ${error.message}`);
+  });
   const isModel = (await holdsAdapter(files, directory)) || (await files.exists(join(directory, 'config.json')));
   if (!isModel) throw new RunError(`${from} is neither a run nor a model: it has no recipe.json and no config.json`);
   if (checkpoint !== undefined) throw new RunError(`${from} is no run, so it has no checkpoint '${checkpoint}'`);

@@ -50,3 +50,16 @@ it('takes field names, and answers wrong ones with exit code 2', async () => {
   });
   expect((await drmas('inspect', file, '--estimator', 'gae')).code).toBe(2);
 });
+
+it('says of runs without training episodes that they have none yet, and of a folder of runs which to name', async () => {
+  const study = join(root, 'study');
+  const run = join(study, 'drmas-1');
+  await mkdir(join(run, 'episodes'), { recursive: true });
+  await writeFile(join(run, 'recipe.json'), '{}');
+  await writeFile(join(run, 'events.jsonl'), '{"type":"run.started"}\n');
+  expect(await drmas('inspect', run)).toMatchObject({ code: 2, err: `error: ${run} has no training episodes yet\n` });
+  expect(await drmas('inspect', study)).toMatchObject({
+    code: 2,
+    err: `error: ${study} holds several runs; inspect one of them, such as ${run}\n`,
+  });
+});

@@ -1,7 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { LogError, messageOf } from '../../core/errors.js';
+import { basename, dirname, join } from 'node:path';
+import { LogError, messageOf, RunError } from '../../core/errors.js';
 import { codeOf } from '../../platform/node-files.js';
+import { RECIPE } from '../../store/run-files.js';
 import { collectLog } from '../../studies/inspect/collect-turns.js';
 import { comparableEstimator, inspect } from '../../studies/inspect/inspect-log.js';
 import { jsonText } from '../command-context.js';
@@ -52,13 +53,25 @@ async function logFiles(path: string): Promise<string[]> {
     if (!(await stat(path)).isDirectory()) return [path];
     const below = await readdir(path, { recursive: true });
     const training = below.filter((name) => /^(episodes[/\\])?step-\d+\.jsonl$/.test(name));
+    if (training.length === 0) refuseRuns(path, below);
     const logs =
       training.length > 0
         ? training
         : below.filter((name) => /\.(jsonl(\.gz)?|json)$/.test(name) && !/batch_summary\.json$/.test(name));
     if (logs.length > 0) return logs.sort().map((name) => join(path, name));
   } catch (error) {
+    if (error instanceof RunError) throw error;
     throw new LogError(codeOf(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error), { file: path });
   }
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
+}
+
+/** What else lies in a run's directory, or in a folder of runs, is no log. @throws RunError that says what to inspect */
+function refuseRuns(path: string, below: readonly string[]): void {
+  if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
+  const [run] = below
+    .filter((name) => basename(name) === RECIPE)
+    .map((name) => join(path, dirname(name)))
+    .sort();
+  if (run !== undefined) throw new RunError(`${path} holds several runs; inspect one of them, such as ${run}`);
 }

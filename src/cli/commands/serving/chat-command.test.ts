@@ -33,6 +33,19 @@ describe('chat', () => {
     expect(rest).toEqual(['']);
   });
 
+  it('says of a run that is not there that there is no such directory, before it says what a hub answers', async () => {
+    const { HF_HUB_OFFLINE: before } = process.env;
+    process.env.HF_HUB_OFFLINE = '1';
+    try {
+      const { code, err } = await drmas(['chat', 'runs/frist']);
+      expect(code).toBe(2);
+      expect(err).toMatch(/^error: there is no directory runs\/frist, and as a model of a hub: /);
+    } finally {
+      if (before === undefined) delete process.env.HF_HUB_OFFLINE;
+      else process.env.HF_HUB_OFFLINE = before;
+    }
+  });
+
   it('shows what was answered before training: by the warm start, else by the base of an adapter', async () => {
     const words = ['chat', run, '--agent', 'solver', '--seed', '1', '--beside-untrained'];
     const { code, out } = await drmas(words, { input: '1+2\n' });
