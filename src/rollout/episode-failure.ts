@@ -8,8 +8,8 @@ const MOST_FRAMES = 12;
 const LONGEST_FRAME = 500;
 /** Frames of Node, and of the watchdog's question. */
 const OUTSIDE = /[( ]node:|eval \(eval at|[\\/]watchdog\.[jt]s:/;
-/** The frames by which the engine calls a team. */
-const ENGINE = /[\\/](play-episode|async-scopes)\.[jt]s:/;
+/** The frames by which the engine calls a team and its parsers. */
+const ENGINE = /[\\/](play-episode|async-scopes|read-answer)\.[jt]s:/;
 
 const REMEDIES: Readonly<Record<FailureReason, string>> = {
   error: 'Mend the team first: the message says where its code threw.',

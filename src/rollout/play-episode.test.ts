@@ -396,6 +396,22 @@ describe('a failed episode', () => {
     });
   });
 
+  it('shows where a parser threw, and nothing of the engine that called it', async () => {
+    const parse = () => {
+      throw new Error('no such mark');
+    };
+    const agents = { counter: agent({ parse }), talker: agent() };
+    const team = defineTeam({
+      task: z.object({ n: z.number() }),
+      agents,
+      play: ({ agents: { counter } }) => counter('1'),
+      reward: () => 1,
+    });
+    const { failure } = (await played(team, () => '1')).episode;
+    expect(failure).toMatchObject({ reason: 'error', message: 'counter: no such mark' });
+    expect(failure?.stack).toMatch(/^ +at .*play-episode\.test\.ts:\d+:\d+\)?$/);
+  });
+
   it('is of the backend when the sampler fails, in the order of the calls', async () => {
     const team = teamOf(async ({ agents: { counter, talker } }) => Promise.all([counter('1'), talker('2')]));
     const { episode } = await played(team, async ({ policy }) => {

@@ -1,8 +1,11 @@
+import { ArgumentError } from '../core/errors.js';
 import { type JsonSchema, type Message, system, user } from '../core/message.js';
+import { isObject } from '../core/validation/objects.js';
 
 /**
  * The messages that an agent reads: its system prompt, where it has one, and the input. A string is one user message.
  * The schema of a response stands at the end of the first system message, since templates may allow no other.
+ * @throws ArgumentError for what only a program without types, or a task that its team's schema never saw, can pass
  */
 export function promptMessages(
   prompt: string | undefined,
@@ -10,6 +13,7 @@ export function promptMessages(
   responseSchema?: JsonSchema,
 ): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
+  requireTexts(messages);
   const copies = messages.map((message) => ({ ...message })); // the team may go on writing in its own
   const read = prompt === undefined ? copies : [system(prompt), ...copies];
   if (responseSchema === undefined) return read;
@@ -17,3 +21,16 @@ export function promptMessages(
   const [first, ...rest] = read;
   return first?.role === 'system' ? [system(`${first.content}\n${demand}`), ...rest] : [system(demand), ...read];
 }
+
+function requireTexts(messages: unknown): void {
+  if (!Array.isArray(messages))
+    throw new ArgumentError(`expected a text or a list of messages, got ${kindOf(messages)}`);
+  for (const [i, message] of messages.entries()) {
+    const content: unknown = isObject(message) ? message.content : undefined;
+    if (typeof content !== 'string')
+      throw new ArgumentError(`message ${i + 1}: expected a text as its content, got ${kindOf(content)}`);
+  }
+}
+
+const kindOf = (value: unknown) =>
+  value === null || value === undefined ? String(value) : `a value of type ${typeof value}`;

@@ -17,6 +17,7 @@ import { watchTeams } from '../rollout/watchdog/watchdog.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { contentHash } from '../store/files/content-hash.js';
 import { backendNamed, backendsOf, type OpenRun, type RunWarning, type Tasks } from '../training/run-state.js';
+import { loadTasks } from '../training/task-source.js';
 import { agentSettings } from './agent-settings.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
@@ -32,8 +33,8 @@ import { queueExecutor } from './queue/queue-executor.js';
 export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<Tasks> {
   const schema = recipe.team.task;
   const [train, test] = await Promise.all([
-    recipe.tasks.train.load('train', schema),
-    recipe.tasks.test.load('test', schema),
+    loadTasks(recipe.tasks.train, 'train', schema),
+    loadTasks(recipe.tasks.test, 'test', schema),
   ]);
   const tasks = { train, test };
   const can = (model: string) => {

@@ -87,8 +87,9 @@ export function stepLines(
   ];
 }
 
-/** The explanation of the numbers of a step line. */
+/** The explanation of the numbers of a step line; no agent has any where every episode failed. */
 export function stepLegend(agents: readonly string[]): string {
+  if (agents.length === 0) return "reward: mean of the step's episodes";
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
 }
 

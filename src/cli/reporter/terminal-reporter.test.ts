@@ -14,6 +14,7 @@ import { agent } from '../../teams/agent.js';
 import { defineTeam } from '../../teams/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import { type Screen, screenOf } from './screen.js';
+import { stepLegend } from './progress-printer.js';
 import { TerminalReporter } from './terminal-reporter.js';
 
 const recipe = resolveRecipe(
@@ -93,6 +94,11 @@ describe('the report of a run', () => {
     expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/);
     expect(shown.split('\n').filter((line) => line.length > 60)).toEqual([]);
     expect(shown).toMatchSnapshot();
+  });
+
+  it('explains no numbers of agents where none has any', () => {
+    expect(stepLegend([])).toBe("reward: mean of the step's episodes");
+    expect(stepLegend(['solver'])).toMatch(/^reward: mean of the step's episodes; solver: mean of its turns /);
   });
 
   it('says the same without colour, and writes over one line on a terminal', async () => {

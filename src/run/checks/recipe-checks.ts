@@ -14,6 +14,7 @@ import { backendOfModel, evaluationSampling, type Recipe, samplerOfModel } from 
 import type { Tasks } from '../../training/run-state.js';
 import { curriculumChecks } from '../../training/step/curriculum.js';
 import { evaluationTasks } from '../../training/step/step-tasks.js';
+import { drawTrace } from '../../training/task-source.js';
 import { type CapabilitiesOf, checkBackends, type Purpose } from './backend-checks.js';
 import { type Checks, requireAll } from './check.js';
 import { rolloutChecks } from './rollout-checks.js';
@@ -193,7 +194,7 @@ const placeOf = (recipe: Recipe, model: string): string =>
 const DRAWN_DEMONSTRATIONS = 2000;
 
 function demonstratedAgents(tasks: Recipe['tasks']['train'], seed: number): ReadonlySet<string> {
-  const draw = (i: number) => tasks.trace?.(new RandomStream('traced agents', seed, i), 'train');
+  const draw = (i: number) => drawTrace(tasks, new RandomStream('traced agents', seed, i), 'train');
   const agents = Array.from({ length: DRAWN_DEMONSTRATIONS }, (_, i) => draw(i)?.agent);
   return new Set(agents.filter((agent) => agent !== undefined));
 }

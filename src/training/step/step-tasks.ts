@@ -1,5 +1,6 @@
 import { permutation, RandomStream } from '../../core/random.js';
 import { GENERATED_INDICES, type Task, type TaskSet } from '../../core/task.js';
+import { taskAt } from '../task-source.js';
 
 /**
  * The tasks of a step (1, 2, ...), a pure function of the seed: a finite set is walked in a new order every epoch, an
@@ -10,7 +11,7 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
   if (!Number.isFinite(tasks.size)) {
     return Array.from({ length: count }, (_, i) => {
       const random = new RandomStream('tasks', seed, first + i);
-      return tasks.at(Math.floor(random.uniform() * GENERATED_INDICES));
+      return taskAt(tasks, Math.floor(random.uniform() * GENERATED_INDICES));
     });
   }
   const orders = new Map<number, Uint32Array>();
@@ -18,7 +19,7 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
     const epoch = Math.floor((first + i) / tasks.size);
     const order = orders.get(epoch) ?? permutation(tasks.size, 'tasks', seed, epoch);
     orders.set(epoch, order);
-    return tasks.at(order[(first + i) % tasks.size] as number);
+    return taskAt(tasks, order[(first + i) % tasks.size] as number);
   });
 }
 
@@ -31,7 +32,7 @@ export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken:
   const order = Number.isFinite(tasks.size) ? permutation(tasks.size, 'further tasks', seed, step) : undefined;
   for (let i = 0; order === undefined || i < order.length; i++) {
     const random = () => new RandomStream('further tasks', seed, step, i).uniform();
-    const task = tasks.at(order === undefined ? Math.floor(random() * GENERATED_INDICES) : (order[i] as number));
+    const task = taskAt(tasks, order === undefined ? Math.floor(random() * GENERATED_INDICES) : (order[i] as number));
     if (known.has(task.id)) continue;
     known.add(task.id);
     yield task;
@@ -41,5 +42,5 @@ export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken:
 /** The first tasks of a set, of each of its parts where it has any, for evaluation: the same ones every time. */
 export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
   if (tasks.parts !== undefined) return tasks.parts.flatMap((part) => evaluationTasks(part, count));
-  return Array.from({ length: Math.min(count, tasks.size) }, (_, i) => tasks.at(i));
+  return Array.from({ length: Math.min(count, tasks.size) }, (_, i) => taskAt(tasks, i));
 }

@@ -12,6 +12,7 @@ import type { Speaker } from '../../recipe/assignment.js';
 import { type Recipe, systemPromptOf } from '../../recipe/recipe.js';
 import { promptMessages } from '../../rollout/prompt-messages.js';
 import { type OpenRun, policyNamed } from '../run-state.js';
+import { drawTrace } from '../task-source.js';
 import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
 
 /** Steps between events; the loss target is looked at only then, so that it cannot depend on timing. */
@@ -122,7 +123,7 @@ export function traceBatch(
   const tasks = recipe.tasks[split].trace === undefined ? recipe.tasks.train : recipe.tasks[split];
   const samples: TrainingSample[] = [];
   for (let i = 0; samples.length < count; i++) {
-    const trace = tasks.trace?.(new RandomStream('warm start', seed, split, step, i), split);
+    const trace = drawTrace(tasks, new RandomStream('warm start', seed, split, step, i), split);
     if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
     if (!agents.includes(trace.agent)) continue;
     const sample = traceSample(recipe, trace, tokenizer);
