@@ -13,8 +13,8 @@ import { writeEpisodes } from '../../store/episode-files.js';
 import { agent } from '../../teams/agent.js';
 import { defineTeam } from '../../teams/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
-import { type Screen, screenOf } from './screen.js';
 import { stepLegend } from './progress-printer.js';
+import { type Screen, screenOf } from './screen.js';
 import { TerminalReporter } from './terminal-reporter.js';
 
 const recipe = resolveRecipe(
