@@ -160,6 +160,19 @@ describe('train', () => {
     expect({ code, err }).toEqual({ code: 1, err: 'error: three steps in a row were not a number\n' });
   });
 
+  it('says how to go on with a run that failed after a checkpoint', async () => {
+    const executeRun: Work['executeRun'] = async (_recipe, log) => {
+      log.emit(started);
+      log.emit({ type: 'checkpoint', step: 2, path: 'checkpoints/step-000002' });
+      throw new TrainingError('the disk is full');
+    };
+    const { code, out, err } = await drmas(['train', file, '--run', run, '--threads', '1'], { executeRun });
+    expect({ code, err }).toEqual({ code: 1, err: 'error: the disk is full\n' });
+    expect(out).toMatch(
+      /failed; once its cause is gone, go on from the checkpoint of step 2 with:\n {2}npx drmas resume \S+ --threads 1\n/,
+    );
+  });
+
   it('ends with 130 when interrupted, and says how to go on', async () => {
     const controller = new AbortController();
     const interrupted: Work['executeRun'] = async (_recipe, log) => {

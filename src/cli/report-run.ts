@@ -45,9 +45,12 @@ export async function reportRun(
     await reporter?.finish(await RunDirectory.open(run));
     return 0;
   } catch (error) {
-    if (!signal.aborted) throw error;
-    reporter?.interrupted();
-    return INTERRUPTED;
+    if (signal.aborted) {
+      reporter?.interrupted();
+      return INTERRUPTED;
+    }
+    reporter?.failed();
+    throw error;
   }
 }
 

@@ -66,7 +66,7 @@ async function logFiles(path: string): Promise<string[]> {
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
 }
 
-/** What else lies in a run's directory, or in a folder of runs, is no log. @throws RunError that says what to inspect */
+/** What else lies in a run's directory or a folder of runs is no log. @throws RunError that says what to inspect */
 function refuseRuns(path: string, below: readonly string[]): void {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
   const [run] = below

@@ -7,6 +7,8 @@ export interface History {
   readonly steps: readonly Step[];
   readonly evaluations: readonly EvaluationEvent[];
   readonly spikes: readonly Spike[];
+  /** The step of the last checkpoint. */
+  readonly checkpoint: number | undefined;
   readonly failedEpisodes: number;
   /** The same by reason. */
   readonly failures: Readonly<Record<string, number>>;
@@ -18,6 +20,7 @@ export const emptyHistory: History = {
   steps: [],
   evaluations: [],
   spikes: [],
+  checkpoint: undefined,
   failedEpisodes: 0,
   failures: {},
 };
@@ -36,6 +39,8 @@ export function remember(history: History, event: RunEvent): History {
     case 'spike':
     case 'skipped':
       return { ...history, spikes: [...history.spikes, event] };
+    case 'checkpoint':
+      return { ...history, checkpoint: event.step };
     case 'episode.failed':
       return {
         ...history,

@@ -139,9 +139,21 @@ export class TerminalReporter implements MetricSink {
       this.#say('', 'interrupted before the run began: what was downloaded stays, type the same command again');
       return;
     }
-    this.#say('', `interrupted; go on with: npx drmas resume ${[this.#runPath, ...this.#flags].join(' ')}`);
+    this.#say('', `interrupted; go on with: ${this.#resumption()}`);
     if (warmups.length > 0 && steps.length === 0 && evaluations.length === 0)
       this.notify('The warm start was not over: it begins again, since only a whole one is kept.');
+  }
+
+  /** Writes how to go on with a run that failed, once there is a checkpoint to go on from. */
+  failed(): void {
+    const { checkpoint } = this.#history;
+    if (checkpoint === undefined) return;
+    const way = `failed; once its cause is gone, go on from the checkpoint of step ${checkpoint} with:`;
+    this.#say('', ...wrap(way, this.#screen.width), `  ${this.#resumption()}`, '');
+  }
+
+  #resumption(): string {
+    return `npx drmas resume ${[this.#runPath, ...this.#flags].join(' ')}`;
   }
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskSet } from '../../core/task.js';
 import { arithmetic } from '../../tasks/generated/arithmetic.js';
-import { evaluationTasks, furtherTasks, tasksOfStep } from './step-tasks.js';
+import { epochOrder, evaluationTasks, furtherTasks, tasksOfStep } from './step-tasks.js';
 
 const numbered = (size: number): TaskSet => ({
   name: 'numbered',
@@ -34,6 +34,17 @@ describe('the tasks of a step', () => {
   it('depend on the seed and the step alone', () => {
     expect(ids(numbered(50), 1, 2, 8)).toEqual(ids(numbered(50), 1, 2, 8));
     expect(ids(numbered(50), 2, 2, 8)).not.toEqual(ids(numbered(50), 1, 2, 8));
+  });
+
+  it('take an order that is drawn once an epoch, however many tasks there are', () => {
+    const set = numbered(1000);
+    const order = epochOrder(set, 1, 0);
+    tasksOfStep(set, 1, 1, 8);
+    tasksOfStep(set, 1, 2, 8);
+    expect(epochOrder(set, 1, 0)).toBe(order);
+    expect(epochOrder(set, 1, 1)).not.toEqual(order);
+    expect(epochOrder(set, 2, 0)).not.toEqual(order);
+    expect(epochOrder(set, 1, 0)).toEqual(order);
   });
 
   it('are drawn from a generated family, others every step and for every seed', async () => {

@@ -14,13 +14,31 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
       return taskAt(tasks, Math.floor(random.uniform() * GENERATED_INDICES));
     });
   }
-  const orders = new Map<number, Uint32Array>();
   return Array.from({ length: count }, (_, i) => {
-    const epoch = Math.floor((first + i) / tasks.size);
-    const order = orders.get(epoch) ?? permutation(tasks.size, 'tasks', seed, epoch);
-    orders.set(epoch, order);
+    const order = epochOrder(tasks, seed, Math.floor((first + i) / tasks.size));
     return taskAt(tasks, order[(first + i) % tasks.size] as number);
   });
+}
+
+interface EpochOrder {
+  readonly seed: number;
+  readonly epoch: number;
+  readonly order: Uint32Array;
+}
+
+/** The order of a set's latest epoch: 4 bytes a task. */
+const latest = new WeakMap<TaskSet, EpochOrder>();
+
+/**
+ * The indices of a finite set in the order of an epoch. Drawing it takes a second for some million tasks, and most
+ * steps are in the epoch of the step before.
+ */
+export function epochOrder(tasks: TaskSet, seed: number, epoch: number): Uint32Array {
+  const known = latest.get(tasks);
+  if (known?.seed === seed && known.epoch === epoch && known.order.length === tasks.size) return known.order;
+  const order = permutation(tasks.size, 'tasks', seed, epoch);
+  latest.set(tasks, { seed, epoch, order });
+  return order;
 }
 
 /**
