@@ -19,6 +19,10 @@ export interface Options {
   /** The precisions of the products of this package's engine, where training is measured. */
   readonly precisions: readonly Precision[];
   readonly peers: boolean;
+  /** What the peers compute on; without a GPU for them, `cpu` tries their scripts. */
+  readonly peerDevice: Device;
+  /** The number of requests that are decoded, in place of the shape's. */
+  readonly requests: number | undefined;
   /** The path of llama.cpp's server, beside which serving is measured. */
   readonly llamaServer: string | undefined;
   /** The path of a checkout of the paper's code, for the estimators. */
@@ -37,8 +41,8 @@ export interface Context {
  * would not fit its memory limit; the measurements that are left out are noted.
  */
 export function forShape(context: Context, part: string, shape: Shape): Context {
-  if (!largeShapes.includes(shape)) return context;
   const { options, results } = context;
+  if (!largeShapes.includes(shape) || options.device === 'gpu') return context;
   const most = Math.max(...options.threads);
   const fewer = options.threads.filter((threads) => threads !== most).map(threadsText);
   const reason = 'of this shape one engine is measured at a time; ask for --threads';
@@ -51,8 +55,8 @@ export function forShape(context: Context, part: string, shape: Shape): Context 
 }
 
 /** Records the results of a part for a shape; for a large shape together with the peak memory. */
-export function noteRows({ results }: Context, shape: Shape, rows: readonly Row[]): void {
-  if (!largeShapes.includes(shape)) return void results.rows.push(...rows);
+export function noteRows({ options, results }: Context, shape: Shape, rows: readonly Row[]): void {
+  if (!largeShapes.includes(shape) || options.device === 'gpu') return void results.rows.push(...rows);
   const bytes = 1024 * process.resourceUsage().maxRSS; // which is in KiB
   const measured = peakMemory(rows, bytes, LARGE_MEMORY);
   results.rows.push(...measured.rows);

@@ -16,6 +16,10 @@ import { writeCheckpoint } from './checkpoint.js';
 import { drmasIn } from './results.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
 
+/** Names of numbers about a GPU. */
+export const ENCODING = 'share of the time spent encoding';
+export const DEVICE_BYTES = 'bytes of device memory';
+
 export class DrmasEngine {
   readonly #backend: EmbeddedBackend;
   readonly #policy: EmbeddedPolicy;
@@ -67,6 +71,18 @@ export class DrmasEngine {
   nameIn(precision: Precision): string {
     const name = drmasIn(precision);
     return this.#backend.hardware.kernels === 'webgpu' ? `${name}, ${this.kernels}` : name;
+  }
+
+  /** Does work; of a GPU, with the share of its time in which nobody waited for the GPU, and with what that holds. */
+  async measured(work: () => Promise<unknown>): Promise<{ seconds: number; details: Record<string, number> }> {
+    const before = await this.#backend.deviceCounts();
+    const started = performance.now();
+    await work();
+    const seconds = (performance.now() - started) / 1e3;
+    const counts = await this.#backend.deviceCounts();
+    if (before === undefined || counts === undefined) return { seconds, details: {} };
+    const encoding = 1 - (counts.waited - before.waited) / seconds;
+    return { seconds, details: { [ENCODING]: encoding, [DEVICE_BYTES]: counts.mostBytes } };
   }
 
   get kernels(): string {

@@ -38,7 +38,10 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   Without a part: ${DEFAULT_PARTS.join(', ')}.
 
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
-  --device gpu       train and decode on this machine's GPU through WebGPU, and nothing else (experimental)
+  --device gpu       train and decode on this machine's GPU through WebGPU, and nothing else (experimental); --peers
+                     are PyTorch with PEFT, transformers and vLLM on the same GPU
+  --peer-device cpu  the same peers on the processor, to try their scripts
+  --requests N       requests that are decoded (default: by shape; on a GPU 32)
   --threads 1,2      numbers of threads (default: 1 and all cores)
   --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin)
   --precision P,...  precisions of products in training, ours and PyTorch's: float32, bfloat16 (default: both)
@@ -54,6 +57,8 @@ async function main(): Promise<void> {
     options: {
       peers: { type: 'boolean', default: false },
       device: { type: 'string', default: 'cpu' },
+      'peer-device': { type: 'string' },
+      requests: { type: 'string' },
       threads: { type: 'string' },
       shapes: { type: 'string' },
       precision: { type: 'string' },
@@ -68,11 +73,10 @@ async function main(): Promise<void> {
   const device = deviceOf(values.device);
   const ofDevice = device === 'gpu' ? GPU_PARTS : DEFAULT_PARTS;
   const chosen = positionals.length === 0 ? ofDevice : positionals;
-  if (
-    device === 'gpu' &&
-    (values.peers || values.threads !== undefined || chosen.some((name) => !ofDevice.includes(name)))
-  )
-    throw new UsageError(`--device gpu measures ${GPU_PARTS.join(' and ')}, without --peers and --threads`);
+  if (device === 'gpu' && (values.threads !== undefined || chosen.some((name) => !ofDevice.includes(name))))
+    throw new UsageError(`--device gpu measures ${GPU_PARTS.join(' and ')}, without --threads`);
+  if (values['peer-device'] !== undefined && (device === 'cpu' || !values.peers))
+    throw new UsageError('--peer-device goes with --device gpu --peers');
   const benches = chosen.map((name) => {
     const bench = parts[name];
     if (bench === undefined) throw new UsageError(`there is no part '${name}'`);
@@ -81,6 +85,8 @@ async function main(): Promise<void> {
   const options: Options = {
     peers: values.peers,
     device,
+    peerDevice: deviceOf(values['peer-device'] ?? device),
+    requests: numbers('requests', values.requests)?.[0],
     threads: numbers('threads', values.threads) ?? (device === 'gpu' ? [1] : [...new Set([1, availableParallelism()])]),
     repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),
     shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),

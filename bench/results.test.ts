@@ -98,6 +98,8 @@ describe('a large shape', () => {
     shapes: [qwen],
     precisions: PRECISIONS,
     peers: true,
+    peerDevice: 'cpu' as const,
+    requests: undefined,
     drmas: undefined,
     llamaServer: undefined,
   };
@@ -110,6 +112,11 @@ describe('a large shape', () => {
       peers: false,
     });
     expect(results.skipped.map(({ what }) => what)).toEqual(['train qwen05: 1 thread', 'train qwen05: peers']);
+  });
+
+  it('is measured beside peers on a GPU', () => {
+    const onGpu = { ...context, options: { ...options, device: 'gpu' as const } };
+    expect(forShape(onGpu, 'train', qwen)).toBe(onGpu);
   });
 
   it('is called by what is trained of it', () => {

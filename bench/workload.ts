@@ -81,7 +81,25 @@ export const largeShapes: readonly Shape[] = [
     adapterRank: 16,
     recompute: true,
   },
+  // The sizes of Qwen2.5-1.5B, without its biases.
+  {
+    name: 'qwen15',
+    vocabSize: 151_936,
+    width: 1536,
+    layers: 28,
+    heads: 12,
+    kvHeads: 2,
+    feedForward: 8960,
+    sequence: 512,
+    stepTokens: 512,
+    requests: 4,
+    adapterRank: 16,
+    recompute: true,
+  },
 ];
+
+/** The requests that are decoded on a GPU: enough for the usual tick of a run. */
+export const GPU_REQUESTS = 32;
 
 /** The memory limit in bytes of a process that trains and samples a large shape. */
 export const LARGE_MEMORY = 8e9;

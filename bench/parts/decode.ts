@@ -6,17 +6,25 @@ import {
   forShape,
   noteRows,
   noteSkipped,
+  type Options,
   schedule,
   startPeers,
   withDirectory,
 } from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
-import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import { llamaPackage, pythonFor, pythonVariables, script, vllmFor } from '../peers/environment.js';
 import { ggufBeside } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { peerRatios, rowsOf, threadRatios } from '../results.js';
-import { DECODE_CONTEXT, type DecodeRequest, decodeRequests, type Shape, usefulTokens } from '../workload.js';
+import {
+  DECODE_CONTEXT,
+  type DecodeRequest,
+  decodeRequests,
+  GPU_REQUESTS,
+  type Shape,
+  usefulTokens,
+} from '../workload.js';
 
 const PART = 'decode';
 /** The number of requests beside peers; without peers the shape gives it. */
@@ -38,21 +46,27 @@ const CHECKED_TOKENS = 24;
 
 export async function benchDecode(context: Context): Promise<void> {
   const { options, say } = context;
-  const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
-  const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
+  const { peers, device } = options;
+  const python = peers ? await attempt(context, 'transformers', () => pythonFor(options, say)) : undefined;
+  const vllm = peers && device === 'gpu' ? await attempt(context, 'vLLM', () => vllmFor(options, say)) : undefined;
+  const llama = peers && device === 'cpu' ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
   for (const shape of options.shapes)
-    await withDirectory((directory) => benchShape(forShape(context, PART, shape), shape, { python, llama, directory }));
+    await withDirectory((directory) =>
+      benchShape(forShape(context, PART, shape), shape, { python, vllm, llama, directory }),
+    );
 }
 
 interface Places {
   readonly python: string | undefined;
+  readonly vllm: string | undefined;
   readonly llama: string | undefined;
   readonly directory: string;
 }
 
 async function benchShape(context: Context, shape: Shape, places: Places): Promise<void> {
   const { options, results } = context;
-  const requests = decodeRequests(shape, options.peers ? PEER_REQUESTS : shape.requests);
+  const ofDevice = options.device === 'gpu' ? GPU_REQUESTS : options.peers ? PEER_REQUESTS : shape.requests;
+  const requests = decodeRequests(shape, options.requests ?? ofDevice);
   const engines = await Promise.all(
     options.threads.map((threads) => DrmasEngine.start(shape, threads, DECODE_CONTEXT, { device: options.device })),
   );
@@ -62,7 +76,9 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
     const mode = options.peers ? 'peers' : 'alone';
     for (const engine of engines) await warmUp(mode, () => engine.decode(some));
     if (options.peers && places.python !== undefined)
-      peers.push(...(await startPeers(context, PART, generatePeers(shape, options.threads, requests, places.python))));
+      peers.push(...(await startPeers(context, PART, generatePeers(shape, options, requests, places.python))));
+    if (places.vllm !== undefined)
+      peers.push(...(await startPeers(context, PART, [vllmPeer(shape, requests, places.vllm, places.directory)])));
     const [first] = engines;
     if (options.peers && places.llama !== undefined && first !== undefined)
       peers.push(...(await llamaPeers(context, first, requests, places.llama, places.directory)));
@@ -87,30 +103,38 @@ function decodeContestant(engine: DrmasEngine, threads: number, requests: readon
     threads,
     unit: 'tok',
     async repeat() {
-      const started = performance.now();
-      await engine.decode(requests);
-      return { amount: usefulTokens(requests), seconds: (performance.now() - started) / 1e3 };
+      return { amount: usefulTokens(requests), ...(await engine.measured(() => engine.decode(requests))) };
     },
   };
 }
 
 function generatePeers(
   shape: Shape,
-  threads: readonly number[],
+  { threads, device, peerDevice }: Options,
   requests: readonly DecodeRequest[],
   python: string,
 ): PeerCommand[] {
-  return STATIC_BATCHES.flatMap((batch) =>
+  const batches = device === 'gpu' ? [requests.length] : STATIC_BATCHES;
+  return batches.flatMap((batch) =>
     threads.map((count) => ({
       name: `transformers, batches of ${batch}`,
       threads: count,
       unit: 'tok',
       command: python,
       args: [script('hf_generate.py')],
-      settings: { shape, context: DECODE_CONTEXT, threads: count, requests, batch },
+      settings: { shape, context: DECODE_CONTEXT, threads: count, requests, batch, device: peerDevice },
       environment: pythonVariables(count),
     })),
   );
+}
+
+/** vLLM with random weights, in bfloat16. */
+function vllmPeer(shape: Shape, requests: readonly DecodeRequest[], python: string, directory: string): PeerCommand {
+  return {
+    ...{ name: 'vLLM', threads: 1, unit: 'tok', command: python, args: [script('vllm_generate.py')] },
+    settings: { shape, context: DECODE_CONTEXT, requests, directory: join(directory, 'vllm') },
+    environment: pythonVariables(1),
+  };
 }
 
 /** Starts llama.cpp on the weights of this engine. It is left out when it continues a prompt differently. */

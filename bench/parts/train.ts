@@ -13,7 +13,7 @@ import {
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { nativeKernels, peakContestant } from '../measure/peak.js';
-import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import { pythonFor, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
 import { DRMAS, drmasIn, peerRatios, precisionRatios, rowsOf, threadRatios } from '../results.js';
 import { type Shape, trainingFlops, trainingName } from '../workload.js';
@@ -37,7 +37,7 @@ const PRECISION_TARGETS: Readonly<Record<string, number>> = { base: 1.5 };
 
 export async function benchTrain(context: Context): Promise<void> {
   const { options, say } = context;
-  const python = options.peers ? await attempt(context, 'PyTorch', () => pythonEnvironment(say)) : undefined;
+  const python = options.peers ? await attempt(context, 'PyTorch', () => pythonFor(options, say)) : undefined;
   for (const shape of options.shapes) await benchShape(forShape(context, PART, shape), shape, python);
 }
 
@@ -54,7 +54,8 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   );
   const ofProcessor = options.device === 'cpu' ? options.threads : [];
   const peakKernels = await Promise.all(ofProcessor.map((threads) => nativeKernels(threads)));
-  const commands = options.peers && python !== undefined ? torchPeers(shape, options, python) : [];
+  const peersOf = options.device === 'gpu' ? torchOnGpu : torchPeers;
+  const commands = options.peers && python !== undefined ? peersOf(shape, options, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
     const some = Math.max(shape.sequence, shape.stepTokens / 4);
@@ -96,17 +97,29 @@ function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, second
     ...named,
     unit: 'tok',
     async repeat() {
-      const started = performance.now();
       let steps = 0;
-      let elapsed = 0;
-      while (elapsed < seconds) {
-        await engine.trainStep();
-        steps++;
-        elapsed = (performance.now() - started) / 1e3;
-      }
-      return { amount: steps * shape.stepTokens, seconds: elapsed };
+      const measured = await engine.measured(async () => {
+        const until = performance.now() + 1e3 * seconds;
+        do {
+          await engine.trainStep();
+          steps++;
+        } while (performance.now() < until);
+      });
+      return { amount: steps * shape.stepTokens, ...measured };
     },
   };
+}
+
+/** PyTorch on the same GPU, with PEFT where we train an adapter: the base in bfloat16, the adapter in float32. */
+function torchOnGpu(shape: Shape, { peerDevice }: Options, python: string): PeerCommand[] {
+  const settings = { shape, tokens: shape.stepTokens, seconds: SECONDS.peers, device: peerDevice };
+  return [
+    {
+      name: shape.adapterRank === undefined ? 'PyTorch, eager' : 'PyTorch + PEFT',
+      ...{ threads: 1, unit: 'tok', command: python, args: [script('torch_lora.py')], settings },
+      environment: pythonVariables(1),
+    },
+  ];
 }
 
 /** Starts one process for each number of threads, since compiled code has its number built in. */

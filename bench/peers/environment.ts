@@ -2,16 +2,19 @@
  * Disposable installations of the peers below the cache directory: a Python environment and an npm directory, created
  * once for each list of requirements and removed by deleting the directory. No part of this package depends on them.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Device } from '../../src/contract/architecture.js';
 import { contentHash } from '../../src/store/files/content-hash.js';
 import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 /** The versions for which the targets were set. */
 const TORCH = '2.13.0';
 const PYTHON_PACKAGES = ['transformers==5.23.0', 'trl==1.16.0', 'datasets==5.2.0', 'accelerate==1.15.0'];
+const GPU_PACKAGES = ['transformers==5.23.0', 'peft==0.21.2', 'accelerate==1.15.0'];
+const VLLM = 'vllm==0.33.0';
 /** The packages that the paper's estimator needs beside PyTorch. */
 export const ARRAYS = ['numpy==2.4.6'];
 const LLAMA = '3.22.1';
@@ -46,20 +49,58 @@ export const pythonVariables = (threads: number): Readonly<Record<string, string
 export async function pythonEnvironment(
   say: (message: string) => void,
   packages: readonly string[] = PYTHON_PACKAGES,
+  device: Device = 'cpu',
 ): Promise<string> {
-  const directory = await once('python', [TORCH, packages], async (place) => {
+  const directory = await once('python', [TORCH, packages, ...(device === 'gpu' ? [device] : [])], async (place) => {
     const names = packages.map((name) => name.replace(/==.*/, '')).join(', ');
     say(`installing PyTorch, ${names} into a throw-away environment (some minutes, some GB)`);
     await run('python3', ['-m', 'venv', place]);
     const pip = (...args: string[]) =>
       run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args]);
     // The wheels without CUDA where they are available, else those of the default registry.
-    await pip(`torch==${TORCH}+cpu`, '--extra-index-url', CPU_WHEELS, '--retries', '0', '--timeout', '15').catch(() =>
-      pip(`torch==${TORCH}`),
-    );
+    const small = () =>
+      pip(`torch==${TORCH}+cpu`, '--extra-index-url', CPU_WHEELS, '--retries', '0', '--timeout', '15');
+    if (device === 'gpu') await pip(`torch==${TORCH}`);
+    else await small().catch(() => pip(`torch==${TORCH}`));
     await pip(...packages);
   });
   return join(directory, 'bin', 'python');
+}
+
+/** What the peers of a bench compute on. */
+interface PeerOptions {
+  readonly device: Device;
+  readonly peerDevice: Device;
+}
+
+/**
+ * The interpreter for peers beside this engine on a device; on a GPU with PEFT, and with PyTorch as it comes for the
+ * system. @throws where there is no GPU that PyTorch computes on, or with the installer's last words
+ */
+export async function pythonFor({ device, peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
+  if (device === 'cpu') return pythonEnvironment(say);
+  if (peerDevice === 'gpu') requireTorchGpu();
+  return pythonEnvironment(say, GPU_PACKAGES, peerDevice);
+}
+
+/** The interpreter for vLLM, which brings its own PyTorch. @throws as `pythonFor` does, and where vLLM has no wheels */
+export async function vllmFor({ peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
+  if (peerDevice === 'cpu') throw new Error('it is tried on a GPU alone');
+  requireTorchGpu();
+  if (process.platform !== 'linux') throw new Error('its wheels are for Linux with CUDA');
+  const directory = await once('vllm', VLLM, async (place) => {
+    say('installing vLLM into a throw-away environment (some minutes, 10 GB)');
+    await run('python3', ['-m', 'venv', place]);
+    await run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', VLLM]);
+  });
+  return join(directory, 'bin', 'python');
+}
+
+/** Looks for a GPU that PyTorch computes on before gigabytes are installed. */
+function requireTorchGpu(): void {
+  if (process.platform === 'darwin' && process.arch === 'arm64') return;
+  const { status } = spawnSync('nvidia-smi', ['-L'], { stdio: 'ignore' });
+  if (status !== 0) throw new Error('no GPU for PyTorch: nvidia-smi finds none, and this is no Mac with Metal');
 }
 
 /** The directory of the package node-llama-cpp. @throws with the installer's last words */

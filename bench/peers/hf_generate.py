@@ -4,13 +4,16 @@ import time
 import torch
 from transformers import Qwen2ForCausalLM
 
-from models import qwen2_config
+from models import named_device, qwen2_config, wait_for
 from serve import serve, settings
 
 s = settings()
 torch.set_num_threads(s['threads'])
 torch.manual_seed(0)
-model = Qwen2ForCausalLM(qwen2_config(s['shape'], s['context'])).float().eval()
+device = named_device(s['device'])
+model = Qwen2ForCausalLM(qwen2_config(s['shape'], s['context']))
+# A base that adapters are trained on lies in bfloat16, as with us.
+model = model.to(device, torch.bfloat16 if 'adapterRank' in s['shape'] else torch.float32).eval()
 requests = s['requests']
 
 
@@ -22,8 +25,9 @@ def generate(batch):
         tokens[row, width - len(request['prompt']):] = torch.tensor(request['prompt'])
         mask[row, width - len(request['prompt']):] = 1
     length = max(request['length'] for request in batch)
-    model.generate(input_ids=tokens, attention_mask=mask, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+    model.generate(input_ids=tokens.to(device), attention_mask=mask.to(device), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
                    max_new_tokens=length, min_new_tokens=length, pad_token_id=0, eos_token_id=1)
+    wait_for(device)
 
 
 @torch.inference_mode()
@@ -36,4 +40,4 @@ def repeat():
 
 with torch.inference_mode():
     generate([dict(request, length=2) for request in requests[:4]])
-serve(dict(torch=torch.__version__), repeat)
+serve(dict(torch=torch.__version__, device=str(device)), repeat)

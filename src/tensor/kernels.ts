@@ -3,6 +3,7 @@ import type { AdamWStep, Heads } from './kernel-arguments.js';
 import type { Floats, Halves, Integers } from './memory.js';
 import type { MemoryKernels } from './memory-kernels.js';
 import type { NarrowKernels } from './narrow-kernels.js';
+import type { DeviceCounts } from './webgpu/device-counts.js';
 
 /**
  * The engine's operations: one contract, four implementations (native C++, WebAssembly, plain TypeScript, WGSL on a
@@ -250,4 +251,6 @@ export interface Kernels extends KernelsOn<Floats, Integers, Halves, number | Pr
   readonly fused?: FusedKernels<Floats, Integers, Halves> | undefined;
   /** The most numbers in float32 of one allocation, where a device limits them. */
   readonly mostNumbers?: number;
+  /** What a device was given and holds. */
+  readonly counts?: DeviceCounts;
 }

@@ -7,6 +7,7 @@ import { BackendError } from '../../core/errors.js';
 import type { Files } from '../../core/files.js';
 import { lossTypes } from '../../loss/loss-spec.js';
 import type { MatrixKind } from '../../tensor/kernel-arguments.js';
+import type { DeviceCounts } from '../../tensor/webgpu/device-counts.js';
 import { saysIdentity } from './base-identity.js';
 import { EmbeddedCritic } from './embedded-critic.js';
 import { type Base, type EmbeddedModel, type EngineRoom, fillState, openState } from './embedded-model.js';
@@ -80,6 +81,11 @@ export class EmbeddedBackend implements Backend {
 
   get hardware(): EngineHardware {
     return this.#room.thread.hardware;
+  }
+
+  /** What a GPU was given and holds; undefined where the processor computes. */
+  deviceCounts(): Promise<DeviceCounts | undefined> {
+    return this.#room.thread.call('deviceCounts');
   }
 
   /** @throws CheckpointError when a directory cannot be read or holds what the engine cannot compute */

@@ -1,7 +1,7 @@
 /** Memory and dispatches on a WebGPU device. Needs no Node: a browser's device will do. */
 import { BackendError, DeviceError } from '../../core/errors.js';
 import { BindGroups, beginInWindow, WINDOW } from './bind-groups.js';
-import type { DeviceCounts } from './device-kernels.js';
+import type { DeviceCounts } from './device-counts.js';
 import type { DeviceMemory } from './device-memory.js';
 import type { Groups, Shader } from './shader.js';
 import type {
@@ -58,6 +58,9 @@ export class CommandQueue {
   readonly #buffers = new Map<GpuBuffer, number>();
   #bytes = 0;
   #mostBytes = 0;
+  #waiting = 0;
+  #waitedSince = 0;
+  #waited = 0;
 
   constructor(device: GpuDevice) {
     this.#device = device;
@@ -76,6 +79,7 @@ export class CommandQueue {
       buffers: this.#buffers.size,
       bytes: this.#bytes,
       mostBytes: this.#mostBytes,
+      waited: this.#waited / 1e3,
     };
   }
 
@@ -151,11 +155,13 @@ export class CommandQueue {
       at += part.bytes;
     }
     this.submit();
+    if (this.#waiting++ === 0) this.#waitedSince = performance.now();
     try {
       await staging.mapAsync(MODE_READ);
     } catch (error) {
       this.#fail(new DeviceError('lost', `the GPU gave nothing back: ${String(error)}`));
     }
+    if (--this.#waiting === 0) this.#waited += performance.now() - this.#waitedSince;
     this.#check();
     const mapped = staging.getMappedRange();
     let end = 0;

@@ -1,6 +1,7 @@
 import type { FusedKernels } from '../fused-kernels.js';
 import type { KernelsOn } from '../kernels.js';
 import type { MemoryKernels } from '../memory-kernels.js';
+import type { DeviceCounts } from './device-counts.js';
 import type { DeviceFloats, DeviceHalves, DeviceIntegers } from './device-memory.js';
 
 /**
@@ -25,18 +26,4 @@ export interface DeviceKernels
   /** Undefined where rows get other bits by it. */
   readonly fused: FusedKernels<DeviceFloats, DeviceIntegers, DeviceHalves> | undefined;
   readonly counts: DeviceCounts;
-}
-
-/** What was given to a device since the start, and what it holds now. */
-export interface DeviceCounts {
-  readonly dispatches: number;
-  readonly submits: number;
-  /** Bind groups that were made, and those that are kept for the next dispatch. */
-  readonly bindGroups: number;
-  readonly keptBindGroups: number;
-  /** Buffers that are allocated now, and their bytes. */
-  readonly buffers: number;
-  readonly bytes: number;
-  /** The most bytes that were allocated at a time. */
-  readonly mostBytes: number;
 }

@@ -16,6 +16,7 @@ import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { fillOnHost } from '../../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../../tensor/own-memory.js';
+import type { DeviceCounts } from '../../../tensor/webgpu/device-counts.js';
 import type { CriticState, PolicyState } from '../policy-state.js';
 import { Arrivals, type ArrivingOptimizer, type StateOwner } from './arrivals.js';
 import { HandedOver } from './handed-over.js';
@@ -214,6 +215,11 @@ export class Engine {
 
   cancel(id: number): void {
     for (const sampler of this.#allSamplers()) sampler.cancel(id);
+  }
+
+  /** What a device was given and holds; undefined where the processor computes. */
+  deviceCounts(): DeviceCounts | undefined {
+    return this.#kernels.counts;
   }
 
   get busy(): boolean {
