@@ -1,42 +1,50 @@
+/**
+ * Attention forward, and what its shaders share. A group has a block: the queries of some rows that see the same keys,
+ * neighbours of one sequence or one slot, by the heads that share these keys. It walks over the keys in tiles that lie
+ * in its memory. Tiles begin with the first key of a sequence or slot, and what a line of the block sums, it sums over
+ * its keys in order, whatever lines are beside it.
+ */
+import type { Heads } from '../../kernel-arguments.js';
 import { type Shader, shader } from '../shader.js';
 
-/** Threads of a group, each with a query or a key. */
-export const THREADS = 32;
-
-/** Vectors of a head: of four numbers where that comes out even, else of two. */
-interface Lanes {
+/** Vectors of a head, of four numbers where that comes out even, else of two. */
+export interface Lanes {
   readonly size: 2 | 4;
   readonly type: string;
   readonly count: number;
+  /** Threads of a group, and how many of them beside each other have a vector of one head: `count` or a little more. */
+  readonly threads: number;
+  readonly columns: number;
   /** The vector at a place of a memory. */
   readonly at: (name: string, place: string) => string;
   /** Statements that store a vector at a place. */
   readonly put: (name: string, place: string, vector: string) => string;
   readonly sum: (vector: string) => string;
-  readonly each: (body: string) => string;
-  readonly declare: (...names: string[]) => string;
 }
 
+const sizeOf = (headDim: number) => (headDim % 4 === 0 ? 4 : 2);
+const columnsOf = (headDim: number) => 2 ** Math.ceil(Math.log2(headDim / sizeOf(headDim)));
+
 function lanesOf(headDim: number): Lanes {
-  const size = headDim % 4 === 0 ? 4 : 2;
+  const size = sizeOf(headDim);
   const letters = ['x', 'y', 'z', 'w'].slice(0, size);
   const type = `vec${size}f`;
-  const count = headDim / size;
+  const columns = columnsOf(headDim);
   const place = (base: string, i: number) => (i === 0 ? base : `${base} + ${i}u`);
   return {
     size,
     type,
-    count,
+    count: headDim / size,
+    threads: Math.max(64, columns),
+    columns,
     at: (name, base) => `${type}(${letters.map((_, i) => `${name}[${place(base, i)}]`).join(', ')})`,
     put: (name, base, vector) => letters.map((l, i) => `${name}[${place(base, i)}] = ${vector}.${l};`).join(' '),
     sum: (vector) => `(${letters.map((letter) => `${vector}.${letter}`).join(' + ')})`,
-    each: (body) => `for (var d = 0u; d < ${count}u; d++) { ${body} }`,
-    declare: (...names) => names.map((name) => `var ${name}: array<${type}, ${count}>;`).join(' '),
   };
 }
 
-/** One shader for each head dimension, since private arrays have their length in the code. */
-const byDimension = (write: (headDim: number, lanes: Lanes) => Shader) => {
+/** One shader for each head dimension, since the lengths of arrays stand in the code. */
+export const byDimension = (write: (headDim: number, lanes: Lanes) => Shader) => {
   const written = new Map<number, Shader>();
   return (headDim: number): Shader => {
     const before = written.get(headDim) ?? write(headDim, lanesOf(headDim));
@@ -45,171 +53,238 @@ const byDimension = (write: (headDim: number, lanes: Lanes) => Shader) => {
   };
 };
 
-const HEAD = (headDim: number) =>
-  `let width = p.kv_heads * ${headDim}u; let stride = p.heads * ${headDim}u + 2u * width;`;
-const OF_QUERY = 'let head = group.y; let kv = head * p.kv_heads / p.heads;';
+/** The most lines of a block, and what a tile has of the others: both fit the 16 KB of a group. */
+export interface BlockSize {
+  readonly lines: number;
+  readonly tile: number;
+}
+const forwardSize = (columns: number): BlockSize => ({
+  lines: Math.min(32, 512 / columns),
+  tile: Math.min(16, 256 / columns),
+});
+/** Backward a block has two vectors of each line, and so has a tile of the others. */
+export const backwardSize = (columns: number): BlockSize => ({
+  lines: Math.min(16, 256 / columns),
+  tile: Math.min(8, 128 / columns),
+});
+export const forwardLines = (headDim: number): number => forwardSize(columnsOf(headDim)).lines;
+export const backwardLines = (headDim: number): number => backwardSize(columnsOf(headDim)).lines;
 
-/** The rows of a row's sequence in a batch: the first, and the one behind the last. Both the same: it is in none. */
-const SEQUENCE = `
-fn sequence_of(row: u32) -> vec2u {
-  let first = u32(starts[0]); let end = u32(starts[p.sequences]);
-  if (row < first || row >= end) { return vec2u(select(end, first, row < first)); }
+/** How a block of queries is made of rows and heads, and how many blocks share the heads of one key. */
+export function blockOf(lines: number, { heads, kvHeads }: Heads) {
+  const headsOfBlock = Math.min(heads / kvHeads, lines);
+  return {
+    rowsOfBlock: Math.floor(lines / headsOfBlock),
+    headsOfBlock,
+    chunks: Math.ceil(heads / kvHeads / headsOfBlock),
+  };
+}
+
+/** `run_in_batch`: of rows the first ones of one sequence, their number, and the first and the end of the sequence. */
+export const RUN_IN_BATCH = `
+fn run_in_batch(row: u32, end: u32) -> vec4u {
+  let first = max(row, u32(starts[0])); let last = min(end, u32(starts[p.sequences]));
+  if (first >= last) { return vec4u(end, 0u, 0u, 0u); }
   var low = 0u; var high = p.sequences;
   while (high - low > 1u) {
-    let middle = (low + high) / 2u; if (u32(starts[middle]) <= row) { low = middle; } else { high = middle; }
+    let middle = (low + high) / 2u; if (u32(starts[middle]) <= first) { low = middle; } else { high = middle; }
   }
-  return vec2u(u32(starts[low]), u32(starts[low + 1u]));
-}
-fn span_in_batch(row: u32) -> vec2u {
-  let rows = sequence_of(row); return vec2u(rows.x, select(row - rows.x + 1u, 0u, rows.x == rows.y));
+  let behind = u32(starts[low + 1u]); return vec4u(first, min(last, behind) - first, u32(starts[low]), behind);
 }`;
 
 /** The places of the key and value of a row in the cache, and how many places of its slot the row sees. */
 export const CACHED_SPAN = `
 fn span_in_cache(row: u32) -> vec2u { return vec2u(u32(slots[row]) * p.capacity, u32(positions[row]) + 1u); }`;
 
+/** `run_in_cache`: of rows the first ones of one slot, their number, where its keys begin, and how many they see. */
+const RUN_IN_CACHE = `${CACHED_SPAN}
+fn run_in_cache(first: u32, end: u32) -> vec4u {
+  var count = 0u; var seen = 0u;
+  while (first + count < end && slots[first + count] == slots[first]) {
+    seen = max(seen, span_in_cache(first + count).y); count++;
+  }
+  return vec4u(first, count, span_in_cache(first).x, seen);
+}`;
+
+export const BLOCK_NUMBERS = ['rows', 'heads', 'kv_heads', 'sequences', 'rows_of_block', 'heads_of_block', 'chunks'];
+/** Runs the body for each run of a group's rows; most groups have one. `find` gives the run that begins with `row`. */
+export const eachRun = (find: string, body: string) => `
+  let end = min((group.x + 1u) * p.rows_of_block, p.rows);
+  for (var row = group.x * p.rows_of_block; row < end;) {
+    if (t == 0u) { run = ${find}; }
+    let rows = workgroupUniformLoad(&run); row = rows.x + rows.y; if (rows.y == 0u) { continue; }
+    ${body}
+  }`;
+export const RUN = 'var<workgroup> run: vec4u;';
+/** The lines of a run of rows: line `l` is the query of a row and a head. */
+export const linesOfRun = (headDim: number) => `
+  let width = p.kv_heads * ${headDim}u; let stride = p.heads * ${headDim}u + 2u * width;
+  let kv = group.y / p.chunks; let head0 = kv * (p.heads / p.kv_heads) + group.y % p.chunks * p.heads_of_block;
+  let heads = min(p.heads_of_block, (kv + 1u) * (p.heads / p.kv_heads) - head0); let lines = rows.y * heads;`;
+const ROW = '(rows.x + l / heads)';
+const HEAD = '(head0 + l % heads)';
+export const placeInQkv = (headDim: number) => `${ROW} * stride + ${HEAD} * ${headDim}u`;
+export const placeInHeads = (headDim: number) => `(${ROW} * p.heads + ${HEAD}) * ${headDim}u`;
+export const PLACE_OF_LINE = `${ROW} * p.heads + ${HEAD}`;
+
+/** Runs the body for each vector of `n` lines or keys: of number `k` vector `i`. */
+export const eachVector = ({ count, threads }: Lanes, n: string, body: string) =>
+  `for (var e = t; e < ${n} * ${count}u; e += ${threads}u) { let k = e / ${count}u; let i = e % ${count}u; ${body} }`;
+
+interface DotProduct {
+  readonly name: string;
+  /** A workgroup's array [lines, count]. */
+  readonly line: string;
+  /** One of rows that are one vector longer, so that neighbours lie in other banks: [tile, count + 1]. */
+  readonly other: string;
+}
+/** Dot products of all lines with all of a tile; `write` knows `l`, `k` and each by its name. */
+export function eachPair(
+  { type, count, threads, sum }: Lanes,
+  { lines, tile }: BlockSize,
+  products: readonly DotProduct[],
+  write: string,
+): string {
+  const step = threads / tile;
+  const atOnce = range(Math.max(1, Math.min(4, lines / step)));
+  const all = (text: (product: DotProduct, i: number) => string) =>
+    atOnce.flatMap((i) => products.map((product) => text(product, i))).join(' ');
+  return `for (var l0 = t / ${tile}u; l0 < lines; l0 += ${atOnce.length * step}u) {
+      let k = t % ${tile}u;
+      ${all(({ name }, i) => `var ${name}_${i} = ${type}(0.0);`)}
+      for (var d = 0u; d < ${count}u; d++) {
+        ${products.map(({ name, other }) => `let of_${name} = ${other}[k * ${count + 1}u + d];`).join(' ')}
+        ${all(
+          ({ name, line }, i) =>
+            `${name}_${i} = fma(${line}[(l0 + ${i * step}u) * ${count}u + d], of_${name}, ${name}_${i});`,
+        )}
+      }
+      ${atOnce
+        .map((i) => {
+          const values = products.map(({ name }) => `let ${name} = ${sum(`${name}_${i}`)};`).join(' ');
+          return `{ let l = l0 + ${i * step}u; if (l < lines) { ${values} ${write} } }`;
+        })
+        .join('\n      ')}
+    }`;
+}
+
+/** A sum over the tile for each line: of vectors, each times a number of its pair with the line. */
+interface SumOverTile {
+  readonly name: string;
+  /** A workgroup's array [lines, tile]. */
+  readonly factors: string;
+  /** One of rows that are one vector longer: [tile, count + 1]. */
+  readonly vectors: string;
+}
+
+/** Sums of a thread: of some lines vector `d` each. */
+export function sumsOf(
+  { type, count, threads, columns }: Lanes,
+  { lines, tile }: BlockSize,
+  of: readonly SumOverTile[],
+) {
+  const sums = range(Math.max(1, (lines * columns) / threads));
+  const line = (i: number) => `t / ${columns}u + ${(i * threads) / columns}u`;
+  const addTo = (i: number, { name, factors }: SumOverTile) =>
+    `${name}_${i} = fma(${type}(${factors}[(${line(i)}) * ${tile}u + k]), of_${name}, ${name}_${i});`;
+  /** Four lines at a time share what they read; where the block has none of them there is nothing to do. */
+  const four = (first: number) => `if (${(first * threads) / columns}u < lines) {
+      for (var k = 0u; k < here; k++) {
+        ${of.map(({ name, vectors }) => `let of_${name} = ${vectors}[k * ${count + 1}u + d];`).join(' ')}
+        ${sums
+          .slice(first, first + 4)
+          .flatMap((i) => of.map((each) => addTo(i, each)))
+          .join(' ')}
+      }
+    }`;
+  return {
+    declare: `let d = min(t % ${columns}u, ${count - 1}u);
+  ${sums.flatMap((i) => of.map(({ name }) => `var ${name}_${i} = ${type}(0.0);`)).join(' ')}`,
+    /** Adds a tile, of which there are `here`. */
+    add: sums
+      .filter((i) => i % 4 === 0)
+      .map(four)
+      .join('\n    '),
+    /** Runs `body` for the sums of each line `l`. */
+    each: (body: (i: number) => string) =>
+      sums.map((i) => `{ let l = ${line(i)}; if (l < lines && t % ${columns}u == d) { ${body(i)} } }`).join('\n    '),
+  };
+}
+
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
 /**
- * Softmax over a row's keys in one pass (Milakov and Gimelshein 2018, arXiv 1805.02867). Of a batch, `rows_of_group`
- * rows share tiles of keys, which are in `qkv`; in a cache every row has keys of its own. A row's span is the first of
- * its keys and their number.
+ * Softmax over a row's keys in one pass (Milakov and Gimelshein 2018, arXiv 1805.02867), tile by tile. The keys are in
+ * `qkv`, or in a cache [places, kvHeads headDim].
  */
 export const attend = byDimension((headDim, lanes) => {
-  const { size, type, count } = lanes;
-  const keys = headDim > 64 ? 8 : 16; // of a tile: 8 KB of keys and 8 KB of values would be all that a group may have
+  const { type, count, size, at, put } = lanes;
+  const block = forwardSize(lanes.columns);
+  const { lines, tile } = block;
+  const mix = sumsOf(lanes, block, [{ name: 'mix', factors: 'scores', vectors: 'key_tile' }]);
+  const fill = (memory: string, offset: string) =>
+    eachVector(
+      lanes,
+      'here',
+      `let place = rows.z + k0 + k; let column = kv * ${headDim}u + ${size}u * i;
+      if (p.sequences == 0u) { key_tile[k * ${count + 1}u + i] = ${at(memory, 'place * width + column')}; }
+      else { key_tile[k * ${count + 1}u + i] = ${at('qkv', `place * stride + ${offset} + column`)}; }`,
+    );
   return shader({
     name: `attention ${headDim}`,
-    numbers: ['rows', 'heads', 'kv_heads', 'rows_of_group', 'sequences', 'capacity', 'scale!'],
+    numbers: [...BLOCK_NUMBERS, 'capacity', 'scale!'],
     memories: ['out', 'logSumExp', 'qkv', 'keys', 'values', 'starts: i32', 'slots: i32', 'positions: i32'],
-    threads: `${THREADS}`,
-    declare: `var<workgroup> key_tile: array<${type}, ${keys * count}>;
-var<workgroup> value_tile: array<${type}, ${keys * count}>; var<workgroup> range_of_group: vec2u;
-${SEQUENCE}${CACHED_SPAN}
-fn span_of(row: u32) -> vec2u { if (p.sequences == 0u) { return span_in_cache(row); } return span_in_batch(row); }`,
-    body: `${OF_QUERY} ${HEAD(headDim)}
-  let first = group.x * p.rows_of_group; let live = t < p.rows_of_group && first + t < p.rows;
-  let row = min(first + min(t, p.rows_of_group - 1u), p.rows - 1u); let span = span_of(row);
-  if (t == 0u) {
-    let upper = span_of(min(first + p.rows_of_group, p.rows) - 1u);
-    range_of_group = vec2u(span.x, upper.x + upper.y);
-  }
-  let range = workgroupUniformLoad(&range_of_group);
-  ${lanes.declare('query', 'mix')}
-  ${lanes.each(
-    `query[d] = ${lanes.at('qkv', `row * stride + head * ${headDim}u + ${size}u * d`)}; mix[d] = ${type}(0.0);`,
-  )}
+    threads: `${lanes.threads}`,
+    declare: `${RUN} var<workgroup> query_tile: array<${type}, ${lines * count}>;
+var<workgroup> key_tile: array<${type}, ${tile * (count + 1)}>;
+var<workgroup> scores: array<f32, ${lines * tile}>; var<workgroup> of_line: array<f32, ${lines}>;
+var<workgroup> seen: array<u32, ${lines}>;
+${RUN_IN_BATCH}${RUN_IN_CACHE}
+fn run_of(row: u32, end: u32) -> vec4u {
+  if (p.sequences == 0u) { return run_in_cache(row, end); }
+  let rows = run_in_batch(row, end); return vec4u(rows.xyz, rows.x + rows.y - rows.z);
+}`,
+    body: eachRun(
+      'run_of(row, end)',
+      `${linesOfRun(headDim)}
+  ${eachVector(lanes, 'lines', `let l = k; query_tile[e] = ${at('qkv', `${placeInQkv(headDim)} + ${size}u * i`)};`)}
   var top = -3.0e38; var sum = 0.0;
-  for (var k0 = range.x; k0 < range.y; k0 += ${keys}u) {
-    for (var e = t; e < ${keys * count}u; e += ${THREADS}u) {
-      let k = k0 + e / ${count}u; let i = kv * ${headDim}u + e % ${count}u * ${size}u;
-      if (k >= range.y) { break; }
-      if (p.sequences == 0u) {
-        let at = k * width + i;
-        key_tile[e] = ${lanes.at('keys', 'at')}; value_tile[e] = ${lanes.at('values', 'at')};
-      } else {
-        let at = k * stride + p.heads * ${headDim}u + i;
-        key_tile[e] = ${lanes.at('qkv', 'at')}; value_tile[e] = ${lanes.at('qkv', 'at + width')};
+  if (t < lines) {
+    let row = rows.x + t / heads;
+    if (p.sequences == 0u) { seen[t] = span_in_cache(row).y; } else { seen[t] = row - rows.z + 1u; }
+  }
+  ${mix.declare}
+  for (var k0 = 0u; k0 < rows.w; k0 += ${tile}u) {
+    let here = min(${tile}u, rows.w - k0);
+    workgroupBarrier();
+    ${fill('keys', `p.heads * ${headDim}u`)}
+    workgroupBarrier();
+    ${eachPair(
+      lanes,
+      block,
+      [{ name: 'score', line: 'query_tile', other: 'key_tile' }],
+      `scores[l * ${tile}u + k] = select(-3.0e38, score * p.scale, k0 + k < seen[l]);`,
+    )}
+    workgroupBarrier();
+    ${fill('values', `p.heads * ${headDim}u + width`)}
+    if (t < lines) {
+      let before = top;
+      for (var k = 0u; k < here; k++) { top = max(top, scores[t * ${tile}u + k]); }
+      let shrink = exp(before - top); of_line[t] = shrink; sum *= shrink;
+      for (var k = 0u; k < here; k++) {
+        let weight = exp(scores[t * ${tile}u + k] - top); scores[t * ${tile}u + k] = weight; sum += weight;
       }
     }
     workgroupBarrier();
-    if (live) {
-      for (var k = max(k0, span.x); k < min(k0 + ${keys}u, span.x + span.y); k++) {
-        let j = (k - k0) * ${count}u; var products = ${type}(0.0);
-        ${lanes.each('products = fma(query[d], key_tile[j + d], products);')}
-        let score = ${lanes.sum('products')} * p.scale;
-        if (score > top) {
-          let shrink = exp(top - score); top = score; sum *= shrink; ${lanes.each('mix[d] *= shrink;')}
-        }
-        let weight = exp(score - top); sum += weight;
-        ${lanes.each(`mix[d] = fma(${type}(weight), value_tile[j + d], mix[d]);`)}
-      }
-    }
-    workgroupBarrier();
+    ${mix.each((i) => `mix_${i} *= of_line[l];`)}
+    ${mix.add}
   }
-  if (live && span.y > 0u) {
-    ${lanes.each(
-      `let v = mix[d] / sum; let to = (row * p.heads + head) * ${headDim}u + ${size}u * d; ${lanes.put('out', 'to', 'v')}`,
-    )}
-    logSumExp[row * p.heads + head] = top + log(sum);
-  }`,
-  });
-});
-
-const BACKWARD = {
-  numbers: ['rows', 'heads', 'kv_heads', 'sequences', 'scale!'],
-  threads: `${THREADS}`,
-  declare: SEQUENCE,
-};
-const BACKWARD_MEMORIES = ['dQkv', 'dOut', 'logSumExp', 'means', 'qkv', 'starts: i32'];
-
-/**
- * A thread has a query: its gradient over its keys in order. It leaves behind the change that all keys of the query
- * share: the dot product of its output and the gradient on that.
- */
-export const backwardOfQueries = byDimension((headDim, lanes) => {
-  const { size, type } = lanes;
-  return shader({
-    ...BACKWARD,
-    name: `attention backward, queries ${headDim}`,
-    memories: [...BACKWARD_MEMORIES, 'out'],
-    body: `${OF_QUERY} ${HEAD(headDim)}
-  let row = group.x * ${THREADS}u + t; if (row >= p.rows) { return; }
-  let span = span_in_batch(row); if (span.y == 0u) { return; }
-  let at = row * stride + head * ${headDim}u; let to = (row * p.heads + head) * ${headDim}u;
-  ${lanes.declare('query', 'change', 'd_query')} var shared_change = ${type}(0.0);
-  ${lanes.each(
-    `query[d] = ${lanes.at('qkv', `at + ${size}u * d`)}; change[d] = ${lanes.at('dOut', `to + ${size}u * d`)};
-    shared_change = fma(change[d], ${lanes.at('out', `to + ${size}u * d`)}, shared_change);
-    d_query[d] = ${type}(0.0);`,
-  )}
-  let log_sum = logSumExp[row * p.heads + head]; let mean = ${lanes.sum('shared_change')};
-  means[row * p.heads + head] = mean;
-  for (var k = span.x; k < span.x + span.y; k++) {
-    let key = k * stride + (p.heads + kv) * ${headDim}u; var score = ${type}(0.0); var slope = ${type}(0.0);
-    ${lanes.each(
-      `let i = key + ${size}u * d; score = fma(query[d], ${lanes.at('qkv', 'i')}, score);
-      slope = fma(change[d], ${lanes.at('qkv', 'i + width')}, slope);`,
-    )}
-    let d_score = exp(${lanes.sum('score')} * p.scale - log_sum) * (${lanes.sum('slope')} - mean) * p.scale;
-    ${lanes.each(`d_query[d] = fma(${type}(d_score), ${lanes.at('qkv', `key + ${size}u * d`)}, d_query[d]);`)}
-  }
-  ${lanes.each(`${lanes.put('dQkv', `at + ${size}u * d`, 'd_query[d]')}`)}`,
-  });
-});
-
-/** A thread has a key and its value: their gradients over the heads that share them and the queries that see them. */
-export const backwardOfKeys = byDimension((headDim, lanes) => {
-  const { size, type } = lanes;
-  return shader({
-    ...BACKWARD,
-    name: `attention backward, keys ${headDim}`,
-    memories: BACKWARD_MEMORIES,
-    body: `let kv = group.y; let shared_by = p.heads / p.kv_heads; ${HEAD(headDim)}
-  let row = group.x * ${THREADS}u + t; if (row >= p.rows) { return; }
-  let rows = sequence_of(row); let end = rows.y; if (rows.x == end) { return; }
-  let at = row * stride + (p.heads + kv) * ${headDim}u;
-  ${lanes.declare('key', 'value', 'd_key', 'd_value')}
-  ${lanes.each(
-    `key[d] = ${lanes.at('qkv', `at + ${size}u * d`)}; value[d] = ${lanes.at('qkv', `at + width + ${size}u * d`)};
-    d_key[d] = ${type}(0.0); d_value[d] = ${type}(0.0);`,
-  )}
-  for (var head = kv * shared_by; head < (kv + 1u) * shared_by; head++) {
-    for (var q = row; q < end; q++) {
-      let query = q * stride + head * ${headDim}u; let change = (q * p.heads + head) * ${headDim}u;
-      var score = ${type}(0.0); var slope = ${type}(0.0);
-      ${lanes.each(
-        `score = fma(key[d], ${lanes.at('qkv', `query + ${size}u * d`)}, score);
-        slope = fma(value[d], ${lanes.at('dOut', `change + ${size}u * d`)}, slope);`,
-      )}
-      let weight = exp(${lanes.sum('score')} * p.scale - logSumExp[q * p.heads + head]);
-      let d_score = weight * (${lanes.sum('slope')} - means[q * p.heads + head]) * p.scale;
-      ${lanes.each(
-        `d_key[d] = fma(${type}(d_score), ${lanes.at('qkv', `query + ${size}u * d`)}, d_key[d]);
-        d_value[d] = fma(${type}(weight), ${lanes.at('dOut', `change + ${size}u * d`)}, d_value[d]);`,
-      )}
-    }
-  }
-  ${lanes.each(
-    `${lanes.put('dQkv', `at + ${size}u * d`, 'd_key[d]')} ${lanes.put('dQkv', `at + width + ${size}u * d`, 'd_value[d]')}`,
+  workgroupBarrier();
+  if (t < lines) { let l = t; of_line[t] = sum; logSumExp[${PLACE_OF_LINE}] = top + log(sum); }
+  workgroupBarrier();
+  ${mix.each(
+    (i) => `let v = mix_${i} / of_line[l]; let to = ${placeInHeads(headDim)} + ${size}u * d; ${put('out', 'to', 'v')}`,
   )}`,
+    ),
   });
 });

@@ -1,15 +1,15 @@
 /**
- * Causal attention. A thread has a query and goes over its keys one by one, so that neither tiles nor neighbouring
- * rows change a bit, and a cached row has the bits of the same row in a batch: both run the same shader, which finds
- * keys and values in `qkv`, or in a cache [places, kvHeads headDim].
+ * Causal attention, in blocks of queries and tiles of keys. A cached row has the bits of the same row in a batch: both
+ * run the same shader, which finds keys and values in `qkv`, or in a cache [places, kvHeads headDim].
  */
 import type { Heads } from '../../kernel-arguments.js';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
 import type { DeviceFloats } from '../device-memory.js';
 import type { Rooms } from '../rooms.js';
-import { numberShader, perNumber } from '../shader.js';
-import { attend, backwardOfKeys, backwardOfQueries, CACHED_SPAN, THREADS } from './wgsl-attention-shaders.js';
+import { type Groups, numberShader, perNumber } from '../shader.js';
+import { backwardOfKeys, backwardOfQueries } from './wgsl-attention-backward.js';
+import { attend, backwardLines, blockOf, CACHED_SPAN, forwardLines } from './wgsl-attention-shaders.js';
 import { TURN } from './wgsl-streams.js';
 
 type AttentionKernels = Pick<
@@ -21,14 +21,17 @@ type AttentionKernels = Pick<
 export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKernels {
   /** Attention of rows whose keys and values are in the cache. */
   const attendCached: DeviceKernels['attentionCached'] = (
-    ...[out, keys, values, qkv, slots, positions, rows, capacity, { heads, kvHeads, headDim }]
+    ...[out, keys, values, qkv, slots, positions, rows, capacity, shape]
   ) => {
+    const { heads, kvHeads, headDim } = shape;
+    const { rowsOfBlock: most, headsOfBlock, chunks } = blockOf(forwardLines(headDim), shape);
+    const rowsOfBlock = Math.min(most, 1 + Math.floor(rows / APART));
     const [sums, starts] = [rooms.take('sums of rows', rows * heads), rooms.take('no starts', 1)];
     queue.run(
       attend(headDim),
-      [rows, heads, kvHeads, 1, 0, capacity, headDim ** -0.5],
+      [rows, heads, kvHeads, 0, rowsOfBlock, headsOfBlock, chunks, capacity, headDim ** -0.5],
       [out, sums, qkv, keys, values, starts, slots, positions],
-      [rows, heads],
+      [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
     );
   };
   return {
@@ -38,19 +41,32 @@ export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKe
       if (sequences === 0) return;
       // What a cache has is bound too, and not read.
       const [keys, values, slots, positions] = UNUSED.map((purpose) => rooms.take(purpose, 1)) as Four;
-      const numbers = [rows, heads, kvHeads, THREADS, sequences, 0, headDim ** -0.5];
-      const memories = [out, logSumExp, qkv, keys, values, starts, slots, positions];
-      queue.run(attend(headDim), numbers, memories, [Math.ceil(rows / THREADS), heads]);
+      const { rowsOfBlock, headsOfBlock, chunks } = blockOf(forwardLines(headDim), shape);
+      queue.run(
+        attend(headDim),
+        [rows, heads, kvHeads, sequences, rowsOfBlock, headsOfBlock, chunks, 0, headDim ** -0.5],
+        [out, logSumExp, qkv, keys, values, starts, slots, positions],
+        [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
+      );
     },
     attentionBackward: (dQkv, dOut, out, logSumExp, qkv, starts, sequences, shape) => {
       const { heads, kvHeads, headDim } = shape;
       const rows = rowsIn(qkv, out, shape);
       if (sequences === 0) return;
-      const numbers = [rows, heads, kvHeads, sequences, headDim ** -0.5];
       const memories = [dQkv, dOut, logSumExp, rooms.take('means', rows * heads), qkv, starts];
-      const groups = Math.ceil(rows / THREADS);
-      queue.run(backwardOfQueries(headDim), numbers, [...memories, out], [groups, heads]);
-      queue.run(backwardOfKeys(headDim), numbers, memories, [groups, kvHeads]);
+      const lines = backwardLines(headDim);
+      const { rowsOfBlock, headsOfBlock, chunks } = blockOf(lines, shape);
+      const numbersOf = (...block: readonly [number, number, number]) => [
+        ...[rows, heads, kvHeads, sequences, ...block, headDim ** -0.5],
+      ];
+      queue.run(
+        backwardOfQueries(headDim),
+        numbersOf(rowsOfBlock, headsOfBlock, chunks),
+        [...memories, out],
+        [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
+      );
+      const groups: Groups = [Math.ceil(rows / lines), kvHeads];
+      queue.run(backwardOfKeys(headDim), numbersOf(lines, 1, 1), memories, groups);
     },
     cacheSlotSize: (capacity, { kvHeads, headDim }) => capacity * kvHeads * headDim,
     attentionCached: (out, keys, values, qkv, slots, positions, rows, capacity, shape) => {
@@ -82,6 +98,12 @@ export function attentionKernels(queue: CommandQueue, rooms: Rooms): AttentionKe
 }
 
 const strideOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
+
+/**
+ * Fewer rows of a cache than this are likely to be a tick's, of as many slots, and have a group each. Of more, some
+ * have a slot in common, and groups that have several rows read its keys once for them.
+ */
+const APART = 64;
 
 /** As many rows as the memories hold: how many there are stands on the device, in `starts`. */
 const rowsIn = (qkv: DeviceFloats, out: DeviceFloats, shape: Heads) =>
