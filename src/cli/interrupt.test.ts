@@ -8,8 +8,10 @@ afterEach(() => void vi.useRealTimers());
 /** A process that counts how often it was ended. */
 function fakeProcess() {
   const exit = vi.fn();
+  const written: string[] = [];
   const process = Object.assign(new EventEmitter(), { stdout: new EventEmitter(), stderr: new EventEmitter(), exit });
-  return { process, exit, ...interruption(process as unknown as NodeJS.Process) };
+  const interrupted = interruption(process as unknown as NodeJS.Process, (text) => void written.push(text));
+  return { process, exit, written, ...interrupted };
 }
 
 /** Work that lasts until it is told to end. */
@@ -22,25 +24,27 @@ function longWork() {
 }
 
 describe('an interruption', () => {
-  it('fires the signal, and ends the process when patience runs out', () => {
-    const { process, exit, signal } = fakeProcess();
+  it('fires the signal, and ends the process when patience runs out, which it says', () => {
+    const { process, exit, signal, written } = fakeProcess();
     process.emit('SIGINT');
     expect([signal.aborted, exit.mock.calls]).toEqual([true, []]);
     vi.advanceTimersByTime(4499);
-    expect(exit).not.toHaveBeenCalled();
+    expect([exit.mock.calls, written]).toEqual([[], []]);
     vi.advanceTimersByTime(1);
     expect(exit).toHaveBeenCalledWith(130);
+    expect(written).toEqual([expect.stringMatching(/^interrupted; .* within 4\.5 s .* npx drmas resume .*\n$/)]);
   });
 
   it.each([['SIGINT'], ['SIGTERM'], ['SIGHUP']])(
     'ends the process at once when a second one comes, also %s during a checkpoint',
     (name) => {
-      const { process, exit, protect } = fakeProcess();
+      const { process, exit, protect, written } = fakeProcess();
       void protect(longWork().work);
       process.emit('SIGINT');
       expect(exit).not.toHaveBeenCalled();
       process.emit(name);
       expect(exit).toHaveBeenCalledWith(130);
+      expect(written).toEqual([]);
     },
   );
 

@@ -24,7 +24,8 @@ export function guardExit(process: Guarded, write: (text: string) => void = writ
 }
 
 const IGNORED = /[( ]node:|[\\/]process-guard\.[jt]s:/;
-const writeError = (text: string) => void writeSync(2, text);
+/** Writes at once, also where the process ends next. */
+export const writeError = (text: string) => void writeSync(2, text);
 
 /**
  * Reserves stdout for the command, whose lines a program reads: what `console.log` and others write goes to stderr.

@@ -23,6 +23,7 @@ export type Outcome =
 export class Futures {
   readonly #futures = new Map<string, Future>();
   readonly #most: number;
+  #pending = 0;
   #swept = 0;
 
   /** @param most requests that are under way at once */
@@ -32,9 +33,7 @@ export class Futures {
 
   /** Requests that are under way. */
   get pending(): number {
-    let count = 0;
-    for (const { settled } of this.#futures.values()) if (!settled) count++;
-    return count;
+    return this.#pending;
   }
 
   /** Takes work in and gives it a number. @throws DialectError 429 when there is too much already */
@@ -51,8 +50,10 @@ export class Futures {
       settled: false,
       until: performance.now() + KEPT_MS,
     };
+    this.#pending++;
     void future.outcome.then(() => {
       future.settled = true;
+      this.#pending--;
     });
     this.#futures.set(id, future);
     return id;

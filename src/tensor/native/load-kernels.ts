@@ -82,7 +82,7 @@ async function loadCompiled(options: NativeOptions): Promise<Loaded> {
     let problem = '';
     for (let attempt = 0; attempt < 2; attempt++) {
       if (attempt > 0 || !(await isBuilt(builds, plan))) {
-        onProgress?.('compiling the kernels (once)');
+        onProgress?.('compiling the kernels (once; half a minute or more)');
         const complaint = await build(builds, plan, environment, attempt > 0);
         if (complaint !== undefined) return { reason: `${search.compiler.command.join(' ')} failed: ${complaint}` };
       }
