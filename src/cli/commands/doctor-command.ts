@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { packageVersion } from '../../platform/package-version.js';
+import { findVulkan, type VulkanParts } from '../../platform/vulkan-drivers.js';
 import type { NarrowProducts } from '../../tensor/narrow-kernels.js';
 import { cacheDirectory } from '../../tensor/native/build-cache.js';
 import { inspectNative } from '../../tensor/native/load-kernels.js';
@@ -10,6 +11,7 @@ import { type GpuReport, inspectGpu } from '../../tensor/webgpu/inspect-gpu.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
+import { gpuAdvice } from '../gpu-advice.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
 
@@ -30,8 +32,12 @@ interface Diagnosis {
   /** Why the kernels are not the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
-  /** What WebGPU offers, which nothing trains on yet. */
+  /** What WebGPU offers. */
   readonly gpu: GpuReport;
+  /** On Linux, what has to be there before WebGPU can offer anything. */
+  readonly vulkan: VulkanParts | null;
+  /** How to go on where no GPU computes. */
+  readonly gpuAdvice: string | null;
   readonly cache: string;
   readonly cacheWritable: boolean;
   readonly workingDirectoryWritable: boolean;
@@ -77,11 +83,17 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     prebuilt: 'name' in native.prebuilt ? native.prebuilt.name : `none: ${native.prebuilt.reason}`,
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
-    gpu: await inspectGpu(),
+    ...(await gpuFacts(environment)),
     cache,
     cacheWritable: await isWritable(cache),
     workingDirectoryWritable: await isWritable('.'),
   };
+}
+
+async function gpuFacts(environment: NodeJS.ProcessEnv): Promise<Pick<Diagnosis, 'gpu' | 'vulkan' | 'gpuAdvice'>> {
+  const gpu = await inspectGpu();
+  const vulkan = platform() === 'linux' ? await findVulkan(environment) : undefined;
+  return { gpu, vulkan: vulkan ?? null, gpuAdvice: gpuAdvice(gpu, vulkan, platform()) ?? null };
 }
 
 /** Whether a directory can be written to, found out by writing: permissions alone do not tell. */
@@ -113,7 +125,7 @@ function gpuLine(gpu: GpuReport): string {
     `kernels within ${check.gap.toExponential(0)} of the plain ones`,
     bits,
   ];
-  return `${adapter.name}: ${facts.join(', ')}; nothing trains on it yet`;
+  return `${adapter.name}: ${facts.join(', ')}`;
 }
 
 function rows(diagnosis: Diagnosis): string[][] {
@@ -129,6 +141,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
     ['gpu', gpuLine(diagnosis.gpu)],
+    ...(diagnosis.gpuAdvice === null ? [] : [['', diagnosis.gpuAdvice]]),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
   ];

@@ -1,0 +1,47 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryRoot } from '../../test/support/tiny-run.js';
+import { findVulkan } from '../platform/vulkan-drivers.js';
+import type { GpuReport } from '../tensor/webgpu/inspect-gpu.js';
+import { gpuAdvice } from './gpu-advice.js';
+
+const root = temporaryRoot();
+const none: GpuReport = { reason: 'no driver offers a GPU' };
+const adapter = (software: boolean): GpuReport => ({
+  adapter: { name: 'x', features: [], buffer: 1, binding: 1, software },
+  check: { gap: 0, rowsKeepBits: true },
+});
+const loader = '/usr/lib/libvulkan.so.1';
+
+describe('what is missing before a GPU computes', () => {
+  it.each<[string, GpuReport, Parameters<typeof gpuAdvice>[1], RegExp]>([
+    ['the package', { reason: 'it needs `npm install webgpu`' }, { loader, drivers: [] }, /install the package/],
+    ['the loader', none, { loader: undefined, drivers: [] }, /libvulkan\.so\.1 .*apt install libvulkan1/],
+    ['a driver', none, { loader, drivers: [] }, /no driver: .*NVIDIA.*mesa-vulkan-drivers/],
+    ['a driver for a GPU', adapter(true), { loader, drivers: ['/etc/vulkan/icd.d/lvp_icd.json'] }, /in software alone/],
+    ['the device', none, { loader, drivers: ['/etc/vulkan/icd.d/nvidia_icd.json'] }, /nvidia_icd\.json.*\/dev\/nvidia/],
+  ])('%s', (_, gpu, vulkan, expected) => {
+    expect(gpuAdvice(gpu, vulkan, 'linux')).toMatch(expected);
+  });
+
+  it('is nothing where one does, and what the system brings elsewhere', () => {
+    expect(gpuAdvice(adapter(false), { loader, drivers: [] }, 'linux')).toBeUndefined();
+    expect(gpuAdvice(none, undefined, 'darwin')).toMatch(/Metal/);
+    expect(gpuAdvice(none, undefined, 'win32')).toMatch(/Direct3D 12/);
+  });
+});
+
+it('loader and drivers are looked for where the environment says', async () => {
+  const [library, data] = [join(root, 'lib'), join(root, 'data')];
+  await mkdir(join(data, 'vulkan', 'icd.d'), { recursive: true });
+  await mkdir(library);
+  for (const file of ['some_icd.json', 'readme']) await writeFile(join(data, 'vulkan', 'icd.d', file), '');
+  await writeFile(join(library, 'libvulkan.so.1'), '');
+  const some = join(data, 'vulkan', 'icd.d', 'some_icd.json');
+  const here = await findVulkan({ LD_LIBRARY_PATH: library, XDG_DATA_HOME: data });
+  expect(here.loader).toBe(join(library, 'libvulkan.so.1'));
+  expect(here.drivers).toContain(some);
+  expect(here.drivers.join()).not.toContain('readme');
+  expect((await findVulkan({ VK_DRIVER_FILES: `${some}:/nowhere.json` })).drivers).toEqual([some]);
+});
