@@ -4,12 +4,13 @@ import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { PolicyModel } from '../../src/model/decoder/policy-model.js';
 import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { baseWeights } from '../../src/model/decoder/weights/model-weights.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
+import { baseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import { narrowed } from '../../src/tensor/bfloat16.js';
 import { type Before, linearOntoByCalls } from '../../src/tensor/fused-kernels.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
-import { plain } from '../contracts/decoder.js';
+import { generate, plain } from '../contracts/decoder.js';
 import { openedDevices } from './opened-device.js';
 
 const open = openedDevices();
@@ -179,8 +180,46 @@ it('the gradient of a gain that nobody wants is left out, and nothing else chang
   expect([wanted.dispatches, left.dispatches]).toEqual([2, 1]);
 });
 
+const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
+
+it('a tick of two policies, each with its adapter by calls, has the log-probs that either’s trainer computes', async () => {
+  const { kernels } = await open();
+  const config: DecoderConfig = { ...plain, attentionBias: 'qkv' };
+  const base = new DecoderWeights(kernels, config);
+  const drawn = new Float32Array(parameterCount(config));
+  initialise(config, decoderTensors(config, drawn), 5);
+  kernels.write(base.tensors.flat as DeviceFloats, drawn);
+  base.changed();
+  const sampler = new Sampler(kernels, base);
+  const models = new Map<string, PolicyModel>();
+  for (const policy of ['first', 'second']) {
+    const model = new PolicyModel(kernels, { base, adapter });
+    kernels.write(
+      model.trained as DeviceFloats,
+      noise(model.parameters, policy).map((value) => value / 4),
+    );
+    model.weightsChanged();
+    await sampler.load(policy, model.trained, 1, adapter);
+    models.set(policy, model);
+  }
+  const requests = [...models.keys()].map((policy, id) => ({
+    ...{ id, policy, prompt: [1, 2, 3], maxTokens: 4, temperature: 0.7, topK: 0, topP: 1 },
+    ...{ stopTokens: [], key: randomKey('draw', id) },
+  }));
+  const results = await generate(sampler, requests, [2]);
+  const [one, other] = results.map(({ logprobs }) => logprobs[0]);
+  expect(one).not.toBe(other);
+  for (const [i, { policy, prompt, temperature }] of requests.entries()) {
+    const { tokens = [], logprobs = [] } = results[i] ?? {};
+    const all = Int32Array.from([...prompt, ...tokens]);
+    const mask = Uint8Array.from(all, (_, t) => Number(t >= prompt.length));
+    const scored = await models.get(policy)?.score([{ tokens: all, mask, temperature }]);
+    expect(logprobs).toEqual([...(scored?.logprobs[0]?.subarray(prompt.length) ?? [])]);
+    expect(logprobs).toHaveLength(4);
+  }
+});
+
 describe('a layer', () => {
-  const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
   const prompt = [1, 2, 3];
 
   /** Dispatches of one tick, and of one micro-batch with layers computed again. */
