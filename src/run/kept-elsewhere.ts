@@ -35,7 +35,11 @@ export async function keptElsewhere(
   const copy = new RunCopy(objects, run);
   const shared = objects.isFolder ? undefined : new SealedCopies(objects);
   const update = async () => {
-    if (await nodeFiles.exists(join(run, RECIPE))) await host.protect(() => copy.update());
+    if (!(await nodeFiles.exists(join(run, RECIPE)))) return;
+    await host.protect(() => copy.update());
+    await copy
+      .removeOlder()
+      .catch((error: unknown) => host.notify(`older checkpoints of ${run} stay at ${place}: ${messageOf(error)}`));
   };
   return {
     host: { ...host, shared },

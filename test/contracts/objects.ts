@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StoreError } from '../../src/core/errors.js';
+import { RandomStream } from '../../src/core/random.js';
 import { nodeFiles } from '../../src/platform/node-files.js';
 import { writeSealedDirectory } from '../../src/store/files/digests.js';
 import { checkObjects, type ObjectStore } from '../../src/store/objects/object-store.js';
@@ -128,6 +129,53 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await taken.rewind(await taken.latestCheckpoint())).toEqual([]);
       await taken.close();
     });
+    it('has the checkpoints that the run has and no older ones, whenever a writer dies, and never loses one', async () => {
+      const objects = await open();
+      const random = new RandomStream('lives');
+      let died = true;
+      for (let after = 0; died; after += random.integer(1, 6)) {
+        const name = `lives-${after}`;
+        const life = async (directory: string, store: ObjectStore, steps: readonly number[]) => {
+          const path = join(root, directory, name);
+          expect(await takeCopy(objects, path)).toBe(true);
+          return { path, died: await goOnUntilDeath(path, store, steps) };
+        };
+        await trainUntilDeath(join(root, 'life-1', name), objects);
+        const dying = mortal(objects, after);
+        ({ died } = await life('life-2', dying, [4]));
+        const newest = Math.max(3, ...dying.seals);
+        const { path } = await life('life-3', objects, [newest + 1, newest + 2]);
+        const run = await RunDirectory.open(path);
+        const steps = (await run.checkpoints()).map(({ step }) => step);
+        expect(await storedSteps(objects, name)).toEqual(steps);
+      }
+    }, 120_000);
+
+    it('leaves a writer that was taken for dead all that it needs to come furthest', async () => {
+      const objects = await open();
+      const [slow, quick] = [join(root, 'slow', 'both'), join(root, 'quick', 'both')];
+      const record = { version: 1, recipe: { source: 'mine', overrides: [], codeHash: '' }, resolved: {} } as const;
+      const copy = new RunCopy(objects, slow);
+      const onCheckpoint = async () => {
+        await copy.update();
+        await copy.removeOlder();
+      };
+      const run = await RunDirectory.create(slow, { ...record, acceptedChanges: [] }, { onCheckpoint });
+      await writeCheckpoint(run, 1);
+      expect(await takeCopy(objects, quick)).toBe(true);
+      await goOnUntilDeath(quick, objects, [2, 3]);
+      expect(await storedSteps(objects, 'both')).toEqual([2, 3]);
+      for (const step of [2, 3, 4]) await writeCheckpoint(run, step);
+      await onCheckpoint();
+      await run.close();
+      const taken = join(root, 'taken', 'both');
+      expect(await takeCopy(objects, taken)).toBe(true);
+      const after = await RunDirectory.open(taken);
+      expect((await after.checkpoints()).map(({ step }) => step)).toEqual([3, 4]);
+      await after.lock();
+      expect(await after.rewind(await after.latestCheckpoint())).toEqual([]);
+      await after.close();
+    });
   });
 }
 
@@ -179,11 +227,39 @@ async function trainUntilDeath(path: string, objects: ObjectStore): Promise<bool
   }
 }
 
+/** Goes on from the last checkpoint of a run that was taken. Says whether the store ended it. */
+async function goOnUntilDeath(path: string, objects: ObjectStore, steps: readonly number[]): Promise<boolean> {
+  const copy = new RunCopy(objects, path);
+  const onCheckpoint = async () => {
+    await copy.update();
+    await copy.removeOlder();
+  };
+  const run = await RunDirectory.open(path, { onCheckpoint });
+  try {
+    await run.lock();
+    expect(await run.rewind(await run.latestCheckpoint())).toEqual([]);
+    for (const step of steps) await writeCheckpoint(run, step);
+    await onCheckpoint(); // as at the run's end
+    return false;
+  } catch (error) {
+    expect(String(error)).toContain(DEATH);
+    return true;
+  } finally {
+    await run.close();
+  }
+}
+
 async function writeCheckpoint(run: RunDirectory, step: number): Promise<void> {
   run.emit({ type: 'warning', code: 'test', message: `step ${step}` });
   await run.writeStepEpisodes(step, []);
   const fill = (directory: string) => writeFile(join(directory, 'state'), `state ${step}`);
   await run.writeCheckpoint(step, fill, { keep: 2 });
+}
+
+/** The steps of all checkpoints of which a store has a file, in the copies of all writers. */
+export async function storedSteps(objects: ObjectStore, run: string): Promise<number[]> {
+  const folders = (await objects.list(`runs/${run}/`)).flatMap((file) => /.*\/checkpoints\/step-\d+/.exec(file) ?? []);
+  return Array.from(new Set(folders), (folder) => Number(folder.slice(-6))).sort((a, b) => a - b);
 }
 
 async function contents(objects: ObjectStore, root: string): Promise<Map<string, string>> {

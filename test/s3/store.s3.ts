@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openObjects } from '../../src/store/objects/open-objects.js';
 import { S3Objects } from '../../src/store/objects/s3-objects.js';
-import { objectStoreContract } from '../contracts/objects.js';
+import { objectStoreContract, storedSteps } from '../contracts/objects.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { type S3Server, s3Environment, startS3Server } from '../support/s3-server.js';
@@ -82,6 +83,10 @@ describe.skipIf(!available)('a real server', () => {
         const weights = (run: string) => readFile(join(run, 'checkpoints', 'step-000008', agent, name));
         expect(Buffer.compare(await weights(last), await weights(home))).toBe(0);
       }
+    // What earlier lives have left there of checkpoints is gone, but for the last step, at which one may have ended.
+    const stored = await storedSteps(await openObjects('s3://mine/lives'), 'mine');
+    expect(stored.filter((step) => step < 8)).toEqual([2, 4, 6]);
+    expect(stored).toContain(8);
     // A new run does not begin where there is one of its name.
     const again = await drmas(train(join(root, 'again', 'mine'), '--store', 's3://mine/lives'));
     expect(again).toMatchObject({ code: 2, err: expect.stringContaining('--go-on goes on with it') });

@@ -1,12 +1,14 @@
 /**
  * Copies of runs in an object store: `runs/<name>/<writer>/` is a run's directory as it was at its last whole
  * checkpoint, or at its end. Whoever goes on with a run takes the newest copy and writes one of its own, so that a
- * process which is taken for dead and is not can damage nothing.
+ * process which is taken for dead and is not can damage nothing. Checkpoints in other copies go once a later one is
+ * whole in one's own.
  */
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { StoreError } from '../../core/errors.js';
 import { nodeFiles, TEMPORARY } from '../../platform/node-files.js';
-import { filesBelow, SEAL } from '../files/digests.js';
+import { filesBelow, SEAL, sealState } from '../files/digests.js';
 import { writeDirectory } from '../files/write-directory.js';
 import { CHECKPOINTS, EVENTS } from '../run-files.js';
 import { LOCK } from '../run-lock.js';
@@ -16,13 +18,20 @@ import { fetchFiles, sendFiles, writerName } from './sealed-copies.js';
 
 /** The seal of a checkpoint, and with it the checkpoint's folder and step. */
 const CHECKPOINT_SEAL = new RegExp(`^(${CHECKPOINTS}/step-(\\d+)/)${SEAL.replace('.', '\\.')}$`);
-const IN_CHECKPOINT = new RegExp(`^${CHECKPOINTS}/[^/]+/`);
+const IN_CHECKPOINT = new RegExp(`^${CHECKPOINTS}/step-(\\d+)/`);
+/** How often a copy is looked for whose files are removed while they are fetched. */
+const LOOKS = 5;
 
 /** Where the copies of a run lie; its name is that of its directory. */
 const placeOf = (run: string) => `runs/${basename(resolve(run))}/`;
 
-/** The copy of a run that has come furthest, of those with a whole checkpoint. */
-async function newestCopy(objects: ObjectStore, run: string): Promise<{ prefix: string; files: string[] } | undefined> {
+interface Copy {
+  readonly prefix: string;
+  /** Their names in it. */
+  readonly files: readonly string[];
+}
+
+async function copiesOf(objects: ObjectStore, run: string): Promise<Copy[]> {
   const place = placeOf(run);
   const copies = new Map<string, string[]>();
   for (const name of await objects.list(place)) {
@@ -31,8 +40,13 @@ async function newestCopy(objects: ObjectStore, run: string): Promise<{ prefix: 
     files.push(rest.join('/'));
     copies.set(writer, files);
   }
-  return [...copies]
-    .map(([writer, files]) => ({ prefix: `${place}${writer}/`, files, step: Math.max(...sealedSteps(files)) }))
+  return Array.from(copies, ([writer, files]) => ({ prefix: `${place}${writer}/`, files }));
+}
+
+/** The copy of a run that has come furthest, of those with a whole checkpoint. */
+async function newestCopy(objects: ObjectStore, run: string): Promise<Copy | undefined> {
+  return (await copiesOf(objects, run))
+    .map((copy) => ({ ...copy, step: newestSealed(copy.files) }))
     .filter(({ step }) => Number.isFinite(step))
     .sort((a, b) => a.step - b.step || (a.prefix < b.prefix ? -1 : 1))
     .at(-1);
@@ -50,27 +64,43 @@ export async function hasCopy(objects: ObjectStore, run: string): Promise<boolea
  * @throws StoreError when it cannot be read; RunError when something else lies at `run`
  */
 export async function takeCopy(objects: ObjectStore, run: string): Promise<boolean> {
-  const newest = await newestCopy(objects, run);
-  if (newest === undefined) return false;
-  const sealed = new Set(newest.files.flatMap((file) => CHECKPOINT_SEAL.exec(file)?.[1] ?? []));
-  const wanted = newest.files.filter((file) => {
+  for (let looks = 1; ; looks++) {
+    const newest = await newestCopy(objects, run);
+    if (newest === undefined) return false;
+    await requireFree(nodeFiles, run);
+    await nodeFiles.remove(run); // empty
+    await nodeFiles.makeDirectory(dirname(resolve(run)));
+    try {
+      await writeDirectory(nodeFiles, dirname(resolve(run)), basename(resolve(run)), (directory) =>
+        fetchCopy(objects, newest, directory),
+      );
+      return true;
+    } catch (error) {
+      // A writer that still lives removes what a later checkpoint replaces.
+      if (!(error instanceof StoreError) || error.reason !== 'missing' || looks === LOOKS) throw error;
+    }
+  }
+}
+
+async function fetchCopy(objects: ObjectStore, { prefix, files }: Copy, directory: string): Promise<void> {
+  const sealed = new Set(files.flatMap((file) => CHECKPOINT_SEAL.exec(file)?.[1] ?? []));
+  const wanted = files.filter((file) => {
     const folder = IN_CHECKPOINT.exec(file)?.[0];
     return folder === undefined || sealed.has(folder);
   });
-  await requireFree(nodeFiles, run);
-  await nodeFiles.remove(run); // empty
-  await nodeFiles.makeDirectory(dirname(resolve(run)));
-  await writeDirectory(nodeFiles, dirname(resolve(run)), basename(resolve(run)), (directory) =>
-    fetchFiles(objects, newest.prefix, wanted, directory),
-  );
-  return true;
+  await fetchFiles(objects, prefix, wanted, directory);
+  // One that was sealed while another writer took it for a rest lacks files; a later one is then whole.
+  for (const folder of [...sealed].sort().slice(0, -1))
+    if ((await sealState(nodeFiles, join(directory, folder))).type === 'damaged')
+      await nodeFiles.remove(join(directory, folder));
 }
 
-const sealedSteps = (files: readonly string[]) =>
-  files.flatMap((file) => {
-    const step = CHECKPOINT_SEAL.exec(file)?.[2];
-    return step === undefined ? [] : [Number(step)];
-  });
+/** The step of the last sealed checkpoint among files; negative infinity where there is none. */
+const newestSealed = (files: Iterable<string>): number =>
+  Math.max(...Array.from(files, (file) => Number(CHECKPOINT_SEAL.exec(file)?.[2] ?? Number.NEGATIVE_INFINITY)));
+
+const isSeal = (name: string) => CHECKPOINT_SEAL.test(name);
+const sealsFirst = (names: readonly string[]) => [...names.filter(isSeal), ...names.filter((name) => !isSeal(name))];
 
 /** The copy that this process writes of a run which it trains. */
 export class RunCopy {
@@ -79,6 +109,8 @@ export class RunCopy {
   readonly #prefix: string;
   /** What was sent, and as what: a file that has not changed is not sent again. */
   readonly #sent = new Map<string, string>();
+  /** Other copies have no checkpoints before this step. */
+  #removedBefore = Number.NEGATIVE_INFINITY;
 
   constructor(objects: ObjectStore, run: string) {
     this.#objects = objects;
@@ -99,7 +131,6 @@ export class RunCopy {
       now.set(name, `${size} ${mtimeMs}`);
     }
     const changed = [...now].flatMap(([name, state]) => (this.#sent.get(name) === state ? [] : [name]));
-    const isSeal = (name: string) => CHECKPOINT_SEAL.test(name);
     await this.#send(
       changed.filter((name) => !isSeal(name) && name !== EVENTS),
       now,
@@ -110,10 +141,26 @@ export class RunCopy {
     );
     await this.#send(changed.filter(isSeal), now);
     const gone = [...this.#sent.keys()].filter((name) => !now.has(name));
-    for (const name of [...gone.filter(isSeal), ...gone.filter((name) => !isSeal(name))]) {
+    for (const name of sealsFirst(gone)) {
       await this.#objects.remove(this.#prefix + name);
       this.#sent.delete(name);
     }
+  }
+
+  /**
+   * Removes the checkpoints of other writers' copies before the last one that is whole in this. Their logs stay: a
+   * writer that still lives would not send them again. What is sealed loses its seal first.
+   * @throws StoreError; what is left goes the next time
+   */
+  async removeOlder(): Promise<void> {
+    const newest = newestSealed(this.#sent.keys());
+    if (newest <= this.#removedBefore) return;
+    for (const { prefix, files } of await copiesOf(this.#objects, this.#run)) {
+      if (prefix === this.#prefix) continue;
+      const older = files.filter((file) => Number(IN_CHECKPOINT.exec(file)?.[1] ?? newest) < newest);
+      for (const file of sealsFirst(older)) await this.#objects.remove(prefix + file);
+    }
+    this.#removedBefore = newest;
   }
 
   async #send(names: readonly string[], states: ReadonlyMap<string, string>): Promise<void> {
