@@ -30,6 +30,12 @@ export interface CommandContext {
  */
 export const INTERRUPTED = 130;
 
+/** Says that a command was interrupted which leaves nothing to go on with. Returns the exit code. */
+export function interruptedForGood({ stderr }: Pick<CommandContext, 'stderr'>): number {
+  stderr.write('interrupted; nothing is kept: type the same command again\n');
+  return INTERRUPTED;
+}
+
 /** The sink of `--json`: it writes one event a line to stdout. */
 export const jsonSink = (context: CommandContext) => ({
   write: (event: RunEvent) => void context.stdout.write(`${jsonText(event)}\n`),

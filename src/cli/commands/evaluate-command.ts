@@ -2,7 +2,7 @@ import { systemClock } from '../../core/clock.js';
 import { messageOf } from '../../core/errors.js';
 import { EVENT_VERSION } from '../../core/events.js';
 import { evaluateWith } from '../../run/api.js';
-import { INTERRUPTED, jsonSink } from '../command-context.js';
+import { interruptedForGood, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
@@ -61,7 +61,7 @@ export const evaluate = defineCommand({
       return 0;
     } catch (error) {
       if (!signal.aborted) throw error;
-      return INTERRUPTED;
+      return interruptedForGood(context);
     }
   },
 });

@@ -2,7 +2,7 @@ import { RecipeError } from '../../../core/errors.js';
 import { nodeHost } from '../../../platform/node-host.js';
 import { requestRecipe } from '../../../run/request.js';
 import { readMachine, writeMachine } from '../../../studies/plan/machine.js';
-import { INTERRUPTED, jsonText } from '../../command-context.js';
+import { interruptedForGood, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, repeated, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { forecastLines } from '../../reporter/planning/forecast-printer.js';
@@ -57,7 +57,7 @@ export const plan = defineCommand({
       return 0;
     } catch (error) {
       if (!signal.aborted) throw error;
-      return INTERRUPTED;
+      return interruptedForGood(context);
     }
   },
 });

@@ -57,9 +57,13 @@ describe('probe', () => {
     expect(err).toMatch(message);
   });
 
-  it('ends with 130 when interrupted', async () => {
+  it('ends with 130 when interrupted, and says that nothing is kept', async () => {
     const controller = new AbortController();
     controller.abort(new Error('Ctrl-C'));
-    expect(await drmas(['probe', file], { signal: controller.signal })).toMatchObject({ code: 130, out: '' });
+    expect(await drmas(['probe', file], { signal: controller.signal })).toMatchObject({
+      code: 130,
+      out: '',
+      err: 'interrupted; nothing is kept: type the same command again\n',
+    });
   });
 });

@@ -2,7 +2,7 @@ import type { PlayObserver } from '../../../core/play/play-observer.js';
 import { nodeHost } from '../../../platform/node-host.js';
 import { lastCheckpoint, requestRecipe } from '../../../run/request.js';
 import { RunDirectory } from '../../../store/run-directory.js';
-import { INTERRUPTED, jsonText } from '../../command-context.js';
+import { interruptedForGood, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { probeLines } from '../../reporter/planning/probe-printer.js';
@@ -54,7 +54,7 @@ export const probe = defineCommand({
       return 0;
     } catch (error) {
       if (!signal.aborted) throw error;
-      return INTERRUPTED;
+      return interruptedForGood(context);
     }
   },
 });
