@@ -11,7 +11,7 @@ import { messageOf } from '../../src/core/errors.js';
 const execute = promisify(execFile);
 
 /** Where a host keeps all that it has of its own. */
-export const HOME = '/tmp/home';
+const HOME = '/tmp/home';
 
 /** Why there are no hosts here; undefined where there are. */
 export async function noHosts(): Promise<string | undefined> {
