@@ -38,6 +38,7 @@ const short: Work = {
     const none = { name: 'sums', size: 1, at: () => ({ id: '', data: null }) };
     return { train: none, test: none };
   },
+  requireKernels: async () => {},
   async executeRun(_recipe, run, { notify }, { checkpoint } = {}) {
     notify('a notice');
     if (checkpoint === undefined) run.emit(started);

@@ -36,7 +36,9 @@ export async function withRay(
   }
   const runs = new RayRuns({ url, store, command, cpus });
   await runs.check();
-  const code = await work({ ...context, work: { ...context.work, executeRun: runs.executeRun } });
+  // What computes there is looked at there.
+  const there = { ...context.work, requireKernels: async () => {}, executeRun: runs.executeRun };
+  const code = await work({ ...context, work: there });
   if (code !== INTERRUPTED || runs.active.length === 0) return code;
   await context.protect(async () => {
     const count = runs.active.length;

@@ -1,6 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../test/support/tiny-run.js';
 import { ArgumentError, RunError, TrainingError } from '../core/errors.js';
 import type { RunEvent } from '../core/events.js';
@@ -23,6 +23,27 @@ async function interrupted(name: string): Promise<string> {
   ).rejects.toBe(enough);
   return run;
 }
+
+describe('a run that would go on with other kernels', () => {
+  it('keeps what comes after the checkpoint that was named', async () => {
+    const path = join(root, 'other-kernels');
+    await train(definition, { run: path, threads: 1 });
+    const before = await RunDirectory.open(path);
+    const [events, files, checkpoints] = [await eventsOf(before), await filesOf(before), await before.checkpoints()];
+    expect(checkpoints.length).toBeGreaterThan(1);
+    vi.stubEnv('DRMAS_KERNELS', 'reference');
+    try {
+      await expect(resume(path, definition, { from: '7' })).rejects.toThrow(/has no checkpoint '7'/);
+      await expect(resume(path, definition, { from: `${checkpoints[0]?.step}`, threads: 1 })).rejects.toThrow(
+        /was begun with .* kernels, here are reference .*--accept-changes/,
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    const after = await RunDirectory.open(path);
+    expect([await eventsOf(after), await filesOf(after)]).toEqual([events, files]);
+  });
+});
 
 describe('a run that was begun by a program', () => {
   it('goes on with its definition as if it had never stopped', async () => {

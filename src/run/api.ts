@@ -14,7 +14,15 @@ import { executeRun } from './execute-run.js';
 import { type KeptElsewhere, keptElsewhere } from './kept-elsewhere.js';
 import { prepareTasks } from './open-run.js';
 import { type OutletOptions, Outlets } from './outlets.js';
-import { requestContinuation, requestEvaluation, requestRecipe, rewindRun, runRecord } from './request.js';
+import {
+  checkpointOf,
+  requestContinuation,
+  requestEvaluation,
+  requestRecipe,
+  rewindRun,
+  runRecord,
+} from './request.js';
+import { requireKernels } from './resume-run.js';
 
 /** A run whose request is known to be good, and of which nothing was done yet. */
 export interface RunStart {
@@ -72,11 +80,12 @@ export interface TrainResult {
 /** The parts of the work that need tasks and models, which tests of the rest replace. */
 export interface RunWork {
   readonly prepareTasks: typeof prepareTasks;
+  readonly requireKernels: typeof requireKernels;
   readonly executeRun: typeof executeRun;
   readonly evaluateCheckpoint: typeof evaluateCheckpoint;
 }
 
-export const runWork: RunWork = { prepareTasks, executeRun, evaluateCheckpoint };
+export const runWork: RunWork = { prepareTasks, requireKernels, executeRun, evaluateCheckpoint };
 
 /**
  * Trains a recipe: one that ships (by name), a recipe file (by path), or what `defineRecipe` returned. `drmas resume`
@@ -180,6 +189,8 @@ export async function resumeWith(
     const { from, acceptChanges } = options;
     const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
     const tasks = await work.prepareTasks(request.recipe);
+    if (from !== undefined) await checkpointOf(log, from, 'go on from');
+    if (acceptChanges !== true) await work.requireKernels(request.recipe, log, host);
     const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
     const { recipe, loaded, overrides } = request;
     await outlets.open(recipe, log);

@@ -3,8 +3,9 @@ import type { Work } from '../../src/cli/wiring.js';
 import { prepareTasks } from '../../src/run/open-run.js';
 import { evaluation, finished, started, step } from '../fixtures/run-events.js';
 
-export const quickWork: Pick<Work, 'prepareTasks' | 'executeRun'> = {
+export const quickWork: Pick<Work, 'prepareTasks' | 'requireKernels' | 'executeRun'> = {
   prepareTasks,
+  requireKernels: async () => {},
   /** Scores 10 points a seed; `drmas` gains 2 points a step, all others none. */
   async executeRun({ seed, advantage, training }, run, { signal }, { checkpoint } = {}) {
     const scoreOf = (at: number) => evaluation(at, 0.1 * seed + (advantage.type === 'drmas' ? 0.02 * at : 0));
