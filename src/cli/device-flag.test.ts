@@ -21,6 +21,7 @@ function noted() {
     throw new Error('noted');
   };
   const work = {
+    requireKernels: async () => {},
     executeRun: async (recipe, log, host, begun) => {
       const { device: wanted } = host;
       devices.push(wanted ?? ('device' in recipe.backend ? recipe.backend.device : undefined));
