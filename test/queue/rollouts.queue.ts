@@ -14,7 +14,7 @@ import { kill, killAll, noRedis, REDIS, recipe, startWorker } from './workers.js
 const unavailable = await noRedis();
 if (unavailable !== undefined) console.log(`SKIPPED: the tests of rollouts on a queue, because ${unavailable}`);
 const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-const KILLS = 20;
+const KILLS = Number(process.env.DRMAS_TEST_KILLS ?? 20);
 
 let root: string;
 beforeAll(async () => {
@@ -86,11 +86,11 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
       }
     })();
     try {
-      const steps = ['--set', 'training.steps=40'];
+      const steps = ['--set', `training.steps=${2 * KILLS}`];
       const there = await train('queue', [...onQueue(queue), ...steps], options.toolMs);
       state.over = true;
       await killing;
-      console.log(`${state.kills} workers were killed while 40 steps of 32 episodes were played`);
+      console.log(`${state.kills} workers were killed while ${2 * KILLS} steps of 32 episodes were played`);
       const here = await train('process', steps, 0);
       expect(await comparable(there)).toEqual(await comparable(here));
       expect(state.kills).toBe(KILLS);
