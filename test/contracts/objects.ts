@@ -216,15 +216,9 @@ async function trainUntilDeath(path: string, objects: ObjectStore): Promise<bool
     { ...record, acceptedChanges: [] },
     { onCheckpoint: () => copy.update() },
   );
-  try {
+  return untilDeath(run, async () => {
     for (const step of [1, 2, 3]) await writeCheckpoint(run, step);
-    return false;
-  } catch (error) {
-    expect(String(error)).toContain(DEATH);
-    return true;
-  } finally {
-    await run.close();
-  }
+  });
 }
 
 /** Goes on from the last checkpoint of a run that was taken. Says whether the store ended it. */
@@ -235,11 +229,18 @@ async function goOnUntilDeath(path: string, objects: ObjectStore, steps: readonl
     await copy.removeOlder();
   };
   const run = await RunDirectory.open(path, { onCheckpoint });
-  try {
+  return untilDeath(run, async () => {
     await run.lock();
     expect(await run.rewind(await run.latestCheckpoint())).toEqual([]);
     for (const step of steps) await writeCheckpoint(run, step);
     await onCheckpoint(); // as at the run's end
+  });
+}
+
+/** Works on a run and closes it. Says whether the store ended the work. */
+async function untilDeath(run: RunDirectory, work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
     return false;
   } catch (error) {
     expect(String(error)).toContain(DEATH);
