@@ -2,9 +2,10 @@
  * Each kernel with the arguments of the decoder's calls on a shape, and with the least arithmetic and memory traffic of
  * a call.
  */
+import { ropeTable } from '../src/model/decoder/weights/rotary-table.js';
 import type { Heads, WeightArray } from '../src/tensor/kernel-arguments.js';
 import type { HostKernels } from '../src/tensor/kernels.js';
-import type { Shape } from './workload.js';
+import { decoderConfig, type Shape } from './workload.js';
 
 export interface KernelCase {
   readonly name: string;
@@ -218,7 +219,8 @@ function rowCases(kernels: HostKernels, shape: Shape, qkvWidth: number): KernelC
   const [gateUp, dGateUp] = [filled(kernels, ROWS * 2 * feedForward), kernels.allocate(ROWS * 2 * feedForward)];
   const activated = filled(kernels, ROWS * feedForward);
   const qkv = filled(kernels, ROWS * qkvWidth);
-  const rotations = filled(kernels, 512 * headDim);
+  // Numbers that are no cosines and sines would let what `rope` turns shrink call by call, until it is subnormal.
+  const rotations = ropeTable(kernels, decoderConfig(shape, 512)) as Float32Array;
   const positions = integers(kernels, ROWS, (r) => r % 512);
   const table = filled(kernels, vocabSize * width);
   const tokens = integers(kernels, ROWS, (r) => (r * 40503) % vocabSize);
