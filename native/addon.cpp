@@ -51,8 +51,9 @@ bool pickNarrow(KernelTable& table, const std::string& wanted) {
     return true;
   };
 #ifdef DRMAS_HAVE_AVX512
-  const auto hasAmx = [] { return thisProcessor().amxBfloat16 && permitTiles(); };
+  // Numbers are rounded for tiles by AVX512-BF16.
   const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
+  const auto hasAmx = [] { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); };
   if (table.isa == table_avx512.isa)
     if (take(kAmx, hasAmx, narrow_amx) || take("avx512-bf16", hasPairs, narrow_avx512bf16)) return true;
 #endif

@@ -3,8 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "../simd/pairs.h"
-#include "rounding.h"
+#include "rounded-pairs.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -19,10 +18,8 @@ inline size_t packedNarrowSize(long inputs, long outputs) { return 2 * packedSiz
 template <class Element>
 inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
                        bool transpose) {
-  packRounded<kPanel>(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
-                      [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
-                        reinterpret_cast<Pair*>(panel)[k / 2 * kPanel + n] = pairOf(first, second);
-                      });
+  packPairs<kPanel, Operand::Right>(pool, reinterpret_cast<Pair*>(packed), weight, inputs, outputs, transpose,
+                                    pairsOf(inputs));
 }
 
 inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
@@ -33,23 +30,32 @@ inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16*
   forRowBlocks(pool, rows, inputs, [&](long first, long end) {
     for (long r = first; r < end; r++) {
       const float* from = x + r * inputs;
-      for (long k = 0; k < inputs / 2; k++)
-        factors[r * pairs + k] = pairOf(rounded(from[2 * k]), rounded(from[2 * k + 1]));
-      if (inputs % 2 == 1) factors[(r + 1) * pairs - 1] = pairOf(rounded(from[inputs - 1]), 0);
+      float* to = reinterpret_cast<float*>(factors + r * pairs);
+      for (long k = 0; k < pairs; k += kLanes) {
+        const long rest = inputs - 2 * k;
+        const F16 line = roundedNeighbours(loadOrZero(from + 2 * k, rest),
+                                           loadOrZero(from + 2 * k + kLanes, rest - kLanes));
+        storeUpTo(to + k, line, static_cast<int>(std::min<long>(kLanes, pairs - k)));
+      }
     }
   });
   linear(pool, out, factors, reinterpret_cast<const Pair*>(packed), rows, pairs, outputs, accumulate);
 }
 
 /// Each two neighbouring rows of a matrix, rounded, as one row of pairs; an odd one out has a partner of zeros.
-inline void roundRowPairs(Pool& pool, Pair* to, const float* from, long rows, long width) {
-  forRowBlocks(pool, rows / 2, width, [&](long first, long end) {
-    for (long r = first; r < end; r++)
-      for (long i = 0; i < width; i++)
-        to[r * width + i] = pairOf(rounded(from[2 * r * width + i]), rounded(from[(2 * r + 1) * width + i]));
+inline void roundPairsOfRows(Pool& pool, Pair* to, const float* from, long rows, long width) {
+  forRowBlocks(pool, pairsOf(rows), width, [&](long first, long end) {
+    for (long r = first; r < end; r++) {
+      const float* one = from + 2 * r * width;
+      float* line = reinterpret_cast<float*>(to + r * width);
+      const auto other = [&](long i, int n) { return 2 * r + 1 < rows ? loadUpTo(one + width + i, n) : zero(); };
+      forVectors(
+          width, [&](long i) { store(line + i, roundedPairs(load(one + i), other(i, kLanes))); },
+          [&](long i, int rest) {
+            storePartial(line + i, roundedPairs(loadPartial(one + i, rest), other(i, rest)), rest);
+          });
+    }
   });
-  if (rows % 2 == 1)
-    for (long i = 0; i < width; i++) to[rows / 2 * width + i] = pairOf(rounded(from[(rows - 1) * width + i]), 0);
 }
 
 inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
@@ -58,8 +64,8 @@ inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* 
   static thread_local Scratch ofInputs, ofOutputs;
   Pair* factors = ofInputs.room<Pair>(pairs * inputs);
   Pair* gradients = ofOutputs.room<Pair>(pairs * outputs);
-  roundRowPairs(pool, factors, x, rows, inputs);
-  roundRowPairs(pool, gradients, dOut, rows, outputs);
+  roundPairsOfRows(pool, factors, x, rows, inputs);
+  roundPairsOfRows(pool, gradients, dOut, rows, outputs);
   weightGradient(pool, dWeight, factors, gradients, pairs, inputs, outputs);
 }
 

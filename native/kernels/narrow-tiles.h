@@ -6,13 +6,13 @@
 // one filled up with zeros, each block as one instruction sums it (simd/tiles.h) and then added to the sum of those
 // before. Every output element has that order, whatever the tile, the task or the thread.
 //
-// Layout: both operands are pairs of neighbouring numbers in whole blocks. Of the left one each row of `out` has a row;
-// the right one lies in panels of 16 columns, so that a tile of it is one run of memory.
+// Layout: both operands lie in panels, of 16 rows of `out` or of 16 of its columns, and in whole tiles, each of which
+// is one run of memory.
 #pragma once
 #include <algorithm>
 
 #include "../simd/tiles.h"
-#include "rounding.h"
+#include "rounded-pairs.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
@@ -28,11 +28,8 @@ inline size_t packedNarrowSize(long inputs, long outputs) {
 template <class Element>
 inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
                        bool transpose) {
-  packRounded<kTile>(pool, packed, weight, inputs, outputs, transpose, 2 * tilePairsOf(inputs),
-                     [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
-                       panel[k * kTile + 2 * n] = first;
-                       panel[k * kTile + 2 * n + 1] = second;
-                     });
+  packPairs<kTile, Operand::Right>(pool, reinterpret_cast<Pair*>(packed), weight, inputs, outputs, transpose,
+                                   tilePairsOf(inputs));
 }
 
 // Four registers hold sums, two the left operand's tiles, one below the other, two the right one's, side by side.
@@ -55,16 +52,14 @@ inline void forSums(const Body& body) {
 template <int kDown, int kAcross>
 inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, long columns, const Pair* a,
                           const Pair* panels, long pairs, Write write) {
-  alignas(64) float edge[kTile * kTile] = {0};
+  alignas(64) float edge[kTile * kTile];
   const auto placeOf = [&](int i, int j) { return out + i * kTile * outputs + j * kTile; };
   const auto forEdge = [&](int i, int j, const auto& body) {
     const long height = std::min<long>(kTile, rows - i * kTile), width = std::min<long>(kTile, columns - j * kTile);
-    for (long r = 0; r < height; r++)
-      for (long c = 0; c < width; c++) body(placeOf(i, j)[r * outputs + c], edge[r * kTile + c]);
+    for (long r = 0; r < height; r++) body(placeOf(i, j) + r * outputs, edge + r * kTile, static_cast<int>(width));
   };
   const auto isWhole = [&](int i, int j) { return rows >= (i + 1) * kTile && columns >= (j + 1) * kTile; };
   const long outBytes = outputs * static_cast<long>(sizeof(float));
-  const long aBytes = pairs * static_cast<long>(sizeof(Pair));
 
   forSums<kDown, kAcross>([&](auto sums, int i, int j) {
     if (write != Write::Continue) {
@@ -72,20 +67,21 @@ inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, lon
     } else if (isWhole(i, j)) {
       tiles.load(sums, placeOf(i, j), outBytes);
     } else {
-      forEdge(i, j, [](float outside, float& inside) { inside = outside; });
+      std::fill_n(edge, kTile * kTile, 0.f);
+      forEdge(i, j, [](const float* outside, float* inside, int n) { store(inside, loadUpTo(outside, n)); });
       tiles.load(sums, edge, kTileBytes);
     }
   });
   for (long k = 0; k < pairs; k += kTile) {
-    tiles.load(kUpper, a + k, aBytes);
-    tiles.load(kLeft, panels + k * kTile, kTileBytes);
+    tiles.load(kUpper, a + k * kTile, kTileBytes);
+    tiles.loadOnce(kLeft, panels + k * kTile, kTileBytes);
     tiles.multiply(Register<0>{}, kUpper, kLeft);
     if constexpr (kAcross == 2) {
-      tiles.load(kRight, panels + (pairs + k) * kTile, kTileBytes);
+      tiles.loadOnce(kRight, panels + (pairs + k) * kTile, kTileBytes);
       tiles.multiply(Register<1>{}, kUpper, kRight);
     }
     if constexpr (kDown == 2) {
-      tiles.load(kLower, a + kTile * pairs + k, aBytes);
+      tiles.load(kLower, a + (pairs + k) * kTile, kTileBytes);
       tiles.multiply(Register<2>{}, kLower, kLeft);
     }
     if constexpr (kDown == 2 && kAcross == 2) tiles.multiply(Register<3>{}, kLower, kRight);
@@ -93,33 +89,35 @@ inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, lon
   forSums<kDown, kAcross>([&](auto sums, int i, int j) {
     if (isWhole(i, j) && write != Write::AddSum) return tiles.store(sums, placeOf(i, j), outBytes);
     tiles.store(sums, edge, kTileBytes);
-    if (write == Write::AddSum)
-      forEdge(i, j, [](float& outside, float inside) { outside += inside; });
-    else
-      forEdge(i, j, [](float& outside, float inside) { outside = inside; });
+    forEdge(i, j, [&](float* outside, const float* inside, int n) {
+      const F16 sum = load(inside);
+      storeUpTo(outside, write == Write::AddSum ? loadUpTo(outside, n) + sum : sum, n);
+    });
   });
 }
 
-/// out [rows, columns] = a bᵀ over `pairs` pairs, a task being a block of rows times some panels.
+/// out [rows, columns] = a bᵀ over `pairs` pairs, a task being a block of columns times some rows. For the rows of two
+/// tiles the block's columns follow each other, so that `out` is written along its rows, and what they share of the
+/// left operand stays in the first-level cache where it fits.
 inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long rows, long columns, long pairs,
                      Write write) {
   if (rows == 0 || columns == 0 || pairs == 0) return;
   constexpr long kStep = 2 * kTile;      // rows, and columns, of four tiles
-  constexpr long kBlockPairs = 1 << 16;  // of the left operand, which stay in the second-level cache
-  const long blockRows = kStep * std::clamp<long>(kBlockPairs / (kStep * pairs), 1, 8);
-  const long blocks = (rows + blockRows - 1) / blockRows;
-  const long steps = (columns + kStep - 1) / kStep;
+  constexpr long kBlockPairs = 1 << 18;  // of the right operand, which stay in the second-level cache
+  const long blockColumns = kStep * std::clamp<long>(kBlockPairs / (kStep * pairs), 1, 16);
+  const long blocks = (columns + blockColumns - 1) / blockColumns;
+  const long steps = (rows + kStep - 1) / kStep;
   const bool small = rows * columns * pairs < 1 << 15;
   long groups = 1;
   while (!small && groups < steps && blocks * groups < 4 * pool.threads()) groups++;
   const long stepsPerGroup = (steps + groups - 1) / groups;
   const auto body = [&](long task) {
     Tiles tiles;
-    const long firstRow = task / groups * blockRows, lastRow = std::min(rows, firstRow + blockRows);
-    const long firstColumn = task % groups * stepsPerGroup * kStep;
-    const long lastColumn = std::min(columns, firstColumn + stepsPerGroup * kStep);
-    for (long c = firstColumn; c < lastColumn; c += kStep)
-      for (long r = firstRow; r < lastRow; r += kStep) {
+    const long firstColumn = task / groups * blockColumns, lastColumn = std::min(columns, firstColumn + blockColumns);
+    const long firstRow = task % groups * stepsPerGroup * kStep;
+    const long lastRow = std::min(rows, firstRow + stepsPerGroup * kStep);
+    for (long r = firstRow; r < lastRow; r += kStep)
+      for (long c = firstColumn; c < lastColumn; c += kStep) {
         const bool two = lastRow - r > kTile;
         const auto block = columns - c > kTile ? (two ? multiplyTiles<2, 2> : multiplyTiles<1, 2>)
                                                : (two ? multiplyTiles<2, 1> : multiplyTiles<1, 1>);
@@ -138,43 +136,9 @@ inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16*
   const long pairs = tilePairsOf(inputs);
   static thread_local Scratch scratch;
   Pair* factors = scratch.room<Pair>(kTile * tilesOf(rows) * pairs);
-  forRowBlocks(pool, kTile * tilesOf(rows), inputs, [&](long first, long end) {
-    for (long r = first; r < end; r++) {
-      Pair* to = factors + r * pairs;
-      long k = 0;
-      if (r < rows) {
-        const float* from = x + r * inputs;
-        for (; k < inputs / 2; k++) to[k] = pairOf(rounded(from[2 * k]), rounded(from[2 * k + 1]));
-        if (inputs % 2 == 1) to[k++] = pairOf(rounded(from[inputs - 1]), 0);
-      }
-      std::fill(to + k, to + pairs, Pair{0});
-    }
-  });
+  packPairs<kTile, Operand::Left>(pool, factors, x, inputs, rows, true, pairs);
   multiply(pool, out, factors, reinterpret_cast<const Pair*>(packed), rows, outputs, pairs,
-                  accumulate ? Write::AddSum : Write::Overwrite);
-}
-
-/// The columns of a matrix, rounded, as rows of `pairs` pairs of neighbours; beyond the matrix zeros, in whole tiles.
-inline void roundColumns(Pool& pool, Pair* to, const float* from, long rows, long width, long pairs) {
-  static_assert(kRoundedRows == 2 * kTile, "a block of rows is a tile of pairs");
-  forRowBlocks(pool, 2 * pairs, width, [&](long first, long) {
-    for (long i = 0; i < width; i += kTile) {
-      alignas(64) Pair block[kTile][kTile] = {};
-      const long columns = std::min<long>(kTile, width - i);
-      for (long k = 0; k < kTile && first + 2 * k < rows; k++) {
-        const float* upper = from + (first + 2 * k) * width + i;
-        if (first + 2 * k + 1 < rows)
-          for (long j = 0; j < columns; j++) block[k][j] = pairOf(rounded(upper[j]), rounded(upper[width + j]));
-        else
-          for (long j = 0; j < columns; j++) block[k][j] = pairOf(rounded(upper[j]), 0);
-      }
-      // Pairs are moved as floats, whose bits stay as they are.
-      F16 lines[kTile];
-      for (int k = 0; k < kTile; k++) lines[k] = load(reinterpret_cast<const float*>(block[k]));
-      transpose(lines);
-      for (int j = 0; j < kTile; j++) store(reinterpret_cast<float*>(to + (i + j) * pairs + first / 2), lines[j]);
-    }
-  });
+           accumulate ? Write::AddSum : Write::Overwrite);
 }
 
 inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
@@ -183,8 +147,8 @@ inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* 
   static thread_local Scratch ofInputs, ofOutputs;
   Pair* factors = ofInputs.room<Pair>(kTile * tilesOf(inputs) * pairs);
   Pair* gradients = ofOutputs.room<Pair>(kTile * tilesOf(outputs) * pairs);
-  roundColumns(pool, factors, x, rows, inputs, pairs);
-  packNarrow(pool, reinterpret_cast<Bfloat16*>(gradients), dOut, rows, outputs, false);
+  packPairs<kTile, Operand::Left>(pool, factors, x, rows, inputs, false, pairs);
+  packPairs<kTile, Operand::Right>(pool, gradients, dOut, rows, outputs, false, pairs);
   multiply(pool, dWeight, factors, gradients, inputs, outputs, pairs, Write::Continue);
 }
 

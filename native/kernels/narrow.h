@@ -11,14 +11,39 @@ namespace DRMAS_ISA {
 
 inline size_t packedNarrowSize(long inputs, long outputs) { return packedSize(2 * pairsOf(inputs), outputs); }
 
+/// A panel has two rows for a pair of inputs, the second one's first; inputs beyond the matrix's are 0.
 template <class Element>
 inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs,
                        bool transpose) {
-  packRounded<kPanel>(pool, packed, weight, inputs, outputs, transpose, 2 * pairsOf(inputs),
-                      [](Bfloat16* panel, long k, int n, Bfloat16 first, Bfloat16 second) {
-                        panel[k * kPanel + n] = second;
-                        panel[(k + 1) * kPanel + n] = first;
-                      });
+  const long steps = 2 * pairsOf(inputs);
+  pool.run(panelsOf(outputs), [&](long panel) {
+    Bfloat16* to = packed + panel * kPanel * steps;
+    const long first = panel * kPanel;
+    const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
+    const long whole = inputs / 2 * 2;
+    const auto put = [&](long k, int n, Bfloat16 one, Bfloat16 other) {
+      to[k * kPanel + n] = other;
+      to[(k + 1) * kPanel + n] = one;
+    };
+    if (width < kPanel || steps > inputs) std::fill_n(to, kPanel * steps, Bfloat16{0});
+    if (transpose) {
+      const Element* from = weight + first * inputs;
+      // Sixteen inputs at a time, as in `pack`.
+      for (long k = 0; k < whole; k += kLanes)
+        for (int n = 0; n < width; n++)
+          for (long i = k; i < std::min<long>(whole, k + kLanes); i += 2)
+            put(i, n, rounded(from[n * inputs + i]), rounded(from[n * inputs + i + 1]));
+      if (inputs > whole)
+        for (int n = 0; n < width; n++) put(whole, n, rounded(from[n * inputs + whole]), 0);
+    } else {
+      for (long k = 0; k < whole; k += 2) {
+        const Element* from = weight + k * outputs + first;
+        for (int n = 0; n < width; n++) put(k, n, rounded(from[n]), rounded(from[outputs + n]));
+      }
+      if (inputs > whole)
+        for (int n = 0; n < width; n++) put(whole, n, rounded(weight[whole * outputs + first + n]), 0);
+    }
+  });
 }
 
 inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,

@@ -30,37 +30,6 @@ inline Bfloat16 rounded(Bfloat16 value) {
 
 inline long pairsOf(long count) { return (count + 1) / 2; }
 
-/// Packs a matrix, or its transpose, rounded: panels of kColumns columns and `steps` inputs, of which those beyond the
-/// matrix's are 0. put(panel, k, n, first, second) writes the numbers of inputs k and k + 1, k being even, in column n.
-template <int kColumns, class Element, class Put>
-inline void packRounded(Pool& pool, Bfloat16* packed, const Element* weight, long inputs, long outputs, bool transpose,
-                        long steps, const Put& put) {
-  pool.run((outputs + kColumns - 1) / kColumns, [&](long panel) {
-    Bfloat16* to = packed + panel * kColumns * steps;
-    const long first = panel * kColumns;
-    const int width = static_cast<int>(std::min<long>(kColumns, outputs - first));
-    const long whole = inputs / 2 * 2;
-    if (width < kColumns || steps > inputs) std::fill_n(to, kColumns * steps, Bfloat16{0});
-    if (transpose) {
-      const Element* from = weight + first * inputs;
-      // Sixteen inputs at a time, as in `pack`.
-      for (long k = 0; k < whole; k += kLanes)
-        for (int n = 0; n < width; n++)
-          for (long i = k; i < std::min<long>(whole, k + kLanes); i += 2)
-            put(to, i, n, rounded(from[n * inputs + i]), rounded(from[n * inputs + i + 1]));
-      if (inputs > whole)
-        for (int n = 0; n < width; n++) put(to, whole, n, rounded(from[n * inputs + whole]), 0);
-    } else {
-      for (long k = 0; k < whole; k += 2) {
-        const Element* from = weight + k * outputs + first;
-        for (int n = 0; n < width; n++) put(to, k, n, rounded(from[n]), rounded(from[outputs + n]));
-      }
-      if (inputs > whole)
-        for (int n = 0; n < width; n++) put(to, whole, n, rounded(weight[whole * outputs + first + n]), 0);
-    }
-  });
-}
-
 /// Rows that one task rounds.
 constexpr long kRoundedRows = 32;
 

@@ -31,6 +31,11 @@ class Tiles {
   void load(Register<tile>, const void* from, long rowBytes) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(int64_t{rowBytes}), "i"(tile) : "memory");
   }
+  /// Leaves the first-level cache to others.
+  template <int tile>
+  void loadOnce(Register<tile>, const void* from, long rowBytes) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(int64_t{rowBytes}), "i"(tile) : "memory");
+  }
   template <int tile>
   void store(Register<tile>, float* to, long rowBytes) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(int64_t{rowBytes}), "i"(tile) : "memory");

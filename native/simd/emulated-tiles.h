@@ -19,6 +19,10 @@ class Tiles {
       std::memcpy(registers_[tile].rows[r], static_cast<const char*>(from) + r * rowBytes, sizeof(Line));
   }
   template <int tile>
+  void loadOnce(Register<tile> to, const void* from, long rowBytes) {
+    load(to, from, rowBytes);
+  }
+  template <int tile>
   void store(Register<tile>, float* to, long rowBytes) {
     for (int r = 0; r < kTile; r++)
       std::memcpy(reinterpret_cast<char*>(to) + r * rowBytes, registers_[tile].rows[r], sizeof(Line));

@@ -34,7 +34,7 @@ export function nodeHeaders() {
 }
 
 /** The instructions for operands in bfloat16, each with flags beside those of AVX-512. */
-const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'], amx: ['-mamx-tile', '-mamx-bf16'] };
+const NARROW_FLAGS = { avx512bf16: ['-mavx512bf16'], amx: ['-mamx-tile', '-mamx-bf16', '-mavx512bf16'] };
 
 /** The flags that narrow.cpp is compiled with for AMX's tiles emulated, which any processor runs. */
 const emulatedTilesFlags = [...COMMON, '-DDRMAS_ISA=amx_emulated', '-DDRMAS_EMULATED_TILES'];

@@ -1,0 +1,98 @@
+// Operands of products in bfloat16 as the instructions of AVX512-BF16 and AMX take them: pairs of neighbouring numbers,
+// rounded as rounding.h says, in panels. Pairs are moved as floats, whose bits stay as they are.
+#pragma once
+#include "rounding.h"
+#if defined(__AVX512BF16__)
+#include "../simd/pairs.h"
+#endif
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+#if !defined(__AVX512BF16__)
+/// 16 pairs, each of a number of one vector and that of the other in the same lane.
+inline F16 roundedPairs(F16 firsts, F16 seconds) {
+  alignas(64) float first[kLanes], second[kLanes];
+  alignas(64) Pair pairs[kLanes];
+  store(first, firsts);
+  store(second, seconds);
+  for (int i = 0; i < kLanes; i++) pairs[i] = pairOf(rounded(first[i]), rounded(second[i]));
+  return load(reinterpret_cast<const float*>(pairs));
+}
+
+/// 32 neighbours as 16 pairs.
+inline F16 roundedNeighbours(F16 low, F16 high) {
+  alignas(64) float numbers[2 * kLanes];
+  alignas(64) Pair pairs[kLanes];
+  store(numbers, low);
+  store(numbers + kLanes, high);
+  for (int i = 0; i < kLanes; i++) pairs[i] = pairOf(rounded(numbers[2 * i]), rounded(numbers[2 * i + 1]));
+  return load(reinterpret_cast<const float*>(pairs));
+}
+#endif
+
+/// The first n of 16 numbers, all of them where n >= 16; the other lanes are 0.
+template <class Element>
+inline F16 loadOrZero(const Element* p, long n) {
+  return n >= kLanes ? load(p) : n > 0 ? loadPartial(p, static_cast<int>(n)) : zero();
+}
+
+/// Line i holds the pairs of rows 2 i and 2 i + 1 of a matrix, of which `rows` x `columns` numbers are left.
+template <class Element>
+inline void roundRowPairs(F16* lines, const Element* from, long width, long rows, long columns) {
+  if (rows >= 2 * kLanes && columns >= kLanes) {
+    for (int i = 0; i < kLanes; i++)
+      lines[i] = roundedPairs(load(from + 2 * i * width), load(from + (2 * i + 1) * width));
+    return;
+  }
+  const auto row = [&](long r) { return r < rows ? loadOrZero(from + r * width, columns) : zero(); };
+  for (int i = 0; i < kLanes; i++) lines[i] = roundedPairs(row(2 * i), row(2 * i + 1));
+}
+
+/// Line r holds the first 32 numbers of row r of a matrix, of which `rows` x `columns` numbers are left.
+template <class Element>
+inline void roundRows(F16* lines, const Element* from, long width, long rows, long columns) {
+  for (int r = 0; r < kLanes; r++) {
+    const Element* row = from + r * width;
+    lines[r] = r < rows ? roundedNeighbours(loadOrZero(row, columns), loadOrZero(row + kLanes, columns - kLanes))
+                        : zero();
+  }
+}
+
+enum class Operand { Left, Right };
+
+/// Packs a matrix [inputs, outputs], or [outputs, inputs] where it is turned, into panels of kColumns outputs and
+/// `pairs` pairs of inputs; what is beyond the matrix is 0. In panels of the right operand a line holds a pair of each
+/// output, in those of the left one, which have 16 outputs and whole blocks of 16 pairs, 16 pairs of an output.
+template <int kColumns, Operand operand, class Element>
+inline void packPairs(Pool& pool, Pair* to, const Element* from, long inputs, long outputs, bool turned, long pairs) {
+  static_assert(kColumns == kLanes || operand == Operand::Right, "a panel of the left operand is a column of blocks");
+  constexpr long kBlocksPerTask = 32;
+  const long ofInputs = (pairs + kLanes - 1) / kLanes;
+  const long ofOutputs = (outputs + kColumns - 1) / kColumns * (kColumns / kLanes);
+  const long down = turned ? ofOutputs : ofInputs, across = turned ? ofInputs : ofOutputs;
+  const long groups = (across + kBlocksPerTask - 1) / kBlocksPerTask;
+  const auto block = [&](long k, long n) {
+    const long input = k * 2 * kLanes, output = n * kLanes;
+    F16 lines[kLanes];
+    if (turned)
+      roundRows(lines, from + output * inputs + input, inputs, outputs - output, inputs - input);
+    else
+      roundRowPairs(lines, from + input * outputs + output, outputs, inputs - input, outputs - output);
+    if (turned == (operand == Operand::Right)) transpose(lines);
+    Pair* place = to + (output / kColumns * pairs + k * kLanes) * kColumns + output % kColumns;
+    const int count = static_cast<int>(std::min<long>(kLanes, pairs - k * kLanes));
+    for (int i = 0; i < count; i++) store(reinterpret_cast<float*>(place + i * kColumns), lines[i]);
+  };
+  const auto body = [&](long task) {
+    const long row = task / groups, first = task % groups * kBlocksPerTask;
+    for (long i = first; i < std::min(across, first + kBlocksPerTask); i++) turned ? block(i, row) : block(row, i);
+  };
+  if (inputs * outputs < 32768)
+    for (long task = 0; task < down * groups; task++) body(task);
+  else
+    pool.run(down * groups, body);
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas
