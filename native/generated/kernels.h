@@ -11,6 +11,7 @@
 #include "../kernels/norm.h"
 #include "../kernels/optimizer.h"
 #include "../kernels/peak.h"
+#include "../kernels/weight-gradient.h"
 #include "table.h"
 
 namespace drmas {

@@ -134,13 +134,14 @@ inline void packColumns(float* panels, const float* from, long stride, long rows
     }
 }
 
-/// out [rows, columns] = the sum over k of a[r * rowStride + k * stepStride] times row k of the panels, which are of
-/// panelSize floats each.
-inline void panelProduct(float* out, long outStride, int rows, long columns, const float* a, long rowStride,
-                         long stepStride, const float* panels, long panelSize, long steps, Write write) {
+/// out [rows, columns] = the sum over k of a's row at step k times row k of the panels, which are of panelSize floats
+/// each; a's rows, or its steps, lie `stride` apart.
+template <Steps kSteps>
+inline void panelProduct(float* out, long outStride, int rows, long columns, const float* a, long stride,
+                         const float* panels, long panelSize, long steps, Write write) {
   for (long first = 0; first < columns; first += kPanel, panels += panelSize)
-    tileOf<float>(rows)(out + first, outStride, static_cast<int>(std::min<long>(kPanel, columns - first)), a, rowStride,
-                        stepStride, panels, steps, write);
+    tileOf<kSteps, float>(rows)(out + first, outStride, static_cast<int>(std::min<long>(kPanel, columns - first)), a,
+                                stride, panels, steps, write);
 }
 
 /// Room for the scores of a query of a sequence: whole panels and a cache line more, so that rows do not lie a power
@@ -170,13 +171,13 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
         const long end = t + count;
         const float* queries = base + t * stride + static_cast<long>(head) * h.headDim;
         float* to = out + (first + t) * outStride + static_cast<long>(head) * h.headDim;
-        panelProduct(scores, room, count, end, queries, stride, 1, keyColumns, h.headDim * kPanel, h.headDim,
+        panelProduct<Steps::AlongRows>(scores, room, count, end, queries, stride, keyColumns, h.headDim * kPanel, h.headDim,
                      Write::Overwrite);
         Softmax softmax[kTileRows];
         softmaxTile(softmax, scores, room, t + 1, end, scale);
         for (int r = 0; r < count; r++)
           logSumExp[(first + t + r) * h.heads + head] = softmax[r].largest + std::log(softmax[r].total);
-        panelProduct(to, outStride, count, h.headDim, scores, room, 1, valueRows, length * kPanel, end,
+        panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores, room, valueRows, length * kPanel, end,
                      Write::Overwrite);
         for (int r = 0; r < count; r++) {
           float* row = to + r * outStride;

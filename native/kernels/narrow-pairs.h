@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rounded-pairs.h"
+#include "weight-gradient.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

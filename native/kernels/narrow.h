@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rounding.h"
+#include "weight-gradient.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

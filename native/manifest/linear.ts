@@ -37,7 +37,7 @@ export const linearKernels = {
     ],
   },
   linearWeightGradient: {
-    header: 'kernels/linear.h',
+    header: 'kernels/weight-gradient.h',
     reference: 'linear.ts',
     computes: 'dWeight += xᵀ dOut',
     sums: 'for each weight one lane over the rows in order',

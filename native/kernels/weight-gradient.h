@@ -1,0 +1,84 @@
+// Gradients of linear layers' weights. dWeight[i][n] += sum over rows r of x[r][i] dOut[r][n], rows in order.
+//
+// Both operands are read across their rows, where no processor looks ahead and rows a power of two apart share a few
+// places of the cache. So a task first copies a block of each to where tiles read it in order.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "linear.h"
+
+namespace drmas {
+namespace DRMAS_ISA {
+
+/// The columns of a matrix whose rows lie `stride` apart, kWidth by kWidth: [block of columns][row][kWidth]. Columns
+/// beyond the matrix are 0.
+template <int kWidth, class Value>
+inline void packColumnBlocks(Value* to, const Value* from, long stride, long rows, long columns) {
+  constexpr long kTogether = 4;
+  for (long first = 0; first < rows; first += kTogether) {
+    const long last = std::min(rows, first + kTogether);
+    for (long c = 0; c < columns; c += kWidth)
+      for (long r = first; r < last; r++) {
+        Value* at = to + (c * rows + r * kWidth);
+        const Value* source = from + r * stride + c;
+        if (columns - c >= kWidth) {
+          std::memcpy(at, source, kWidth * sizeof(Value));
+        } else {
+          std::copy_n(source, columns - c, at);
+          std::fill(at + (columns - c), at + kWidth, Value{});
+        }
+      }
+  }
+}
+
+template <class Element>
+inline void weightGradient(Pool& pool, float* dWeight, const Factor<Element>* x, const Element* dOut, long rows,
+                           long inputs, long outputs) {
+  // Both blocks, and what the task adds to, stay in the second-level cache.
+  constexpr long kBlockRows = 256, kBlockInputs = 512, kBlockPanels = 512 / kPanel;
+  const long panels = panelsOf(outputs);
+  const long tiles = (inputs + kTileRows - 1) / kTileRows;
+  // A task is a range of inputs times a range of panels: as long ones as let all threads finish at the same time,
+  // nearly.
+  long tilesPerRange = 1, panelsPerGroup = 1, soonest = 2 * tiles * panels + 2;
+  const auto parts = [](long whole, long each) { return (whole + each - 1) / each; };
+  for (long ranges = std::max(1L, parts(inputs, kBlockInputs)), tried = 0; ranges <= tiles && tried < 8;
+       ranges++, tried++)
+    for (long each = std::min(panels, kBlockPanels); each >= 1; each--) {
+      const long rounds = parts(parts(tiles, parts(tiles, ranges)) * parts(panels, each), pool.threads());
+      const long end = rounds * parts(tiles, ranges) * each;
+      if (end * 33 < soonest * 32) tilesPerRange = parts(tiles, ranges), panelsPerGroup = each, soonest = end;
+    }
+  const long ranges = parts(tiles, tilesPerRange), groups = parts(panels, panelsPerGroup);
+  pool.run(ranges * groups, [&](long task) {
+    static thread_local Scratch ofInputs, ofOutputs;
+    auto* left = ofInputs.room<Factor<Element>>(kBlockRows * tilesPerRange * kTileRows);
+    auto* right = ofOutputs.room<Element>(kBlockRows * panelsPerGroup * kPanel);
+    const long firstInput = task % ranges * tilesPerRange * kTileRows;
+    const long height = std::min(inputs - firstInput, tilesPerRange * kTileRows);
+    const long firstOutput = task / ranges * panelsPerGroup * kPanel;
+    const long width = std::min(outputs - firstOutput, panelsPerGroup * kPanel);
+    for (long first = 0; first < rows; first += kBlockRows) {
+      const long count = std::min(kBlockRows, rows - first);
+      packColumnBlocks<kTileRows>(left, x + first * inputs + firstInput, inputs, count, height);
+      packColumnBlocks<kPanel>(right, dOut + first * outputs + firstOutput, outputs, count, width);
+      for (long c = 0; c < width; c += kPanel)
+        for (long i = 0; i < height; i += kTileRows) {
+          float* to = dWeight + (firstInput + i) * outputs + firstOutput + c;
+          if (i + kTileRows < height) callForTile(to + kTileRows * outputs, outputs);
+          tileOf<Steps::RowsAlong, Element>(static_cast<int>(std::min<long>(kTileRows, height - i)))(
+              to, outputs, static_cast<int>(std::min<long>(kPanel, width - c)), left + i * count, kTileRows,
+              right + c * count, count, Write::Continue);
+        }
+    }
+  });
+}
+
+inline void linearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                 long outputs) {
+  weightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
+}
+
+}  // namespace DRMAS_ISA
+}  // namespace drmas
