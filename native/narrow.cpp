@@ -6,10 +6,10 @@
 
 // Older versions of Clang write AMX's name without the second underscore.
 #if defined(DRMAS_EMULATED_TILES) || defined(__AMX_BF16__) || defined(__AMXBF16__)
-#include "kernels/narrow-tiles.h"
+#include "kernels/products/narrow-tiles.h"
 #define DRMAS_HAVE_NARROW
 #elif defined(__AVX512BF16__)
-#include "kernels/narrow-pairs.h"
+#include "kernels/products/narrow-pairs.h"
 #define DRMAS_HAVE_NARROW
 #endif
 

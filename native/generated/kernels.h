@@ -6,12 +6,12 @@
 #include "../kernels/cache.h"
 #include "../kernels/elementwise.h"
 #include "../kernels/head.h"
-#include "../kernels/linear.h"
-#include "../kernels/narrow.h"
 #include "../kernels/norm.h"
 #include "../kernels/optimizer.h"
 #include "../kernels/peak.h"
-#include "../kernels/weight-gradient.h"
+#include "../kernels/products/linear.h"
+#include "../kernels/products/narrow.h"
+#include "../kernels/products/weight-gradient.h"
 #include "table.h"
 
 namespace drmas {

@@ -36,8 +36,8 @@ struct BackwardHead {
     for (long q = 0; q < b.count; q += kTileRows) {
       const int count = static_cast<int>(std::min<long>(kTileRows, b.count - q));
       scores(b, q, count);
-      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * room, room, keyRows, length * kPanel,
-                   b.begin + q + count, Write::Overwrite);
+      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * room, room, keyRows,
+                                     length * kPanel, b.begin + q + count, Write::Overwrite);
     }
     for (long j = 0; j < b.begin + b.count; j += kTileRows) {
       addToKeys(b, dKeys, j, ds, queryRows);
@@ -50,10 +50,10 @@ struct BackwardHead {
   void scores(const Block& b, long q, int count) const {
     const long end = b.begin + q + count, panelSize = static_cast<long>(headDim) * kPanel;
     const float *upstream = b.upstream + q * outStride, *result = b.result + q * outStride;
-    panelProduct<Steps::AlongRows>(p + q * room, room, count, end, b.queries + q * stride, stride, keyColumns, panelSize, headDim,
-                 Write::Overwrite);
-    panelProduct<Steps::AlongRows>(ds + q * room, room, count, end, upstream, outStride, valueColumns, panelSize, headDim,
-                 Write::Overwrite);
+    panelProduct<Steps::AlongRows>(p + q * room, room, count, end, b.queries + q * stride, stride, keyColumns,
+                                   panelSize, headDim, Write::Overwrite);
+    panelProduct<Steps::AlongRows>(ds + q * room, room, count, end, upstream, outStride, valueColumns, panelSize,
+                                   headDim, Write::Overwrite);
     const F16 factor = broadcast(scale);
     F16 d[kTileRows], lse[kTileRows];
     for (int r = 0; r < kTileRows; r++) {
@@ -80,8 +80,8 @@ struct BackwardHead {
   void addToKeys(const Block& b, float* to, long j, const float* factors, const float* rows) const {
     const int count = static_cast<int>(std::min<long>(kTileRows, b.begin + b.count - j));
     const long q = std::max(0L, j - b.begin);
-    panelProduct<Steps::RowsAlong>(to + j * headDim, headDim, count, headDim, factors + q * room + j, room, rows + q * kPanel,
-                 b.count * kPanel, b.count - q, Write::Continue);
+    panelProduct<Steps::RowsAlong>(to + j * headDim, headDim, count, headDim, factors + q * room + j, room,
+                                   rows + q * kPanel, b.count * kPanel, b.count - q, Write::Continue);
   }
 };
 

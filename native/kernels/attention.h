@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "linear.h"
+#include "products/linear.h"
 #include "../simd/simd.h"
 #include "../types.h"
 
@@ -171,14 +171,14 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
         const long end = t + count;
         const float* queries = base + t * stride + static_cast<long>(head) * h.headDim;
         float* to = out + (first + t) * outStride + static_cast<long>(head) * h.headDim;
-        panelProduct<Steps::AlongRows>(scores, room, count, end, queries, stride, keyColumns, h.headDim * kPanel, h.headDim,
-                     Write::Overwrite);
+        panelProduct<Steps::AlongRows>(scores, room, count, end, queries, stride, keyColumns, h.headDim * kPanel,
+                                       h.headDim, Write::Overwrite);
         Softmax softmax[kTileRows];
         softmaxTile(softmax, scores, room, t + 1, end, scale);
         for (int r = 0; r < count; r++)
           logSumExp[(first + t + r) * h.heads + head] = softmax[r].largest + std::log(softmax[r].total);
         panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores, room, valueRows, length * kPanel, end,
-                     Write::Overwrite);
+                                       Write::Overwrite);
         for (int r = 0; r < count; r++) {
           float* row = to + r * outStride;
           const F16 factor = broadcast(1.f / softmax[r].total);

@@ -1,7 +1,7 @@
 // What the processor can do at most: multiply-adds on registers alone, no memory touched. bench/ measures every kernel
 // against it.
 #pragma once
-#include "linear.h"
+#include "products/linear.h"
 
 namespace drmas {
 namespace DRMAS_ISA {

@@ -3,14 +3,14 @@ import type { Entries } from './entry.js';
 /** Linear layers. */
 export const linearKernels = {
   packedSize: {
-    header: 'kernels/linear.h',
+    header: 'kernels/products/linear.h',
     reference: 'linear.ts',
     computes: 'the elements that `pack` writes',
     parameters: ['inputs: size', 'outputs: size'],
     returns: 'size <= inputs * (outputs + 31)',
   },
   pack: {
-    header: 'kernels/linear.h',
+    header: 'kernels/products/linear.h',
     reference: 'linear.ts',
     computes: 'a matrix, or its transpose, as panels that `linear` reads in order',
     parameters: [
@@ -22,7 +22,7 @@ export const linearKernels = {
     ],
   },
   linear: {
-    header: 'kernels/linear.h',
+    header: 'kernels/products/linear.h',
     reference: 'linear.ts',
     computes: 'out = x W, or out + x W',
     sums: 'for each output one lane runs over the inputs in order, one fused multiply-add after the other, whatever the tile, block or thread, and whether the weights are in float32 or bfloat16; with `accumulate` the finished sum is added once',
@@ -37,7 +37,7 @@ export const linearKernels = {
     ],
   },
   linearWeightGradient: {
-    header: 'kernels/weight-gradient.h',
+    header: 'kernels/products/weight-gradient.h',
     reference: 'linear.ts',
     computes: 'dWeight += xᵀ dOut',
     sums: 'for each weight one lane over the rows in order',
@@ -51,14 +51,14 @@ export const linearKernels = {
     ],
   },
   packedNarrowSize: {
-    header: 'kernels/narrow.h',
+    header: 'kernels/products/narrow.h',
     reference: 'narrow.ts',
     computes: 'the elements that `packNarrow` writes',
     parameters: ['inputs: size', 'outputs: size'],
     returns: 'size <= (inputs + 31) * (outputs + 31)',
   },
   packNarrow: {
-    header: 'kernels/narrow.h',
+    header: 'kernels/products/narrow.h',
     reference: 'narrow.ts',
     computes: 'a matrix, or its transpose, rounded to bfloat16, as panels that `linearNarrow` reads in order',
     parameters: [
@@ -70,7 +70,7 @@ export const linearKernels = {
     ],
   },
   linearNarrow: {
-    header: 'kernels/narrow.h',
+    header: 'kernels/products/narrow.h',
     reference: 'narrow.ts',
     computes: '`linear` of operands rounded to bfloat16',
     sums: 'for each output one lane runs over pairs of inputs in order, in each the second before the first, one multiply-add after the other; in tiles (AMX) block by block of 32 inputs, in each the first and the second numbers of pairs apart',
@@ -85,7 +85,7 @@ export const linearKernels = {
     ],
   },
   linearNarrowWeightGradient: {
-    header: 'kernels/narrow.h',
+    header: 'kernels/products/narrow.h',
     reference: 'narrow.ts',
     computes: '`linearWeightGradient` of operands rounded to bfloat16',
     sums: 'for each weight as `linearNarrow`, over pairs of rows',

@@ -11,7 +11,7 @@
 #pragma once
 #include <algorithm>
 
-#include "../simd/tiles.h"
+#include "../../simd/tiles.h"
 #include "rounded-pairs.h"
 
 namespace drmas {

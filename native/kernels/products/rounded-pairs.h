@@ -3,7 +3,7 @@
 #pragma once
 #include "rounding.h"
 #if defined(__AVX512BF16__)
-#include "../simd/pairs.h"
+#include "../../simd/pairs.h"
 #endif
 
 namespace drmas {

@@ -5,8 +5,8 @@
 #pragma once
 #include <utility>
 
-#include "../simd/simd.h"
-#include "../types.h"
+#include "../../simd/simd.h"
+#include "../../types.h"
 
 namespace drmas {
 namespace DRMAS_ISA {
