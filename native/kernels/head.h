@@ -117,42 +117,81 @@ inline void keepMostProbable(float* weights, long vocabSize, long topK, float to
   for (size_t i = keep; i < order.size(); i++) weights[order[i]] = 0.f;
 }
 
+constexpr long kMark = 64;
+inline long marksOf(long vocabSize) { return (vocabSize + kMark - 1) / kMark; }
+
+/// The cumulative distributions of kRows rows of weights at the same time, since within a row each sum waits for the
+/// one before it. What they are after every kMark tokens is kept in `marks`, row by row.
+template <int kRows>
+inline void accumulate(const float* weights, long vocabSize, double* marks) {
+  double sum[kRows] = {0};
+  for (long first = 0, mark = 0; first < vocabSize; first += kMark, mark++) {
+    const long last = std::min(vocabSize, first + kMark);
+    for (long v = first; v < last; v++)
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; r++) sum[r] += weights[r * vocabSize + v];
+    for (int r = 0; r < kRows; r++) marks[r * marksOf(vocabSize) + mark] = sum[r];
+  }
+}
+
+/// The first token at which the cumulative distribution exceeds `uniform` of its total; should rounding leave that
+/// unreached, the last one with any weight.
+inline long invert(const float* weights, long vocabSize, const double* marks, float uniform) {
+  const long count = marksOf(vocabSize);
+  const double target = static_cast<double>(uniform) * marks[count - 1];
+  long mark = 0;
+  while (mark < count && !(marks[mark] > target)) mark++;
+  double reached = mark > 0 ? marks[mark - 1] : 0;
+  for (long v = mark * kMark; v < vocabSize; v++) {
+    reached += weights[v];
+    if (reached > target) return v;
+  }
+  for (long v = vocabSize - 1; v > 0; v--)
+    if (weights[v] > 0.f) return v;
+  return 0;
+}
+
 inline void sampleTokens(Pool& pool, int32_t* tokens, float* logprobs, const float* logits, const float* uniforms,
                          const float* inverseTemperature, const int32_t* topK, const float* topP, long rows,
                          long vocabSize) {
-  constexpr long kTogether = 16;
+  constexpr int kTogether = 4;
   pool.run((rows + kTogether - 1) / kTogether, [&](long task) {
     static thread_local Scratch scratch;
     static thread_local std::vector<int32_t> order;
-    float* weights = scratch.floats(static_cast<size_t>(vocabSize));
-    const long last = std::min(rows, (task + 1) * kTogether);
-    for (long r = task * kTogether; r < last; r++) {
+    static thread_local std::vector<double> marks;
+    float* weights = scratch.floats(static_cast<size_t>(kTogether * vocabSize));
+    marks.resize(static_cast<size_t>(kTogether * marksOf(vocabSize)));
+    const long first = task * kTogether;
+    const int count = static_cast<int>(std::min<long>(kTogether, rows - first));
+    const auto inverseOf = [&](long r) { return inverseTemperature[r] == 0.f ? 1.f : inverseTemperature[r]; };
+    float logSumExp[kTogether];
+    bool draws = false;
+    for (int i = 0; i < count; i++) {
+      const long r = first + i;
+      float* rowWeights = weights + i * vocabSize;
+      logSumExp[i] = softmaxRow(logits + r * vocabSize, inverseOf(r), vocabSize, rowWeights).logSumExp();
+      if (inverseTemperature[r] == 0.f) continue;
+      draws = true;
+      if ((topK[r] > 0 && topK[r] < vocabSize) || topP[r] < 1.f)
+        keepMostProbable(rowWeights, vocabSize, topK[r], topP[r], order);
+    }
+    if (draws && count == kTogether)
+      accumulate<kTogether>(weights, vocabSize, marks.data());
+    else if (draws)
+      for (int i = 0; i < count; i++)
+        accumulate<1>(weights + i * vocabSize, vocabSize, marks.data() + i * marksOf(vocabSize));
+    for (int i = 0; i < count; i++) {
+      const long r = first + i;
       const float* row = logits + r * vocabSize;
-      const bool greedy = inverseTemperature[r] == 0.f;
-      const float inverse = greedy ? 1.f : inverseTemperature[r];
-      const RowSum s = softmaxRow(row, inverse, vocabSize, weights);
       long chosen = 0;
-      if (greedy) {
+      if (inverseTemperature[r] == 0.f) {
         for (long v = 1; v < vocabSize; v++)
           if (row[v] > row[chosen]) chosen = v;
       } else {
-        if ((topK[r] > 0 && topK[r] < vocabSize) || topP[r] < 1.f)
-          keepMostProbable(weights, vocabSize, topK[r], topP[r], order);
-        double total = 0;
-        for (long v = 0; v < vocabSize; v++) total += weights[v];
-        const double target = static_cast<double>(uniforms[r]) * total;
-        double reached = 0;
-        chosen = -1;
-        long possible = 0;  // the last token with any weight, should rounding leave the target unreached
-        for (long v = 0; v < vocabSize && chosen < 0; v++) {
-          if (weights[v] > 0.f) possible = v;
-          reached += weights[v];
-          if (reached > target) chosen = v;
-        }
-        if (chosen < 0) chosen = possible;
+        chosen = invert(weights + i * vocabSize, vocabSize, marks.data() + i * marksOf(vocabSize), uniforms[r]);
       }
       tokens[r] = static_cast<int32_t>(chosen);
-      logprobs[r] = row[chosen] * inverse - s.logSumExp();
+      logprobs[r] = row[chosen] * inverseOf(r) - logSumExp[i];
     }
   });
 }
