@@ -69,27 +69,48 @@ inline void rmsNorm(Pool& pool, float* out, float* inverse, const float* x, cons
   forRows(pool, rows, [&](long r) { inverse[r] = normRow(out + r * width, x + r * width, gain, width, epsilon); });
 }
 
+/// sums[c] += dOut · x · inverse, rows in order, of kVectors vectors of columns, each with `lanes` columns.
+template <int kVectors>
+inline void addGains(float* sums, const float* dOut, const float* x, const float* inverse, long rows, long width,
+                     int lanes) {
+  F16 sum[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; v++) sum[v] = loadUpTo(sums + v * kLanes, lanes);
+  for (long r = 0; r < rows; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; v++) {
+      const long at = r * width + v * kLanes;
+      sum[v] = fma(loadUpTo(dOut + at, lanes) * loadUpTo(x + at, lanes), broadcast(inverse[r]), sum[v]);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; v++) storeUpTo(sums + v * kLanes, sum[v], lanes);
+}
+
 /// dx is added to; dGain[c] += Σ_r dOut · x · inv.
 inline void rmsNormBackward(Pool& pool, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,
                             const float* inverse, long rows, long width) {
-  forRows(pool, rows, [&](long r) {
-    normRowBackward<true>(dx + r * width, dOut + r * width, x + r * width, gain, inverse[r], width);
-  });
-  pool.run((width + kLanes - 1) / kLanes, [&](long column) {
-    const long c = column * kLanes;
-    const int rest = static_cast<int>(std::min<long>(kLanes, width - c));
-    F16 sum = zero();
-    if (rest == kLanes) {
-      for (long r = 0; r < rows; r++)
-        sum = fma(load(dOut + r * width + c) * load(x + r * width + c), broadcast(inverse[r]), sum);
-      store(dGain + c, load(dGain + c) + sum);
-    } else {
-      for (long r = 0; r < rows; r++)
-        sum = fma(loadPartial(dOut + r * width + c, rest) * loadPartial(x + r * width + c, rest), broadcast(inverse[r]),
-                  sum);
-      storePartial(dGain + c, loadPartial(dGain + c, rest) + sum, rest);
-    }
-  });
+  // As many rows as are still in the second-level cache when the gradient of the gain is summed over them.
+  const long blockRows = kRowsPerTask * std::max<long>(1, 131072 / width / kRowsPerTask);
+  constexpr int kVectors = 4;
+  constexpr long kColumns = kVectors * kLanes;
+  static thread_local Scratch scratch;
+  float* sums = scratch.floats(static_cast<size_t>(width));
+  std::fill_n(sums, width, 0.f);
+  for (long first = 0; first < rows; first += blockRows) {
+    const long count = std::min(blockRows, rows - first);
+    const float *d = dOut + first * width, *in = x + first * width, *inv = inverse + first;
+    forRows(pool, count, [&](long r) {
+      normRowBackward<true>(dx + (first + r) * width, d + r * width, in + r * width, gain, inv[r], width);
+    });
+    pool.run((width + kColumns - 1) / kColumns, [&](long task) {
+      const long begin = task * kColumns;
+      if (begin + kColumns <= width)
+        return addGains<kVectors>(sums + begin, d + begin, in + begin, inv, count, width, kLanes);
+      for (long c = begin; c < width; c += kLanes)
+        addGains<1>(sums + c, d + c, in + c, inv, count, width, static_cast<int>(std::min<long>(kLanes, width - c)));
+    });
+  }
+  for (long c = 0; c < width; c++) dGain[c] += sums[c];
 }
 
 /// rmsNorm of every query and key of every row, in place; a head is summed as a row that stands alone would be.
