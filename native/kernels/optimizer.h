@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "../simd/doubles.h"
 #include "../simd/simd.h"
 #include "../types.h"
 
@@ -10,20 +11,34 @@ namespace DRMAS_ISA {
 
 constexpr long kChunk = 8192;
 
-/// Eight double sums a chunk, added up in order; chunks in order.
+/// The sums of squares of kChunks chunks of `length` numbers, at the same time, since within a chunk each sum waits for
+/// the one before it: eight double sums a chunk, added up in order.
+template <int kChunks>
+inline void sumChunks(double* sums, const float* x, long length) {
+  Doubles8 lanes[kChunks] = {};
+  long i = 0;
+  for (; i + 8 <= length; i += 8)
+#pragma GCC unroll 4
+    for (int c = 0; c < kChunks; c++) addSquares(lanes[c], x + c * kChunk + i);
+  for (int c = 0; c < kChunks; c++) {
+    alignas(64) double lane[8];
+    std::memcpy(lane, &lanes[c], sizeof lane);
+    for (long j = 0; i + j < length; j++) lane[j] += static_cast<double>(x[i + j]) * x[i + j];
+    sums[c] = 0;
+    for (double part : lane) sums[c] += part;
+  }
+}
+
+/// Chunks are added up in order.
 inline double sumOfSquares(Pool& pool, const float* x, long length) {
   const long chunks = (length + kChunk - 1) / kChunk;
   std::vector<double> sums(static_cast<size_t>(chunks));
-  pool.run(chunks, [&](long task) {
-    const long first = task * kChunk, last = std::min(length, first + kChunk);
-    double lane[8] = {0};
-    long i = first;
-    for (; i + 8 <= last; i += 8)
-      for (int j = 0; j < 8; j++) lane[j] += static_cast<double>(x[i + j]) * x[i + j];
-    for (int j = 0; i < last; i++, j++) lane[j] += static_cast<double>(x[i]) * x[i];
-    double sum = 0;
-    for (double part : lane) sum += part;
-    sums[static_cast<size_t>(task)] = sum;
+  pool.run((chunks + kSumsTogether - 1) / kSumsTogether, [&](long task) {
+    const long first = task * kSumsTogether, last = std::min(chunks, first + kSumsTogether);
+    if (first + kSumsTogether == last && last * kChunk <= length)
+      return sumChunks<kSumsTogether>(sums.data() + first, x + first * kChunk, kChunk);
+    for (long c = first; c < last; c++)
+      sumChunks<1>(sums.data() + c, x + c * kChunk, std::min(kChunk, length - c * kChunk));
   });
   double total = 0;
   for (double sum : sums) total += sum;
