@@ -47,5 +47,31 @@ inline F16 zeroBelow(F16 y, F16 x, F16 limit) {
 inline __m256 lowEight(F16 x) { return x.a; }
 inline __m256 highEight(F16 x) { return x.b; }
 
+/// Transposes 8 vectors of 8 lanes.
+inline void transposeEight(__m256* rows) {
+  __m256 pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int half = 0; half < 2; half++) {
+      fours[i + 2 * half] = _mm256_shuffle_ps(pairs[i + half], pairs[i + half + 2], 0x44);
+      fours[i + 2 * half + 1] = _mm256_shuffle_ps(pairs[i + half], pairs[i + half + 2], 0xee);
+    }
+  for (int i = 0; i < 4; i++) {
+    rows[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+    rows[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+/// Transposes 16 vectors of 16 lanes: rows become columns. Of its quarters the two off the diagonal change places.
+inline void transpose(F16* rows) {
+  __m256 quarters[2][2][8];
+  for (int i = 0; i < kLanes; i++) quarters[i / 8][0][i % 8] = rows[i].a, quarters[i / 8][1][i % 8] = rows[i].b;
+  for (auto& half : quarters)
+    for (__m256* quarter : half) transposeEight(quarter);
+  for (int i = 0; i < kLanes; i++) rows[i] = {quarters[0][i / 8][i % 8], quarters[1][i / 8][i % 8]};
+}
+
 }  // namespace DRMAS_ISA
 }  // namespace drmas

@@ -43,7 +43,7 @@ inline F16 keepLanes(F16 x, int n, float fill) {
 }
 #endif
 
-#if !defined(__AVX512F__)
+#if !defined(__AVX2__)
 /// Transposes 16 vectors of 16 lanes: rows become columns.
 inline void transpose(F16* rows) {
   alignas(64) float from[kLanes][kLanes], to[kLanes][kLanes];
@@ -52,6 +52,9 @@ inline void transpose(F16* rows) {
     for (int j = 0; j < kLanes; j++) to[i][j] = from[j][i];
   for (int i = 0; i < kLanes; i++) rows[i] = load(to[i]);
 }
+constexpr bool kTransposesInRegisters = false;
+#else
+constexpr bool kTransposesInRegisters = true;
 #endif
 
 /// Loads and stores the first n lanes, or all of them where n >= 16.
@@ -61,6 +64,19 @@ inline void storeUpTo(float* p, F16 x, int n) {
     store(p, x);
   else
     storePartial(p, x, n);
+}
+
+/// The first n of 16 numbers, all of them where n >= 16; the other lanes are 0.
+template <class Element>
+inline F16 loadOrZero(const Element* p, long n) {
+  return n >= kLanes ? load(p) : n > 0 ? loadPartial(p, static_cast<int>(n)) : zero();
+}
+
+/// lines[i] becomes column i of the first 16 rows of a matrix, of which `rows` x `columns` numbers are left; 0 beyond.
+template <class Element>
+inline void loadColumns(F16* lines, const Element* from, long width, long rows, long columns) {
+  for (int r = 0; r < kLanes; r++) lines[r] = r < rows ? loadOrZero(from + r * width, columns) : zero();
+  transpose(lines);
 }
 
 /// Folds the lanes by one fixed tree, i with i + 8, then + 4, + 2, + 1, so that the result has the same bits

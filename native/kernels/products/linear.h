@@ -26,6 +26,16 @@ inline void pack(Pool& pool, Element* packed, const Element* weight, long inputs
     Element* to = packed + panel * kPanel * inputs;
     const long first = panel * kPanel;
     const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
+    if constexpr (kTransposesInRegisters && sizeof(Element) == sizeof(float))
+      if (transpose) {
+        for (long k = 0; k < inputs; k += kLanes)
+          for (int n = 0; n < kPanel; n += kLanes) {
+            F16 lines[kLanes];
+            loadColumns(lines, weight + (first + n) * inputs + k, inputs, width - n, inputs - k);
+            for (long i = k; i < std::min(inputs, k + kLanes); i++) store(to + i * kPanel + n, lines[i - k]);
+          }
+        return;
+      }
     if (width < kPanel) std::fill_n(to, kPanel * inputs, Element{0});
     if (transpose) {
       // Sixteen inputs at a time: a cache line of each row of the weight is read once, a cache line of the panel

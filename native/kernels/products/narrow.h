@@ -21,29 +21,27 @@ inline void packNarrow(Pool& pool, Bfloat16* packed, const Element* weight, long
     Bfloat16* to = packed + panel * kPanel * steps;
     const long first = panel * kPanel;
     const int width = static_cast<int>(std::min<long>(kPanel, outputs - first));
-    const long whole = inputs / 2 * 2;
-    const auto put = [&](long k, int n, Bfloat16 one, Bfloat16 other) {
-      to[k * kPanel + n] = other;
-      to[(k + 1) * kPanel + n] = one;
-    };
     if (width < kPanel || steps > inputs) std::fill_n(to, kPanel * steps, Bfloat16{0});
-    if (transpose) {
-      const Element* from = weight + first * inputs;
-      // Sixteen inputs at a time, as in `pack`.
-      for (long k = 0; k < whole; k += kLanes)
-        for (int n = 0; n < width; n++)
-          for (long i = k; i < std::min<long>(whole, k + kLanes); i += 2)
-            put(i, n, rounded(from[n * inputs + i]), rounded(from[n * inputs + i + 1]));
-      if (inputs > whole)
-        for (int n = 0; n < width; n++) put(whole, n, rounded(from[n * inputs + whole]), 0);
-    } else {
-      for (long k = 0; k < whole; k += 2) {
+    if (transpose)
+      for (long k = 0; k < inputs; k += kLanes)
+        for (int n = 0; n < width; n += kLanes) {
+          F16 lines[kLanes];
+          loadColumns(lines, weight + (first + n) * inputs + k, inputs, width - n, inputs - k);
+          for (long i = k; i < std::min(inputs, k + kLanes); i++) {
+            alignas(64) float line[kLanes];
+            store(line, lines[i - k]);
+            for (int j = 0; j < kLanes; j++) to[(i ^ 1) * kPanel + n + j] = rounded(line[j]);
+          }
+        }
+    else
+      for (long k = 0; k < inputs; k += 2) {
         const Element* from = weight + k * outputs + first;
-        for (int n = 0; n < width; n++) put(k, n, rounded(from[n]), rounded(from[outputs + n]));
+        const bool both = k + 1 < inputs;
+        for (int n = 0; n < width; n++) {
+          to[(k + 1) * kPanel + n] = rounded(from[n]);
+          if (both) to[k * kPanel + n] = rounded(from[outputs + n]);
+        }
       }
-      if (inputs > whole)
-        for (int n = 0; n < width; n++) put(whole, n, rounded(weight[whole * outputs + first + n]), 0);
-    }
   });
 }
 

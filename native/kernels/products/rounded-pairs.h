@@ -31,12 +31,6 @@ inline F16 roundedNeighbours(F16 low, F16 high) {
 }
 #endif
 
-/// The first n of 16 numbers, all of them where n >= 16; the other lanes are 0.
-template <class Element>
-inline F16 loadOrZero(const Element* p, long n) {
-  return n >= kLanes ? load(p) : n > 0 ? loadPartial(p, static_cast<int>(n)) : zero();
-}
-
 /// Line i holds the pairs of rows 2 i and 2 i + 1 of a matrix, of which `rows` x `columns` numbers are left.
 template <class Element>
 inline void roundRowPairs(F16* lines, const Element* from, long width, long rows, long columns) {
