@@ -48,10 +48,11 @@ inline void forSums(const Body& body) {
   if constexpr (kDown == 2 && kAcross == 2) body(Register<3>{}, 1, 1);
 }
 
-/// kDown x kAcross tiles of out, of which `rows` rows and `columns` columns are inside the matrix.
+/// kDown x kAcross tiles of out, of which `rows` rows and `columns` columns are inside the matrix: the products of
+/// `count` pairs, of panels that have `pairs`.
 template <int kDown, int kAcross>
 inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, long columns, const Pair* a,
-                          const Pair* panels, long pairs, Write write) {
+                          const Pair* panels, long pairs, long count, Write write) {
   alignas(64) float edge[kTile * kTile];
   const auto placeOf = [&](int i, int j) { return out + i * kTile * outputs + j * kTile; };
   const auto forEdge = [&](int i, int j, const auto& body) {
@@ -72,7 +73,7 @@ inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, lon
       tiles.load(sums, edge, kTileBytes);
     }
   });
-  for (long k = 0; k < pairs; k += kTile) {
+  for (long k = 0; k < count; k += kTile) {
     tiles.load(kUpper, a + k * kTile, kTileBytes);
     tiles.loadOnce(kLeft, panels + k * kTile, kTileBytes);
     tiles.multiply(Register<0>{}, kUpper, kLeft);
@@ -96,34 +97,55 @@ inline void multiplyTiles(Tiles& tiles, float* out, long outputs, long rows, lon
   });
 }
 
-/// out [rows, columns] = a bᵀ over `pairs` pairs, a task being a block of columns times some rows. For the rows of two
-/// tiles the block's columns follow each other, so that `out` is written along its rows, and what they share of the
-/// left operand stays in the first-level cache where it fits.
+/// Rows of a matrix that are rounded before they are multiplied: few enough to be still near then, and whole blocks of
+/// 32, since a sum over rows takes these in order.
+inline long roundedTogether(long rows, long width) {
+  constexpr long kNumbers = 1 << 17, kBlock = 2 * kTile, kLeast = 8 * kBlock;
+  return std::min(rows, std::max(kLeast, kNumbers / width / kBlock * kBlock));
+}
+
+/// out [rows, columns] = a bᵀ over `pairs` pairs, a task being a block of columns times some rows. Where there are many
+/// pairs the whole block takes some of them first, then the next: of these, what two panels of the left operand have
+/// stays in the first-level cache, what the block's panels have in the second-level one.
 inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long rows, long columns, long pairs,
                      Write write) {
   if (rows == 0 || columns == 0 || pairs == 0) return;
-  constexpr long kStep = 2 * kTile;      // rows, and columns, of four tiles
-  constexpr long kBlockPairs = 1 << 18;  // of the right operand, which stay in the second-level cache
-  const long blockColumns = kStep * std::clamp<long>(kBlockPairs / (kStep * pairs), 1, 16);
-  const long blocks = (columns + blockColumns - 1) / blockColumns;
+  constexpr long kStep = 2 * kTile;  // rows, and columns, of four tiles
+  constexpr long kMostPairs = 256, kBlockColumns = 512, kBlockRows = 512;
+  const long parts = rows <= kStep ? 1 : (pairs + kMostPairs - 1) / kMostPairs;
+  const long each = kTile * tilesOf((pairs + parts - 1) / parts);
+  const long blocks = (columns + kBlockColumns - 1) / kBlockColumns;
   const long steps = (rows + kStep - 1) / kStep;
   const bool small = rows * columns * pairs < 1 << 15;
-  long groups = 1;
-  while (!small && groups < steps && blocks * groups < 4 * pool.threads()) groups++;
+  long groups = (rows + kBlockRows - 1) / kBlockRows;
+  while (!small && pool.threads() > 1 && groups < steps && blocks * groups < 4 * pool.threads()) groups++;
   const long stepsPerGroup = (steps + groups - 1) / groups;
   const auto body = [&](long task) {
     Tiles tiles;
-    const long firstColumn = task / groups * blockColumns, lastColumn = std::min(columns, firstColumn + blockColumns);
+    const long firstColumn = task / groups * kBlockColumns, across = std::min(columns - firstColumn, kBlockColumns);
     const long firstRow = task % groups * stepsPerGroup * kStep;
-    const long lastRow = std::min(rows, firstRow + stepsPerGroup * kStep);
-    for (long r = firstRow; r < lastRow; r += kStep)
-      for (long c = firstColumn; c < lastColumn; c += kStep) {
-        const bool two = lastRow - r > kTile;
-        const auto block = columns - c > kTile ? (two ? multiplyTiles<2, 2> : multiplyTiles<1, 2>)
-                                               : (two ? multiplyTiles<2, 1> : multiplyTiles<1, 1>);
-        block(tiles, out + r * columns + c, columns, lastRow - r, columns - c, a + r * pairs, b + c * pairs, pairs,
-              write);
-      }
+    const long height = std::min(rows - firstRow, stepsPerGroup * kStep);
+    float* to = out + firstRow * columns + firstColumn;
+    // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
+    static thread_local Scratch scratch;
+    const bool apart = write == Write::AddSum && parts > 1;
+    float* sums = apart ? scratch.floats(std::max(0L, height) * across) : to;
+    const long stride = apart ? across : columns;
+    for (long first = 0; first < pairs; first += each) {
+      const Write now = first > 0 ? Write::Continue : apart ? Write::Overwrite : write;
+      for (long r = 0; r < height; r += kStep)
+        for (long c = 0; c < across; c += kStep) {
+          const bool two = height - r > kTile;
+          const auto block = across - c > kTile ? (two ? multiplyTiles<2, 2> : multiplyTiles<1, 2>)
+                                                : (two ? multiplyTiles<2, 1> : multiplyTiles<1, 1>);
+          block(tiles, sums + r * stride + c, stride, height - r, across - c,
+                a + (firstRow + r) * pairs + first * kTile, b + (firstColumn + c) * pairs + first * kTile, pairs,
+                std::min(each, pairs - first), now);
+        }
+    }
+    if (apart)
+      for (long r = 0; r < height; r++)
+        for (long n = 0; n < across; n++) to[r * columns + n] += sums[r * across + n];
   };
   if (small)
     for (long task = 0; task < blocks * groups; task++) body(task);
@@ -133,23 +155,31 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
 
 inline void linearNarrow(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
                          long outputs, bool accumulate) {
-  const long pairs = tilePairsOf(inputs);
+  if (rows == 0 || inputs == 0) return;
+  const long pairs = tilePairsOf(inputs), together = roundedTogether(rows, inputs);
   static thread_local Scratch scratch;
-  Pair* factors = scratch.room<Pair>(kTile * tilesOf(rows) * pairs);
-  packPairs<kTile, Operand::Left>(pool, factors, x, inputs, rows, true, pairs);
-  multiply(pool, out, factors, reinterpret_cast<const Pair*>(packed), rows, outputs, pairs,
-           accumulate ? Write::AddSum : Write::Overwrite);
+  Pair* factors = scratch.room<Pair>(kTile * tilesOf(together) * pairs);
+  for (long first = 0; first < rows; first += together) {
+    const long count = std::min(rows - first, together);
+    packPairs<kTile, Operand::Left>(pool, factors, x + first * inputs, inputs, count, true, pairs);
+    multiply(pool, out + first * outputs, factors, reinterpret_cast<const Pair*>(packed), count, outputs, pairs,
+             accumulate ? Write::AddSum : Write::Overwrite);
+  }
 }
 
 inline void linearNarrowWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
                                        long inputs, long outputs) {
-  const long pairs = tilePairsOf(rows);
+  if (rows == 0) return;
+  const long together = roundedTogether(rows, std::max(inputs, outputs));
   static thread_local Scratch ofInputs, ofOutputs;
-  Pair* factors = ofInputs.room<Pair>(kTile * tilesOf(inputs) * pairs);
-  Pair* gradients = ofOutputs.room<Pair>(kTile * tilesOf(outputs) * pairs);
-  packPairs<kTile, Operand::Left>(pool, factors, x, rows, inputs, false, pairs);
-  packPairs<kTile, Operand::Right>(pool, gradients, dOut, rows, outputs, false, pairs);
-  multiply(pool, dWeight, factors, gradients, inputs, outputs, pairs, Write::Continue);
+  Pair* factors = ofInputs.room<Pair>(kTile * tilesOf(inputs) * tilePairsOf(together));
+  Pair* gradients = ofOutputs.room<Pair>(kTile * tilesOf(outputs) * tilePairsOf(together));
+  for (long first = 0; first < rows; first += together) {
+    const long count = std::min(rows - first, together), pairs = tilePairsOf(count);
+    packPairs<kTile, Operand::Left>(pool, factors, x + first * inputs, count, inputs, false, pairs);
+    packPairs<kTile, Operand::Right>(pool, gradients, dOut + first * outputs, count, outputs, false, pairs);
+    multiply(pool, dWeight, factors, gradients, inputs, outputs, pairs, Write::Continue);
+  }
 }
 
 }  // namespace DRMAS_ISA
