@@ -37,16 +37,18 @@ export interface Context {
 }
 
 /**
- * The context for one shape. A large shape is measured alone and on the largest number of threads, since two engines
- * would not fit its memory limit; the measurements that are left out are noted.
+ * The context for one shape. A large shape is measured on the largest number of threads, one engine alone, since two
+ * would not fit its memory limit; beside peers, where a part has them for it, in every precision, and without that
+ * limit. The measurements that are left out are noted.
  */
-export function forShape(context: Context, part: string, shape: Shape): Context {
+export function forShape(context: Context, part: string, shape: Shape, besidePeers = false): Context {
   const { options, results } = context;
   if (!largeShapes.includes(shape) || options.device === 'gpu') return context;
   const most = Math.max(...options.threads);
   const fewer = options.threads.filter((threads) => threads !== most).map(threadsText);
   const reason = 'of this shape one engine is measured at a time; ask for --threads';
   if (fewer.length > 0) results.skipped.push({ what: `${part} ${shape.name}: ${fewer.join(', ')}`, reason });
+  if (besidePeers && options.peers) return { ...context, options: { ...options, threads: [most] } };
   results.skipped.push({ what: `${part} ${shape.name}: peers`, reason: 'this shape is measured without them' });
   return {
     ...context,
@@ -54,9 +56,9 @@ export function forShape(context: Context, part: string, shape: Shape): Context 
   };
 }
 
-/** Records the results of a part for a shape; for a large shape together with the peak memory. */
+/** Records the results of a part for a shape; for a large shape without peers together with the peak memory. */
 export function noteRows({ options, results }: Context, shape: Shape, rows: readonly Row[]): void {
-  if (!largeShapes.includes(shape) || options.device === 'gpu') return void results.rows.push(...rows);
+  if (!largeShapes.includes(shape) || options.device === 'gpu' || options.peers) return void results.rows.push(...rows);
   const bytes = 1024 * process.resourceUsage().maxRSS; // which is in KiB
   const measured = peakMemory(rows, bytes, LARGE_MEMORY);
   results.rows.push(...measured.rows);

@@ -26,19 +26,21 @@ const BUDGET_SECONDS = { alone: 5, peers: 600 };
 /** The targets of each precision: the ratio to PyTorch at its best number of threads, eager or compiled. */
 const PEER_TARGETS: Readonly<Record<Precision, Readonly<Record<string, number>>>> = {
   float32: { tiny: 2, small: 2.3, base: 2.3 },
-  bfloat16: { small: 1.5, base: 1.5 },
+  bfloat16: { small: 1.5, base: 1.5, qwen05: 1.5 },
 };
 /** PyTorch with products in a precision, as the first word of its variants' names. */
 const TORCH: Readonly<Record<Precision, string>> = { float32: 'PyTorch', bfloat16: 'PyTorch autocast' };
+/** What trains an adapter: its base and the products in bfloat16, whatever we are asked for. */
+const TORCH_PEFT = 'PyTorch + PEFT';
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
 const THREADS_TARGET = 1.8;
 /** The targets of products in bfloat16 beside those in float32. */
-const PRECISION_TARGETS: Readonly<Record<string, number>> = { base: 1.5 };
+const PRECISION_TARGETS: Readonly<Record<string, number>> = { base: 1.5, qwen05: 4 };
 
 export async function benchTrain(context: Context): Promise<void> {
   const { options, say } = context;
   const python = options.peers ? await attempt(context, 'PyTorch', () => pythonFor(options, say)) : undefined;
-  for (const shape of options.shapes) await benchShape(forShape(context, PART, shape), shape, python);
+  for (const shape of options.shapes) await benchShape(forShape(context, PART, shape, true), shape, python);
 }
 
 async function benchShape(context: Context, shape: Shape, python: string | undefined): Promise<void> {
@@ -54,7 +56,7 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
   );
   const ofProcessor = options.device === 'cpu' ? options.threads : [];
   const peakKernels = await Promise.all(ofProcessor.map((threads) => nativeKernels(threads)));
-  const peersOf = options.device === 'gpu' ? torchOnGpu : torchPeers;
+  const peersOf = options.device === 'gpu' || shape.adapterRank !== undefined ? torchOnDevice : torchPeers;
   const commands = options.peers && python !== undefined ? peersOf(shape, options, python) : [];
   const peers = await startPeers(context, PART, commands);
   try {
@@ -69,7 +71,8 @@ async function benchShape(context: Context, shape: Shape, python: string | undef
     results.ratios.push(...threadRatios(rows, THREADS_TARGET));
     results.ratios.push(...precisionRatios(rows, PRECISION_TARGETS[shape.name]));
     for (const precision of options.precisions) {
-      const targets = { [TORCH[precision]]: PEER_TARGETS[precision][shape.name] };
+      const target = PEER_TARGETS[precision][shape.name];
+      const targets = { [TORCH[precision]]: target, ...(precision === 'bfloat16' ? { [TORCH_PEFT]: target } : {}) };
       results.ratios.push(...peerRatios(rows, targets, drmasIn(precision)));
     }
     const best = rows.filter(({ engine }) => engine === DRMAS).at(-1);
@@ -110,14 +113,15 @@ function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, second
   };
 }
 
-/** PyTorch on the same GPU, with PEFT where we train an adapter: the base in bfloat16, the adapter in float32. */
-function torchOnGpu(shape: Shape, { peerDevice }: Options, python: string): PeerCommand[] {
+/** PyTorch on the device, with PEFT where we train an adapter: the base in bfloat16, the adapter in float32. */
+function torchOnDevice(shape: Shape, { device, peerDevice, threads }: Options, python: string): PeerCommand[] {
+  const count = device === 'gpu' ? 1 : Math.max(...threads);
   const settings = { shape, tokens: shape.stepTokens, seconds: SECONDS.peers, device: peerDevice };
   return [
     {
-      name: shape.adapterRank === undefined ? 'PyTorch, eager' : 'PyTorch + PEFT',
-      ...{ threads: 1, unit: 'tok', command: python, args: [script('torch_lora.py')], settings },
-      environment: pythonVariables(1),
+      name: shape.adapterRank === undefined ? 'PyTorch, eager' : TORCH_PEFT,
+      ...{ threads: count, unit: 'tok', command: python, args: [script('torch_lora.py')], settings },
+      environment: pythonVariables(count),
     },
   ];
 }

@@ -12,8 +12,8 @@ import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
 
 /** The versions for which the targets were set. */
 const TORCH = '2.13.0';
-const PYTHON_PACKAGES = ['transformers==5.23.0', 'trl==1.16.0', 'datasets==5.2.0', 'accelerate==1.15.0'];
 const GPU_PACKAGES = ['transformers==5.23.0', 'peft==0.21.2', 'accelerate==1.15.0'];
+const PYTHON_PACKAGES = [...GPU_PACKAGES, 'trl==1.16.0', 'datasets==5.2.0'];
 const VLLM = 'vllm==0.33.0';
 /** The packages that the paper's estimator needs beside PyTorch. */
 export const ARRAYS = ['numpy==2.4.6'];

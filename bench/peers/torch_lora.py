@@ -1,4 +1,4 @@
-"""Training steps in PyTorch on a GPU: forward, backward, clipping, AdamW. An adapter on all projections of a base in bfloat16
+"""Training steps in PyTorch on a device: forward, backward, clipping, AdamW. An adapter on all projections of a base in bfloat16
 with PEFT where the shape has one, else all weights in float32."""
 import torch
 from transformers import Qwen2ForCausalLM

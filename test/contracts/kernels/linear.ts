@@ -45,9 +45,12 @@ function run(
   return out;
 }
 
-const everySize = ROWS.flatMap((rows) =>
-  WIDTHS.flatMap((inputs) => WIDTHS.map((outputs) => ({ rows, inputs, outputs }))),
-);
+const everySize = [
+  ...ROWS.flatMap((rows) => WIDTHS.flatMap((inputs) => WIDTHS.map((outputs) => ({ rows, inputs, outputs })))),
+  // More than a block of rows, of inputs, of outputs.
+  { rows: 61, inputs: 1061, outputs: 40 },
+  { rows: 530, inputs: 17, outputs: 530 },
+];
 
 export function linearContract(subject: Subject): void {
   describe('linear', () => {
@@ -87,6 +90,7 @@ export function linearContract(subject: Subject): void {
         [64, 172],
         [97, 31],
         [5, 64],
+        [1061, 40],
       ] as const) {
         const rows = 130;
         const x = noise(rows * inputs, 'x');

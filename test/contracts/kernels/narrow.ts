@@ -112,9 +112,10 @@ function run(
 
 const everySize = [
   ...ROWS.flatMap((rows) => WIDTHS.flatMap((inputs) => WIDTHS.map((outputs) => ({ rows, inputs, outputs })))),
-  // More than a block of rows, of inputs.
+  // More than a block of rows, of inputs, of outputs.
   { rows: 300, inputs: 33, outputs: 50 },
-  { rows: 37, inputs: 290, outputs: 20 },
+  { rows: 37, inputs: 1061, outputs: 20 },
+  { rows: 560, inputs: 17, outputs: 530 },
 ];
 
 export function narrowContract(subject: Subject): void {
@@ -178,6 +179,7 @@ export function narrowContract(subject: Subject): void {
         [64, 172],
         [97, 31],
         [5, 64],
+        [1061, 40],
       ] as const) {
         const rows = 130;
         const x = noise(rows * inputs, 'x');
