@@ -90,6 +90,12 @@ inline void linearPanel(float* out, long outStride, int width, const Factor<Elem
   }
 }
 
+/// Adds finished sums, `width` of each row, to a block of out.
+inline void addBlock(float* out, long outStride, const float* sums, long rows, long width) {
+  for (long r = 0; r < rows; r++)
+    for (long n = 0; n < width; n++) out[r * outStride + n] += sums[r * width + n];
+}
+
 template <class Element>
 inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Element* packed, long rows, long inputs,
                    long outputs, bool accumulate) {
@@ -109,6 +115,7 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
     const long firstRow = task / groups * blockRows, height = std::min(rows - firstRow, blockRows);
     const long firstPanel = task % groups * panelsPerGroup;
     const long across = std::min((firstPanel + panelsPerGroup) * kPanel, outputs) - firstPanel * kPanel;
+    if (across <= 0) return;  // panels do not always share out evenly
     float* to = out + firstRow * outputs + firstPanel * kPanel;
     // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
     static thread_local Scratch scratch;
@@ -130,9 +137,7 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
         linearPanel(sums + n, stride, width, from, inputs, panel, height, count, write);
       }
     }
-    if (apart)
-      for (long r = 0; r < height; r++)
-        for (long n = 0; n < across; n++) to[r * outputs + n] += sums[r * across + n];
+    if (apart) addBlock(to, outputs, sums, height, across);
   };
   if (small)
     for (long task = 0; task < blocks * groups; task++) body(task);

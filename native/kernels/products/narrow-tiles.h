@@ -143,9 +143,7 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
                 std::min(each, pairs - first), now);
         }
     }
-    if (apart)
-      for (long r = 0; r < height; r++)
-        for (long n = 0; n < across; n++) to[r * columns + n] += sums[r * across + n];
+    if (apart) addBlock(to, columns, sums, height, across);
   };
   if (small)
     for (long task = 0; task < blocks * groups; task++) body(task);

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { body, floats, noise, sameBits } from '../../../test/contracts/kernels/support.js';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
 import type { HostKernels } from '../kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
@@ -42,6 +43,27 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     expect([one.threads, two.threads, three.threads]).toEqual([1, 2, 3]);
     kernelsEqual(two, one);
     kernelsEqual(three, one);
+  });
+
+  it('share out long sums of few rows, whose panels do not share out evenly', async () => {
+    if (!one) throw new Error(reason);
+    const inputs = 530;
+    for (const threads of [3, 4, 5]) {
+      const more = await open(threads);
+      if (!more) throw new Error(reason);
+      for (const rows of [13, 20])
+        for (const outputs of [40, 100, 160, 260]) {
+          const [expected, out] = [one, more].map((kernels) => {
+            const matrix = floats(kernels, new Float32Array(kernels.packedSize(inputs, outputs)));
+            kernels.pack(matrix, floats(kernels, noise(inputs * outputs, 'weight')), inputs, outputs, false);
+            const sums = floats(kernels, noise(rows * outputs, 'before'));
+            kernels.linear(sums, floats(kernels, noise(rows * inputs, 'x')), matrix, rows, inputs, outputs, true);
+            return body(sums);
+          }) as [Float32Array, Float32Array];
+          sameBits(out, expected, `${rows} x ${inputs} x ${outputs}, ${threads} threads`);
+        }
+      more.dispose();
+    }
   });
 
   it('have buffers of more than 4 GiB, which take the memory that is touched, and say where there is none', () => {
