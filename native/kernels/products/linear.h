@@ -111,11 +111,11 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
   long groups = 1;
   while (!small && pool.threads() > 1 && groups < panels && blocks * groups < 2 * pool.threads()) groups++;
   const long panelsPerGroup = (panels + groups - 1) / groups;
+  groups = (panels + panelsPerGroup - 1) / panelsPerGroup;  // fewer, where panels do not share out evenly
   const auto body = [&](long task) {
     const long firstRow = task / groups * blockRows, height = std::min(rows - firstRow, blockRows);
     const long firstPanel = task % groups * panelsPerGroup;
     const long across = std::min((firstPanel + panelsPerGroup) * kPanel, outputs) - firstPanel * kPanel;
-    if (across <= 0) return;  // panels do not always share out evenly
     float* to = out + firstRow * outputs + firstPanel * kPanel;
     // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
     static thread_local Scratch scratch;

@@ -120,6 +120,7 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
   long groups = (rows + kBlockRows - 1) / kBlockRows;
   while (!small && pool.threads() > 1 && groups < steps && blocks * groups < 4 * pool.threads()) groups++;
   const long stepsPerGroup = (steps + groups - 1) / groups;
+  groups = (steps + stepsPerGroup - 1) / stepsPerGroup;  // fewer, where rows do not share out evenly
   const auto body = [&](long task) {
     Tiles tiles;
     const long firstColumn = task / groups * kBlockColumns, across = std::min(columns - firstColumn, kBlockColumns);
@@ -129,7 +130,7 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
     // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
     static thread_local Scratch scratch;
     const bool apart = write == Write::AddSum && parts > 1;
-    float* sums = apart ? scratch.floats(std::max(0L, height) * across) : to;
+    float* sums = apart ? scratch.floats(height * across) : to;
     const long stride = apart ? across : columns;
     for (long first = 0; first < pairs; first += each) {
       const Write now = first > 0 ? Write::Continue : apart ? Write::Overwrite : write;
