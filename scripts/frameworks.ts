@@ -34,7 +34,7 @@ function install(folder: string): void {
 for (const name of FOLDERS) {
   const folder = join(root, 'test/frameworks', name);
   install(folder);
-  run(join(root, 'node_modules/.bin/tsc'), ['-p', folder, '--noEmit']);
+  run(process.execPath, [join(root, 'node_modules/typescript-7/bin/tsc'), '-p', folder, '--noEmit']);
   const carried = join(folder, 'node_modules/.bin/node');
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
   const filter = ['--config', 'test/frameworks/vitest.config.ts', `test/frameworks/${name}/`];
