@@ -39,6 +39,7 @@ const KernelTable* pickTable(const std::string& wanted) {
 }
 
 constexpr const char* kWidened = "widened";
+constexpr const char* kPairs = "avx512-bf16";
 constexpr const char* kAmx = "amx";
 constexpr const char* kEmulatedAmx = "amx-emulated";
 
@@ -54,8 +55,10 @@ bool pickNarrow(KernelTable& table, const std::string& wanted) {
   // Numbers are rounded for tiles by AVX512-BF16.
   const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
   const auto hasAmx = [] { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); };
+  // Intel's cores multiply pairs at a half of the speed of floats: without tiles they widen, unless they are told to.
+  const bool pairs = wanted == kPairs || !thisProcessor().intel;
   if (table.isa == table_avx512.isa)
-    if (take(kAmx, hasAmx, narrow_amx) || take("avx512-bf16", hasPairs, narrow_avx512bf16)) return true;
+    if (take(kAmx, hasAmx, narrow_amx) || (pairs && take(kPairs, hasPairs, narrow_avx512bf16))) return true;
 #endif
   if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, narrow_amx_emulated);
   return wanted.empty() || wanted == kWidened;

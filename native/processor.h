@@ -14,6 +14,7 @@
 namespace drmas {
 
 struct Processor {
+  bool intel = false;
   bool avx2 = false;
   bool avx512 = false;
   bool avx512Bfloat16 = false;
@@ -23,6 +24,8 @@ struct Processor {
 inline Processor thisProcessor() {
   Processor found;
   uint32_t a, b, c, d;
+  constexpr uint32_t kIntel[] = {0x756e6547, 0x49656e69, 0x6c65746e};  // "GenuineIntel", four characters each
+  found.intel = __get_cpuid(0, &a, &b, &c, &d) && b == kIntel[0] && d == kIntel[1] && c == kIntel[2];
   const uint32_t kFma = 1u << 12, kStatesByXsave = 1u << 27;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kFma) || !(c & kStatesByXsave)) return found;
   // Which registers the operating system saves when it changes between programs.

@@ -1,6 +1,7 @@
 /**
- * What multiplies operands in bfloat16: AMX's tiles, AVX512-BF16's pairs, or the kernels of float32 on floats that were
- * rounded. The latter two give the same bits; tiles, which can be emulated, sum in another order.
+ * What multiplies operands in bfloat16: AMX's tiles, AVX512-BF16's pairs where those are faster than floats (not on
+ * Intel), or the kernels of float32 on floats that were rounded. The latter two give the same bits; tiles, which can be
+ * emulated, sum in another order.
  */
 export type NarrowProducts = 'amx' | 'amx-emulated' | 'avx512-bf16' | 'widened';
 

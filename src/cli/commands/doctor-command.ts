@@ -112,7 +112,7 @@ const PRODUCTS: Readonly<Record<NarrowProducts, string>> = {
   amx: 'products by AMX',
   'amx-emulated': 'products by AMX, emulated',
   'avx512-bf16': 'products by AVX512-BF16',
-  widened: 'products by rounded floats, no faster than float32: this processor has no instruction for them',
+  widened: 'products by rounded floats, no faster than float32: this processor has no faster instruction',
 };
 
 function gpuLine(gpu: GpuReport): string {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { body, floats, noise, sameBits } from '../../../test/contracts/kernels/support.js';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../test/contracts/kernels.js';
@@ -91,6 +92,15 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     ])
       expect(wrong).toThrow(RangeError);
     expect(() => one.swiglu(empty, empty, 3, 0)).not.toThrow();
+  });
+
+  it('multiply in bfloat16 by what is fastest on this processor', async () => {
+    const described = await readFile('/proc/cpuinfo', 'utf8').catch(() => '');
+    const flags = new Set(/^flags\s*:(.*)$/m.exec(described)?.[1]?.trim().split(' '));
+    if (!flags.has('avx512f')) return;
+    const pairs = flags.has('avx512_bf16') && !described.includes('GenuineIntel');
+    const best = flags.has('amx_bf16') ? 'amx' : pairs ? 'avx512-bf16' : 'widened';
+    expect((await open(1, 'avx512'))?.narrowProducts).toBe(best);
   });
 
   it('have the same bits with AVX512-BF16 and without, and say which they use', async () => {
