@@ -20,7 +20,8 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-it.skipIf(chromium === undefined)('the kernels compute in a tab of Chromium what the plain ones do', async () => {
+const tags = ['long'];
+it.skipIf(chromium === undefined)('the kernels compute in a tab of Chromium as the plain ones', { tags }, async () => {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('page.ts', import.meta.url))],
     bundle: true,

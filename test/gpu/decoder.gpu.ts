@@ -1,5 +1,5 @@
 /** The decoder on a GPU's kernels: whole models and adapters, trained and sampled, beside the plain kernels. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
 import { RandomStream, randomKey } from '../../src/core/random.js';
 import { PolicyModel } from '../../src/model/decoder/policy-model.js';
@@ -8,9 +8,9 @@ import { decoderTensors, initialise, parameterCount } from '../../src/model/deco
 import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
 import { generate, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
+import { checkedKernels } from './opened-device.js';
 
 /** Sizes differ, so that no two can be mixed up; rows fill no whole number of tiles. */
 const config: DecoderConfig = { ...plain, queryKeyNorm: true, attentionBias: 'qkvo' };
@@ -88,11 +88,10 @@ describe.each(kinds)('%s on a GPU', (kind) => {
   let trained: Awaited<ReturnType<typeof train>>;
   let plain: Awaited<ReturnType<typeof train>>;
   beforeAll(async () => {
-    kernels = await openDeviceKernels();
+    kernels = await checkedKernels();
     trained = await train(kernels, kind);
     plain = await train(createReferenceKernels(), kind);
   });
-  afterAll(() => kernels?.dispose());
 
   it('trains as on the plain kernels: log-probs, norms, gradients and weights', () => {
     expect(trained.steps.length).toBe(STEPS);

@@ -6,15 +6,14 @@ import { inspectGpu } from '../../src/tensor/webgpu/inspect-gpu.js';
 import { adapterOf, findAdapter } from '../../src/tensor/webgpu/open-device.js';
 import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
 import type { Gpu } from '../../src/tensor/webgpu/webgpu-api.js';
-import { openedDevices } from './opened-device.js';
+import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();
 const openNothing = openedDevices('null');
 
 describe('the check of a device', () => {
   it('finds the kernels near the plain ones, and rows with the same bits', async () => {
-    const { kernels } = await open();
-    const { gap, rowsKeepBits } = await checkDevice(kernels);
+    const { gap, rowsKeepBits } = await checkDevice(await sharedKernels());
     expect(gap).toBeGreaterThan(0);
     expect(gap).toBeLessThan(2e-5);
     expect(rowsKeepBits).toBe(true);
@@ -29,7 +28,7 @@ describe('the check of a device', () => {
     expect(buffers).toBeLessThan(8);
   });
 
-  it('is what drmas doctor says of the adapter', async () => {
+  it('is what drmas doctor says of the adapter', { tags: ['long'] }, async () => {
     const report = await inspectGpu();
     if ('reason' in report) throw new Error(report.reason);
     expect(report.adapter.name).not.toBe('');

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
@@ -18,13 +17,12 @@ import type { Kernels } from '../../src/tensor/kernels.js';
 import { fillOnHost } from '../../src/tensor/memory.js';
 import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
 import { selectEngineKernels } from '../../src/tensor/select.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
 import { plain, randomSequence } from '../contracts/decoder.js';
 import { goldenModels, goldenPath } from '../goldens.js';
 import { plainAdamW } from '../support/adamw.js';
+import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { temporaryRoot } from '../support/tiny-run.js';
-
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+import { checkedKernels } from './opened-device.js';
 
 const random = new RandomStream('the engine on a GPU');
 const sequences = [17, 2, 40, 9].map((length) => randomSequence(random, length));
@@ -73,9 +71,8 @@ async function valued(kernels: Kernels): Promise<number[]> {
 describe('on a GPU', () => {
   let kernels: Kernels;
   beforeAll(async () => {
-    kernels = await openDeviceKernels();
+    kernels = await checkedKernels();
   });
-  afterAll(() => kernels?.dispose());
 
   it('every optimiser steps as on the plain kernels, twice with the same bits', async () => {
     const [ours, expected] = [await optimised(kernels), await optimised(createReferenceKernels())];
@@ -98,26 +95,31 @@ describe('the engine on a GPU', () => {
     else process.env.DRMAS_KERNELS = before;
   });
 
-  it.each(goldenModels)('computes what %s does that lies in files, and writes the same files', async (model) => {
-    const directory = goldenPath(`models/${model}`);
-    const tokens = [1, 5, 9, 2, 3];
-    const opened = async (device: 'native' | 'webgpu') => {
-      process.env.DRMAS_KERNELS = device === 'webgpu' ? device : (before ?? '');
-      await using policy = await loadPolicy(directory);
-      await policy.save(join(root, `${model} ${device}`));
-      const { logprobs } = await policy.generate({ prompt: tokens, maxTokens: 4, temperature: 0.7, seed: 1 });
-      const names = await readdir(join(root, `${model} ${device}`));
-      const files = await Promise.all(names.map((name) => readFile(join(root, `${model} ${device}`, name), 'base64')));
-      return { logits: await policy.logits(tokens), logprobs, files };
-    };
-    const [native, gpu] = [await opened('native'), await opened('webgpu')];
-    process.env.DRMAS_KERNELS = before ?? '';
-    expect(gap(gpu.logits, native.logits)).toBeLessThan(1e-4);
-    expect(gap(gpu.logprobs, native.logprobs)).toBeLessThan(1e-4);
-    expect(gpu.files).toEqual(native.files);
+  describe.each(goldenModels)('computes in a thread of its own', (model) => {
+    const tags = model === 'qwen3-mini-bf16' ? [] : ['long'];
+    it(`what ${model} does that lies in files, and writes the same files`, { tags }, async () => {
+      const directory = goldenPath(`models/${model}`);
+      const tokens = [1, 5, 9, 2, 3];
+      const opened = async (device: 'native' | 'webgpu') => {
+        process.env.DRMAS_KERNELS = device === 'webgpu' ? device : (before ?? '');
+        await using policy = await loadPolicy(directory);
+        await policy.save(join(root, `${model} ${device}`));
+        const { logprobs } = await policy.generate({ prompt: tokens, maxTokens: 4, temperature: 0.7, seed: 1 });
+        const names = await readdir(join(root, `${model} ${device}`));
+        const files = await Promise.all(
+          names.map((name) => readFile(join(root, `${model} ${device}`, name), 'base64')),
+        );
+        return { logits: await policy.logits(tokens), logprobs, files };
+      };
+      const [native, gpu] = [await opened('native'), await opened('webgpu')];
+      process.env.DRMAS_KERNELS = before ?? '';
+      expect(gap(gpu.logits, native.logits)).toBeLessThan(1e-4);
+      expect(gap(gpu.logprobs, native.logprobs)).toBeLessThan(1e-4);
+      expect(gpu.files).toEqual(native.files);
+    });
   });
 
-  it('says what computes, which is asked for in one way only', async () => {
+  it('says what computes, which is asked for in one way only', { tags: ['long'] }, async () => {
     const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles, device: 'gpu' });
     expect(backend.hardware.kernels).toBe('webgpu');
     expect(backend.hardware.isa).toMatch(/^wgsl, ./);
@@ -133,27 +135,35 @@ describe('the engine on a GPU', () => {
   });
 });
 
-it('without a driver the command says so in a line, and creates nothing', async () => {
-  const run = join(temporaryRoot(), 'none');
-  const words = ['train', 'repair', '--set', 'backend.device=gpu', '--run', run];
-  const environment = { ...process.env, VK_DRIVER_FILES: '/nowhere.json', VK_ICD_FILENAMES: '/nowhere.json' };
-  const failed = await promisify(execFile)('node', ['--import', 'tsx', main, ...words], { env: environment }).then(
-    () => undefined,
-    (error: { readonly code: number; readonly stderr: string }) => error,
-  );
-  expect(failed?.code).toBeGreaterThan(0);
-  expect(failed?.stderr).toMatch(/no GPU to compute on: no driver offers a GPU/);
-  expect(existsSync(run)).toBe(false);
-});
+describe('the command', () => {
+  let program: CompiledProgram;
+  beforeAll(async () => {
+    program = await compiledProgram();
+  });
+  afterAll(() => program?.remove());
 
-it('without the package webgpu, what to install is said', async () => {
-  const resolve = `export async function resolve(name, context, next) {
+  it('says in a line that there is no driver, and creates nothing', async () => {
+    const run = join(temporaryRoot(), 'none');
+    const words = ['train', 'repair', '--set', 'backend.device=gpu', '--run', run];
+    const environment = { ...process.env, VK_DRIVER_FILES: '/nowhere.json', VK_ICD_FILENAMES: '/nowhere.json' };
+    const failed = await promisify(execFile)('node', [program.main, ...words], { env: environment }).then(
+      () => undefined,
+      (error: { readonly code: number; readonly stderr: string }) => error,
+    );
+    expect(failed?.code).toBeGreaterThan(0);
+    expect(failed?.stderr).toMatch(/no GPU to compute on: no driver offers a GPU/);
+    expect(existsSync(run)).toBe(false);
+  });
+
+  it('says what to install without the package webgpu', async () => {
+    const resolve = `export async function resolve(name, context, next) {
     if (name !== 'webgpu') return next(name, context);
     throw Object.assign(new Error('none'), { code: 'ERR_MODULE_NOT_FOUND' });
   }`;
-  const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
-  const without = url(`import { register } from 'node:module'; register(${JSON.stringify(url(resolve))});`);
-  const words = ['--import', 'tsx', '--import', without, main, 'doctor', '--json'];
-  const { stdout } = await promisify(execFile)('node', words);
-  expect(JSON.parse(stdout)).toMatchObject({ gpu: { reason: 'it needs `npm install webgpu`' } });
+    const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
+    const without = url(`import { register } from 'node:module'; register(${JSON.stringify(url(resolve))});`);
+    const words = ['--import', without, program.main, 'doctor', '--json'];
+    const { stdout } = await promisify(execFile)('node', words);
+    expect(JSON.parse(stdout)).toMatchObject({ gpu: { reason: 'it needs `npm install webgpu`' } });
+  });
 });

@@ -11,7 +11,7 @@ import { type Before, linearOntoByCalls } from '../../src/tensor/fused-kernels.j
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
 import { generate, plain } from '../contracts/decoder.js';
-import { openedDevices } from './opened-device.js';
+import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();
 const openNothing = openedDevices('null');
@@ -86,7 +86,7 @@ describe('a product with what it is added to and an adapter’s share', () => {
     { rows: 70, beside: 'a bias', kind: 'float32', transpose: false, narrow: true },
     { rows: 70, beside: 'a residual', kind: 'bfloat16', transpose: false, share: false },
   ])('has in one dispatch the bits of its calls: %o', async (form) => {
-    const { values, expected, dispatches } = await bothWays((await open()).kernels, form);
+    const { values, expected, dispatches } = await bothWays(await sharedKernels(), form);
     expect(values).toEqual(expected);
     expect(new Set(expected).size).toBeGreaterThan(100);
     expect(dispatches[0]).toBe(1);
@@ -100,7 +100,7 @@ describe('a product with what it is added to and an adapter’s share', () => {
     expect(values).toEqual(expected);
     expect(dispatches[0]).toBe(dispatches[1]);
 
-    const whole = (await open()).kernels;
+    const whole = await sharedKernels();
     const all = floats(whole, 10 * 5 + 5, 'W and bias');
     const [weight, bias] = [all.subarray(0, 50), all.subarray(50)];
     const x = floats(whole, 10, 'x');
@@ -114,7 +114,7 @@ describe('a product with what it is added to and an adapter’s share', () => {
 });
 
 it('the gradient of a block of an adapter is that of the whole matrix, scaled', async () => {
-  const { kernels } = await open();
+  const kernels = await sharedKernels();
   const [rows, inputs, outputs] = [75, 9, 40];
   const [x, dOut] = [floats(kernels, rows * inputs, 'x'), floats(kernels, rows * outputs, 'dOut')];
   const whole = kernels.allocate(inputs * outputs);
@@ -133,7 +133,7 @@ it('the gradient of a block of an adapter is that of the whole matrix, scaled', 
 });
 
 it('turning and caching at once has the bits of the calls: what is attended, keys and values', async () => {
-  const { kernels } = await open();
+  const kernels = await sharedKernels();
   const shape = { heads: 6, kvHeads: 2, headDim: 10 };
   const [rows, capacity] = [11, 32];
   const width = (shape.heads + 2 * shape.kvHeads) * shape.headDim;
@@ -164,7 +164,7 @@ it('turning and caching at once has the bits of the calls: what is attended, key
 });
 
 it('the gradient of a gain that nobody wants is left out, and nothing else changes', async () => {
-  const { kernels } = await open();
+  const kernels = await sharedKernels();
   const [rows, width] = [5, 70];
   const given = ['dOut', 'x'].map((key) => floats(kernels, rows * width, key)) as [DeviceFloats, DeviceFloats];
   const [gain, inverse] = [floats(kernels, width, 'gain'), floats(kernels, rows, 'inverse')];
@@ -183,7 +183,7 @@ it('the gradient of a gain that nobody wants is left out, and nothing else chang
 const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
 
 it('a tick of two policies, each with its adapter by calls, has the log-probs that either’s trainer computes', async () => {
-  const { kernels } = await open();
+  const kernels = await sharedKernels();
   const config: DecoderConfig = { ...plain, attentionBias: 'qkv' };
   const base = new DecoderWeights(kernels, config);
   const drawn = new Float32Array(parameterCount(config));

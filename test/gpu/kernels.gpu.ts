@@ -15,7 +15,7 @@ it('gives what the plain kernels give in every operation, and the same tokens', 
   expect(() => kernelsAgree(kernels, createReferenceKernels(), 2e-5)).not.toThrow();
 });
 
-it('gives the same bits every time', () => {
+it('gives the same bits every time', { tags: ['long'] }, () => {
   expect(() => kernelsEqual(kernels, kernels)).not.toThrow();
 });
 

@@ -8,7 +8,7 @@ import { narrowed } from '../../src/tensor/bfloat16.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
 import { plain } from '../contracts/decoder.js';
-import { openedDevices } from './opened-device.js';
+import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();
 const [ROWS, INPUTS, OUTPUTS] = [3, 49, 125];
@@ -56,7 +56,7 @@ async function products(kernels: DeviceKernels): Promise<Map<string, Float32Arra
 
 describe('a matrix', () => {
   it('gives the same bits packed, where it lies, and in parts that a small binding holds', async () => {
-    const whole = await products((await open()).kernels);
+    const whole = await products(await sharedKernels());
     expect(whole.size).toBe(16);
     for (const [name, values] of whole)
       if (name.startsWith('packed')) expect(whole.get(name.replace('packed', 'stored')), name).toEqual(values);
@@ -66,7 +66,7 @@ describe('a matrix', () => {
   });
 
   it('is multiplied from where it lies by rounded factors, as from its packed form', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     const [x, weight] = [
       floats(kernels, noise(ROWS * INPUTS, 'x')),
       floats(kernels, noise(INPUTS * OUTPUTS, 'matrix')),
@@ -86,7 +86,7 @@ describe('a matrix', () => {
 
 describe('the memory of a device', () => {
   it('is read in one submit however many memories are asked for, and written in none of its own', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     const before = kernels.counts.submits;
     const memories = [1, 2, 3].map((value) => {
       const memory = kernels.allocate(5);
@@ -99,7 +99,7 @@ describe('the memory of a device', () => {
   });
 
   it('is written in order with what is computed, little and much', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     for (const length of [5, 100_000]) {
       const [x, sum] = [kernels.allocate(length), kernels.allocate(length)];
       for (const value of [1, 10, 100]) {
@@ -111,7 +111,7 @@ describe('the memory of a device', () => {
   });
 
   it('is written from memory that threads share, and of an odd number of halves', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     for (const length of [5, 100_001]) {
       const [halves, shared] = [kernels.allocateBfloat16(length), new SharedArrayBuffer(2 * length)];
       const values = new Uint16Array(shared).fill(0x3f80);
@@ -121,14 +121,14 @@ describe('the memory of a device', () => {
   });
 
   it('takes more small writes than a submit has room for', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     const x = kernels.allocate(5000);
     for (let i = 0; i < 5000; i++) kernels.write(x.subarray(i), Float32Array.of(i));
     expect((await kernels.read([x]))[0]).toEqual(Float32Array.from({ length: 5000 }, (_, i) => i));
   });
 
   it('is bound once: the same call again makes no bind group', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     const [out, x] = [kernels.allocate(100), kernels.allocate(100)];
     kernels.add(out, x, 100);
     const { bindGroups, dispatches } = kernels.counts;
@@ -137,7 +137,7 @@ describe('the memory of a device', () => {
   });
 
   it('is there for what was called before it was given back', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     const [out, x] = [kernels.allocate(1), floats(kernels, Float32Array.of(7))];
     kernels.add(out, x, 1);
     kernels.free(x);
@@ -146,7 +146,7 @@ describe('the memory of a device', () => {
   });
 
   it('has its end, which is said before anything is computed', async () => {
-    const { kernels } = await open();
+    const kernels = await sharedKernels();
     expect(() => kernels.allocate(2 ** 40)).toThrow(DeviceError);
     expect(() => kernels.allocate(2 ** 40)).toThrow(/a buffer of 4398046511104 bytes: this GPU has none above \d+/);
   });

@@ -1,12 +1,20 @@
 import { afterEach } from 'vitest';
+import { checkDevice } from '../../src/tensor/webgpu/check-device.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
+import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
 import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
 import type { GpuDevice } from '../../src/tensor/webgpu/webgpu-api.js';
 
 interface Opened {
   readonly device: GpuDevice;
   readonly kernels: DeviceKernels;
+}
+
+async function open(backend?: 'null', options?: WebgpuOptions): Promise<Opened> {
+  const adapter = await findAdapter(backend);
+  const device = await adapter.open();
+  return { device, kernels: createWebgpuKernels(device, adapter.name, options) };
 }
 
 /**
@@ -19,10 +27,27 @@ export function openedDevices(backend?: 'null'): (options?: WebgpuOptions) => Pr
     for (const kernels of opened.splice(0)) kernels.dispose();
   });
   return async (options) => {
-    const adapter = await findAdapter(backend);
-    const device = await adapter.open();
-    const kernels = createWebgpuKernels(device, adapter.name, options);
-    opened.push(kernels);
-    return { device, kernels };
+    const one = await open(backend, options);
+    opened.push(one.kernels);
+    return one;
   };
+}
+
+let shared: Promise<DeviceKernels> | undefined;
+/**
+ * The kernels that all tests of a process compute on, which no test gives back or lets fail: a driver in software takes
+ * seconds to compile the shaders of another device.
+ */
+export function sharedKernels(): Promise<DeviceKernels> {
+  shared ??= open().then(({ kernels }) => kernels);
+  return shared;
+}
+
+let checked: Promise<DeviceKernels> | undefined;
+/** The shared kernels where a device passes its check with all of them, else those that an engine opens. */
+export function checkedKernels(): Promise<DeviceKernels> {
+  checked ??= sharedKernels().then(async (kernels) =>
+    (await checkDevice(kernels)).rowsKeepBits ? kernels : openDeviceKernels(),
+  );
+  return checked;
 }

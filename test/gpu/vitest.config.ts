@@ -17,6 +17,8 @@ export default defineConfig({
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/gpu/*.gpu.ts'],
     fileParallelism: false,
+    isolate: false, // files share a device
+    tags: [{ name: 'long', description: 'left out by `npm run test:gpu:short`' }],
     testTimeout: 1_200_000,
     hookTimeout: 1_200_000,
   },
