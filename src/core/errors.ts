@@ -153,6 +153,14 @@ export class AnswerError extends BackendError {
  */
 export class EpisodeOverError extends DrmasError {
   readonly exitCode = 1;
+  constructor(message: string) {
+    // Every episode ends with one, which hardly anybody sees. Its stack would take an eighth of what an episode of one
+    // turn takes without the model.
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+    super(message);
+    Error.stackTraceLimit = limit;
+  }
   override get name(): string {
     return 'AbortError';
   }
