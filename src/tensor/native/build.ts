@@ -19,7 +19,7 @@ export interface BuildPlan {
   readonly sourceDirectory: string;
   readonly units: readonly Unit[];
   readonly link: readonly string[];
-  /** The hash of sources, flags, the compiler's version, the platform and the Node-API version. */
+  /** The hash of sources, flags, the compiler's version and the platform. Any Node loads an addon of Node-API. */
   readonly hash: string;
 }
 
@@ -40,9 +40,8 @@ export async function planBuild(compiler: Compiler, sourceDirectory: string): Pr
   const link = mac ? ['-dynamiclib', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
 
   const hash = createHash('sha256');
-  const { napi = '' } = process.versions;
   const flags = units.map(({ flags: all, newer }) => [all.filter((flag) => !flag.startsWith('-I')), newer]);
-  hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch, napi]));
+  hash.update(JSON.stringify([compiler, flags, link, process.platform, process.arch]));
   hash.update(await sourceHash(sourceDirectory));
   return { compiler, sourceDirectory, units, link, hash: hash.digest('hex').slice(0, 24) };
 }
