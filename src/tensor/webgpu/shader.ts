@@ -102,18 +102,29 @@ export const rowShader = (source: ShaderSource & { readonly rows: string }): Sha
     body: `let r = group.x + group.y * groups.x; if (r >= ${source.rows}) { return; }\n${source.body}`,
   });
 
+/** Threads that have a share each of what a group reduces. */
+const SHARES = 8;
+
 /**
- * `name(t, v)`: what `join` makes of the values of a group's threads, by halves: one order, whatever the device. Needs
- * `SCRATCH`.
+ * `name(t, v)`: what `join` makes of the values of a group's threads: shares first, then those, each in order: one
+ * order, whatever the device. By halves it is a barrier for each half, which takes longer. Needs `scratch`.
  */
 export const reduction = (threads: number, name: string, join: (a: string, b: string) => string): string => `
 fn ${name}(t: u32, v: f32) -> f32 {
-  workgroupBarrier(); scratch[t] = v; workgroupBarrier();
-  for (var s = ${threads / 2}u; s > 0u; s >>= 1u) {
-    if (t < s) { scratch[t] = ${join('scratch[t]', 'scratch[t + s]')}; }
-    workgroupBarrier();
+  scratch[t] = v; workgroupBarrier();
+  if (t < ${SHARES}u) {
+    var s = scratch[t];
+    for (var i = t + ${SHARES}u; i < ${threads}u; i += ${SHARES}u) { s = ${join('s', 'scratch[i]')}; }
+    shares[t] = s;
+  }
+  workgroupBarrier();
+  if (t == 0u) {
+    var s = shares[0];
+    for (var i = 1u; i < ${SHARES}u; i++) { s = ${join('s', 'shares[i]')}; }
+    scratch[0] = s;
   }
   return workgroupUniformLoad(&scratch[0]);
 }`;
-export const scratch = (threads: number): string => `var<workgroup> scratch: array<f32, ${threads}>;`;
+export const scratch = (threads: number): string =>
+  `var<workgroup> scratch: array<f32, ${threads}>; var<workgroup> shares: array<f32, ${SHARES}>;`;
 export const total = (threads: number): string => reduction(threads, 'total', (a, b) => `${a} + ${b}`);

@@ -98,6 +98,7 @@ function write(name: string, { tile, aByK, bByK, halves, narrow, onto }: Product
   }`;
   const { before, share } = onto ?? {};
   const shared = share !== undefined;
+  // A number that is added to is read in one place, and written in one: drivers compile this once a row of a thread.
   return shader({
     name,
     numbers: [
@@ -119,27 +120,26 @@ ${fourNumbers('b_at', 'N', 'K', indexed('B', halves, bByK ? 'k * p.b_stride + i'
 ${shared ? fourNumbers('d_at', 'M', 'L', 'D[i * p.L + k]', narrow) : ''}
 ${shared ? fourNumbers('e_at', 'N', 'L', indexed('E', share === 'bfloat16', 'i * p.L + k'), narrow) : ''}
 fn begin(m: u32, n: u32) -> vec4f {
-  var v = vec4f(0.0);
-  if (p.into != ${INTO.beginWith}u || m >= p.M) { return v; }
-  for (var q = 0u; q < 4u; q++) { if (n + q < p.N) { v[q] = C[m * p.c_stride + n + q]; } }
-  return v;
+  let i = m * p.c_stride + n; let here = vec4<bool>(n < p.N, n + 1u < p.N, n + 2u < p.N, n + 3u < p.N);
+  return select(vec4f(0.0), vec4f(C[i], C[i + 1u], C[i + 2u], C[i + 3u]), here & vec4<bool>(m < p.M));
 }
 fn put(m: u32, n: u32, v: vec4f, into: u32) {
-  if (m >= p.M) { return; }
   for (var q = 0u; q < 4u; q++) {
-    if (n + q < p.N) {
-      let i = m * p.c_stride + n + q;
-      switch into {
-        case ${INTO.addSum}u: { C[i] = C[i] + v[q]; }
-        case ${INTO.addScaled}u: { C[i] = fma(p.scale, v[q], C[i]); }
-        default: { C[i] = ${before ? 'before[m * p.before_stride + n + q] + v[q]' : 'v[q]'}; }
-      }
+    if (m < p.M && n + q < p.N) {
+      let i = m * p.c_stride + n + q; var w = v[q];
+      if (into == ${INTO.addSum}u || into == ${INTO.addScaled}u) {
+        let c = C[i]; w = select(c + w, fma(p.scale, w, c), into == ${INTO.addScaled}u);
+      } ${before ? 'else { w = before[m * p.before_stride + n + q] + w; }' : ''}
+      C[i] = w;
     }
   }
 }`,
     body: `
   let m0 = group.y * ${rows}u; let n0 = group.x * ${columns}u;
-  ${everySum((row, vector) => `var sum${row}_${vector} = begin(${at(row, vector)});`)}
+  ${everySum((row, vector) => `var sum${row}_${vector} = vec4f(0.0);`)}
+  if (p.into == ${INTO.beginWith}u) {
+  ${everySum((row, vector) => `sum${row}_${vector} = begin(${at(row, vector)});`)}
+  }
   ${overSteps(['a_at', 'b_at'], 'p.K', [aByK, bByK])}
   ${everySum((row, vector) => `put(${at(row, vector)}, sum${row}_${vector}, p.into);`)}
   ${
@@ -156,11 +156,14 @@ const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 const indexed = (memory: string, halves: boolean, at: string) => (halves ? `${memory}_at(${at})` : `${memory}[${at}]`);
 
-/** `name(i, k)`: four neighbouring rows of A or columns of B at one step, 0 behind the ends. */
+/**
+ * `name(i, k)`: four neighbouring rows of A or columns of B at one step, 0 behind the ends. They are chosen, not
+ * branched for: each branch is one more block that a driver compiles, in every place that the function is called.
+ */
 function fourNumbers(name: string, end: string, steps: string, number: string, narrow: boolean): string {
   return `
 fn ${name}_one(i: u32, k: u32) -> f32 {
-  if (i >= p.${end} || k >= p.${steps}) { return 0.0; } return ${narrow ? `rounded(${number})` : number};
+  return select(0.0, ${narrow ? `rounded(${number})` : number}, i < p.${end} && k < p.${steps});
 }
 fn ${name}(i: u32, k: u32) -> vec4f {
   return vec4f(${range(4)
