@@ -4,15 +4,28 @@ import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../test/support/tiny-run.js';
 import { findVulkan } from '../platform/vulkan-drivers.js';
 import type { GpuReport } from '../tensor/webgpu/inspect-gpu.js';
-import { gpuAdvice } from './gpu-advice.js';
+import { gpuAdvice, gpuLines } from './gpu-advice.js';
 
 const root = temporaryRoot();
 const none: GpuReport = { reason: 'no driver offers a GPU' };
 const adapter = (software: boolean): GpuReport => ({
   adapter: { name: 'x', features: [], buffer: 1, binding: 1, software },
   check: { gap: 0, rowsKeepBits: true },
+  others: [],
 });
 const loader = '/usr/lib/libvulkan.so.1';
+
+it('GPUs are named with limits and features, the one that computes first', () => {
+  const facts = { features: ['shader-f16'], buffer: 2 ** 32, binding: 2 ** 27, software: false };
+  const check = { gap: 1.2e-6, rowsKeepBits: true };
+  const others = [{ ...facts, name: 'small', features: [] }];
+  expect(gpuLines({ adapter: { ...facts, name: 'large' }, check, others })).toEqual([
+    'large: buffers of 4096 MiB, bindings of 128 MiB, shader-f16, kernels within 1e-6 of the plain ones, ' +
+      'rows keep their bits',
+    'not computed on: small: buffers of 4096 MiB, bindings of 128 MiB',
+  ]);
+  expect(gpuLines(none)).toEqual(['none: no driver offers a GPU']);
+});
 
 describe('what is missing before a GPU computes', () => {
   it.each<[string, GpuReport, Parameters<typeof gpuAdvice>[1], RegExp]>([

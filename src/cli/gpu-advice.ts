@@ -1,6 +1,29 @@
 import { basename } from 'node:path';
 import type { VulkanParts } from '../platform/vulkan-drivers.js';
 import type { GpuReport } from '../tensor/webgpu/inspect-gpu.js';
+import type { AdapterFacts } from '../tensor/webgpu/open-device.js';
+
+/** What `drmas doctor` says of the GPUs, the one that computes first. */
+export function gpuLines(gpu: GpuReport): readonly string[] {
+  if ('reason' in gpu) return [`none: ${gpu.reason}`];
+  const { adapter, check, others } = gpu;
+  const facts = [
+    ...factsOf(adapter),
+    `kernels within ${check.gap.toExponential(0)} of the plain ones`,
+    check.rowsKeepBits ? 'rows keep their bits' : 'rows do not keep their bits',
+  ];
+  return [
+    `${adapter.name}: ${facts.join(', ')}`,
+    ...others.map((other) => `not computed on: ${other.name}: ${factsOf(other).join(', ')}`),
+  ];
+}
+
+const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
+const factsOf = ({ buffer, binding, features }: AdapterFacts) => [
+  `buffers of ${mebibytes(buffer)}`,
+  `bindings of ${mebibytes(binding)}`,
+  ...features,
+];
 
 /** Drivers that compute on the processor, by the names of their files. */
 const SOFTWARE = /lvp|llvmpipe|swiftshader/i;

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
 import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
 import { inspectGpu } from '../../src/tensor/webgpu/inspect-gpu.js';
-import { adapterOf, findAdapter } from '../../src/tensor/webgpu/open-device.js';
+import { adapterOf, adaptersOf, findAdapter } from '../../src/tensor/webgpu/open-device.js';
 import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
-import type { Gpu } from '../../src/tensor/webgpu/webgpu-api.js';
+import type { Gpu, PowerPreference } from '../../src/tensor/webgpu/webgpu-api.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();
@@ -34,6 +34,7 @@ describe('the check of a device', () => {
     expect(report.adapter.name).not.toBe('');
     expect(report.adapter.binding).toBeGreaterThanOrEqual(2 ** 27);
     expect(report.check.gap).toBeLessThan(2e-5);
+    expect(report.others).toEqual([]);
   });
 });
 
@@ -94,7 +95,7 @@ describe('a device that fails', () => {
     await expect(kernels.read([memory])).rejects.toMatchObject({
       name: 'DeviceError',
       reason: 'refused',
-      message: expect.stringMatching(/^the GPU refused a shader or a command: /),
+      message: expect.stringMatching(/^the GPU refused a shader or a command: .*WGSL.* \| .*"wrong".*$/),
     });
   });
 
@@ -138,16 +139,27 @@ describe('a device that fails', () => {
   });
 });
 
+/** A GPU of an implementation of WebGPU that opens no device. */
+const adapterNamed = (vendor: string) => ({
+  ...{ info: { vendor, architecture: 'old', device: '', description: '' }, features: new Set(['subgroups', 'other']) },
+  ...{ limits: { maxBufferSize: 2, maxStorageBufferBindingSize: 1 } },
+  requestDevice: () => Promise.reject(new TypeError('maxStorageBuffersPerShaderStage is 4')),
+});
+
 it('a GPU that opens no device with what is asked for says so', async () => {
-  const gpu = {
-    requestAdapter: async () => ({
-      ...{ info: { vendor: 'some', architecture: 'old', device: '', description: '' }, features: new Set() },
-      ...{ limits: { maxBufferSize: 1, maxStorageBufferBindingSize: 1 } },
-      requestDevice: () => Promise.reject(new TypeError('maxStorageBuffersPerShaderStage is 4')),
-    }),
-  } as unknown as Gpu;
+  const gpu = { requestAdapter: async () => adapterNamed('some') } as unknown as Gpu;
   await expect((await adapterOf(gpu)).open()).rejects.toMatchObject({
     ...{ name: 'DeviceError', reason: 'absent' },
     message: 'some old cannot be opened: maxStorageBuffersPerShaderStage is 4',
   });
+});
+
+it('a second GPU is found where the one that takes the least power is another than the fastest', async () => {
+  const gpuOf = (names: Readonly<Record<PowerPreference, string>>): Gpu =>
+    ({ requestAdapter: async ({ powerPreference }) => adapterNamed(names[powerPreference]) }) as Gpu;
+  const facts = { features: ['subgroups'], buffer: 2, binding: 1, software: false };
+  const [fastest, ...others] = await adaptersOf(gpuOf({ 'high-performance': 'large', 'low-power': 'small' }));
+  expect(fastest).toMatchObject({ ...facts, name: 'large old' });
+  expect(others).toEqual([{ ...facts, name: 'small old' }]);
+  expect(await adaptersOf(gpuOf({ 'high-performance': 'one', 'low-power': 'one' }))).toHaveLength(1);
 });

@@ -13,8 +13,11 @@ export interface Failing {
   readonly name?: string;
   /** The bytes of a buffer at most. */
   readonly buffer?: number;
-  /** What happens when the checkpoint of a step is written: the GPU is taken away, or has no memory any more. */
-  readonly after?: { readonly step: number; readonly it: 'is lost' | 'is full' };
+  /**
+   * What happens when the checkpoint of a step is written: the GPU is taken away, has no memory any more, or is given a
+   * shader that does not compile.
+   */
+  readonly after?: { readonly step: number; readonly it: 'is lost' | 'is full' | 'refuses a shader' };
 }
 
 class GPUOutOfMemoryError extends Error {}
@@ -43,8 +46,10 @@ export function workOn({ name, buffer, after }: Failing): Pick<Work, 'executeRun
       const write = log.writeCheckpoint.bind(log);
       log.writeCheckpoint = async (step, fill) => {
         const written = await write(step, fill);
-        if (step === after?.step && after.it === 'is lost') device?.destroy();
-        else if (step === after?.step) isFull = true;
+        if (step !== after?.step) return written;
+        if (after.it === 'is lost') device?.destroy();
+        else if (after.it === 'is full') isFull = true;
+        else device?.createShaderModule({ label: 'wrong', code: 'fn main( {' });
         return written;
       };
       await executeRun(recipe, log, host, { ...begun, openBackend });

@@ -41,6 +41,7 @@ describe('a run', () => {
   it.each([
     ['is lost', /^error: the GPU was lost: .*\n$/],
     ['is full', /^error: the GPU has too little memory: no \d+ bytes are left\n$/],
+    ['refuses a shader', /^error: the GPU refused a shader or a command: .*WGSL.*\n$/],
   ] as const)(
     'whose GPU %s ends with a line, and goes on from its last checkpoint with the same bits',
     async (it, line) => {

@@ -11,7 +11,7 @@ import { type GpuReport, inspectGpu } from '../../tensor/webgpu/inspect-gpu.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
-import { gpuAdvice } from '../gpu-advice.js';
+import { gpuAdvice, gpuLines } from '../gpu-advice.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
 
@@ -115,19 +115,6 @@ const PRODUCTS: Readonly<Record<NarrowProducts, string>> = {
   widened: 'products by rounded floats, no faster than float32: this processor has no faster instruction',
 };
 
-function gpuLine(gpu: GpuReport): string {
-  if ('reason' in gpu) return `none: ${gpu.reason}`;
-  const { adapter, check } = gpu;
-  const bits = check.rowsKeepBits ? 'rows keep their bits' : 'rows do not keep their bits';
-  const facts = [
-    `bindings of ${Math.round(adapter.binding / 2 ** 20)} MiB`,
-    ...adapter.features,
-    `kernels within ${check.gap.toExponential(0)} of the plain ones`,
-    bits,
-  ];
-  return `${adapter.name}: ${facts.join(', ')}`;
-}
-
 function rows(diagnosis: Diagnosis): string[][] {
   const writable = (yes: boolean) => (yes ? '' : ' (cannot be written to)');
   return [
@@ -140,8 +127,10 @@ function rows(diagnosis: Diagnosis): string[][] {
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
-    ['gpu', gpuLine(diagnosis.gpu)],
-    ...(diagnosis.gpuAdvice === null ? [] : [['', diagnosis.gpuAdvice]]),
+    ...[...gpuLines(diagnosis.gpu), ...(diagnosis.gpuAdvice === null ? [] : [diagnosis.gpuAdvice])].map((line, i) => [
+      i === 0 ? 'gpu' : '',
+      line,
+    ]),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
   ];

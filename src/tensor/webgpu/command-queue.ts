@@ -263,9 +263,13 @@ export class CommandQueue {
   }
 }
 
-/** Classes of errors are known by name: Node has them only in the package that brings a device. */
+/**
+ * Classes of errors are known by name: Node has them only in the package that brings a device. What a compiler says of
+ * a shader has many lines, and a run ends with one.
+ */
 function errorOf(error: GpuError): DeviceError {
+  const message = error.message.trim().replaceAll(/\s*\n\s*/g, ' | ');
   if (error.constructor.name === 'GPUOutOfMemoryError')
-    return new DeviceError('memory', `the GPU has too little memory: ${error.message}`);
-  return new DeviceError('refused', `the GPU refused a shader or a command: ${error.message}`);
+    return new DeviceError('memory', `the GPU has too little memory: ${message}`);
+  return new DeviceError('refused', `the GPU refused a shader or a command: ${message}`);
 }

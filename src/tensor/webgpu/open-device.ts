@@ -1,5 +1,5 @@
 import { DeviceError, messageOf } from '../../core/errors.js';
-import type { Gpu, GpuAdapterInfo, GpuDevice } from './webgpu-api.js';
+import type { Gpu, GpuAdapterInfo, GpuDevice, PowerPreference } from './webgpu-api.js';
 
 /** What a driver says of a GPU. */
 export interface AdapterFacts {
@@ -30,9 +30,27 @@ export async function findAdapter(backend?: 'null'): Promise<FoundAdapter> {
   return adapterOf(await openDawn(backend === undefined ? [] : [`backend=${backend}`]));
 }
 
-/** The adapter that an implementation of WebGPU prefers, as `navigator.gpu`. @throws DeviceError where it has none */
-export async function adapterOf(gpu: Gpu): Promise<FoundAdapter> {
-  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+/**
+ * The GPUs of this machine that WebGPU tells apart, first the one that computes.
+ * @throws DeviceError as `findAdapter`
+ */
+export const findAdapters = async (): Promise<FoundAdapters> => adaptersOf(await openDawn([]));
+
+/** The fastest GPU, and the one that takes the least power where it has another name. */
+type FoundAdapters = readonly [FoundAdapter, ...AdapterFacts[]];
+
+export async function adaptersOf(gpu: Gpu): Promise<FoundAdapters> {
+  const fastest = await adapterOf(gpu);
+  const { open: _, ...frugal } = await adapterOf(gpu, 'low-power');
+  return frugal.name === fastest.name ? [fastest] : [fastest, frugal];
+}
+
+/** An adapter of an implementation of WebGPU, as `navigator.gpu`. @throws DeviceError where it has none */
+export async function adapterOf(
+  gpu: Gpu,
+  powerPreference: PowerPreference = 'high-performance',
+): Promise<FoundAdapter> {
+  const adapter = await gpu.requestAdapter({ powerPreference });
   if (adapter === null) throw new DeviceError('absent', 'no driver offers a GPU (Vulkan, Metal or Direct3D 12)');
   const { info, features, limits } = adapter;
   return {

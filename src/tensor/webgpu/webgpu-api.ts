@@ -4,8 +4,10 @@
  */
 
 export interface Gpu {
-  requestAdapter(options: { readonly powerPreference: 'high-performance' }): Promise<GpuAdapter | null>;
+  requestAdapter(options: { readonly powerPreference: PowerPreference }): Promise<GpuAdapter | null>;
 }
+
+export type PowerPreference = 'high-performance' | 'low-power';
 
 interface GpuLimits {
   readonly maxBufferSize: number;
