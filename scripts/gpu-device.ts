@@ -1,6 +1,6 @@
 /**
  * Tries everything on the GPU of this machine and writes one report, to be attached to an issue: what `drmas doctor`
- * sees, the tests of the device, the contract of the kernels, the time to encode, and the bench.
+ * sees, the tests of the device, the contract of the kernels, the time to encode, what products reach, and the bench.
  */
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { runProgram, UsageError } from './support/run-program.js';
 
 const usage = `npm run test:gpu:device -- [options]
 
-  --only doctor,...  some of the steps: doctor, tests, contract, encoding, bench
+  --only doctor,...  some of the steps: doctor, tests, contract, encoding, products, bench
   --shapes small,... shapes of the bench (default: small,base,qwen05,qwen15)
   --peers            the same work in PyTorch with PEFT, transformers and vLLM, which are installed
   --software         go on where only a driver in software is there
@@ -38,6 +38,7 @@ const stepsOf = (shapes: string, peers: boolean): Readonly<Record<string, Step>>
   },
   contract: { title: 'The contract of the kernels', words: vitest('test/gpu/contract.gpu.ts'), minutes: 60 },
   encoding: { title: 'Time to encode', words: ['tsx', 'bench/webgpu-encoding.ts'], minutes: 5 },
+  products: { title: 'Speed of products', words: ['tsx', 'bench/webgpu-products.ts'], minutes: 5 },
   bench: {
     title: 'Speed',
     words: [
