@@ -1,7 +1,8 @@
 /**
  * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
  * `check`: fails where one of them differs from what is committed, where a key of a recipe has no description, where a
- * TypeScript block of a page or a doc comment does not compile, and where a link is dead.
+ * TypeScript block of a page or a doc comment does not compile, where a link is dead, where a fence or a table is
+ * broken, and where a page names a command or a flag that does not exist.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,6 +16,8 @@ import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
 import { regions } from './regions/index.js';
 import { settingsPage, undescribed } from './settings-page.js';
+import { brokenBlocks } from './structure.js';
+import { unknownCommands } from './typed-commands.js';
 
 /** The sources come first and one by one: they have to be written before a page that is made from compiled sources. */
 async function* generated(): AsyncGenerator<GeneratedFile> {
@@ -55,6 +58,8 @@ async function check(): Promise<void> {
     ...errors,
     ...disagreements(program),
     ...deadLinks(),
+    ...brokenBlocks(),
+    ...unknownCommands(),
   ];
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;

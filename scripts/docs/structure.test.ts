@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { blockFaults } from './structure.js';
+import { commandFaults } from './typed-commands.js';
+
+const faults = (...lines: string[]) => blockFaults('page.md', lines.join('\n'));
+
+describe('the blocks of a page', () => {
+  it('are right as they are written here', () => {
+    const table = ['| a | b \\| c |', '|---|:-:|', '| `x \\| y` | |'];
+    const code = ['```ts ignore: not installed', '| a |', '#### no heading', '```'];
+    expect(
+      faults('# One', '', ...table, '', '- item', '', '  ```sh', '  npm test', '  ```', '', '## Two', ...code),
+    ).toEqual([]);
+    expect(faults('<!-- generated: x -->', ...table, '<!-- /generated -->')).toEqual([]);
+  });
+
+  it('are code that was wrapped as prose', () => {
+    expect(faults('``` npm run bench   # under a minute npm', 'run bench -- kernels ```')).toEqual([
+      'page.md:1: expected a fence alone on its line, with nothing but a language behind it',
+      'page.md:2: expected a fence alone on its line, with nothing but a language behind it',
+    ]);
+  });
+
+  it('are code without an end', () => {
+    expect(faults('```sh', 'npm test', '', '```ts', 'const x = 1;')).toEqual([
+      'page.md:4: a fence within the block of code that began in line 1',
+      'page.md:1: the block of code that begins here does not end',
+    ]);
+  });
+
+  it('are tables with rows of another length, without a head, or with text below', () => {
+    expect(faults('| a | b |', '|---|---|', '| 1 |', '| 1 | 2 | 3 |', 'text')).toEqual([
+      'page.md:3: a row of 1 cells in a table of 2',
+      'page.md:4: a row of 3 cells in a table of 2',
+      'page.md:5: text directly below a table, which becomes a row of it; expected an empty line between them',
+    ]);
+    expect(faults('| a | b |', '| 1 | 2 |')).toEqual(['page.md:1: a row of a table without a head']);
+  });
+
+  it('are headings that leave out a level', () => {
+    expect(faults('# One', '### Three', '# One')).toEqual(['page.md:2: a heading of level 3 below one of level 1']);
+  });
+});
+
+describe('the commands of a page', () => {
+  const scripts = new Set(['bench']);
+
+  it('exist, with their flags', () => {
+    const text =
+      'Type `npx drmas train\nmath --seed 2`, `drmas recipes show math --set a=1` or `npm run bench -- kernels`.';
+    expect(commandFaults('page.md', text, scripts)).toEqual([]);
+    expect(commandFaults('page.md', '```sh\nnpx drmas doctor # drmas --nothing\n```\n', scripts)).toEqual([]);
+  });
+
+  it('do not exist', () => {
+    const text =
+      'Say `npm run bnech`.\n```sh\ncd x && npx drmas trian math\nnpx drmas train math --sed=2 && ls --all\n```\n';
+    expect(commandFaults('page.md', text, scripts)).toEqual([
+      'page.md: there is no command drmas trian',
+      'page.md: drmas train has no --sed',
+      'page.md: there is no npm run bnech',
+    ]);
+  });
+});
