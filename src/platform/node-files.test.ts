@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +57,12 @@ describe('files on disk', () => {
       break;
     }
   });
+});
+
+it.skipIf(!existsSync('/dev/full'))('names the file that a disk has no room for', async () => {
+  await expect(nodeFiles.write('/dev/full', 'more')).rejects.toThrow(
+    "ENOSPC: no space left on device, write '/dev/full'",
+  );
 });
 
 describe('appending', () => {

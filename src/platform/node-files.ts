@@ -67,6 +67,8 @@ async function write(path: string, content: string | Uint8Array | Iterable<strin
     const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : content;
     for (const part of parts) await file.writeFile(part); // each goes on where the last ended
     await file.sync();
+  } catch (error) {
+    throw withPath(error, path);
   } finally {
     await file.close();
   }
@@ -85,7 +87,7 @@ function append(path: string, content: string, at: number): void {
       fsyncSync(file);
     } catch (error) {
       ftruncateSync(file, at); // possible on a full disk too
-      throw error;
+      throw withPath(error, path);
     }
   } finally {
     closeSync(file);
@@ -114,6 +116,13 @@ async function readBytes(path: string, from: number, length: number): Promise<Ui
 /** Node's code of a file system error, such as 'ENOENT'. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/** An error of the system about an open file, whose message names no file: the same with the file's path. */
+function withPath(error: unknown, path: string): unknown {
+  if (codeOf(error) === undefined || !(error instanceof Error) || 'path' in error) return error;
+  error.message += ` '${path}'`;
+  return Object.assign(error, { path });
 }
 
 /**

@@ -95,7 +95,10 @@ describe('creating a run', () => {
   });
 
   it('refuses to open what is not a run', async () => {
-    await expect(RunDirectory.open(root)).rejects.toThrow(RunError);
+    await expect(RunDirectory.open(root)).rejects.toThrow(`${root} is not a run: it has no recipe.json`);
+    await expect(RunDirectory.open(join(root, 'missing'))).rejects.toThrow(
+      'missing is not a run: it has no recipe.json',
+    );
     await writeFile(join(root, 'recipe.json'), '{"version": 1');
     await expect(RunDirectory.open(root)).rejects.toThrow(/recipe\.json is not JSON/);
     await writeFile(join(root, 'recipe.json'), '{"version": 1}');

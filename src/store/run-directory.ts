@@ -4,7 +4,7 @@ import type { Episode, Turn } from '../core/episode.js';
 import { messageOf, RunError } from '../core/errors.js';
 import type { EventBody, MetricSink, RunEvent } from '../core/events.js';
 import type { Files } from '../core/files.js';
-import { nodeFiles, temporaryName } from '../platform/node-files.js';
+import { codeOf, nodeFiles, temporaryName } from '../platform/node-files.js';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
 import { damagedEpisodes } from './episode-digests.js';
 import {
@@ -92,11 +92,11 @@ export class RunDirectory {
   /** Opens an existing run for reading. @throws RunError when there is none */
   static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
-    const file = join(path, RECIPE);
-    const text = await files.readText(file).catch((error: unknown) => {
-      throw new RunError(`${path} is not a run: ${messageOf(error)}`);
+    const text = await files.readText(join(path, RECIPE)).catch((error: unknown) => {
+      const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
+      throw new RunError(`${path} is not a run: ${why}`);
     });
-    return new RunDirectory(path, parseRecord(text, file), options);
+    return new RunDirectory(path, parseRecord(text, join(path, RECIPE)), options);
   }
 
   /**

@@ -78,7 +78,7 @@ describe('drmas runs', () => {
     const text = shown.slice(8).join(' ').replaceAll(/\s+/g, ' ');
     expect(text).toContain('runs/damaged unreadable runs/damaged/events.jsonl:1: expected an event');
     expect(text).toContain('runs/fresh unfinished, 0/3 steps no score yet; math, drmas, seed 4 runs/notes unreadable');
-    expect(text).toContain('runs/notes is not a run: ENOENT');
+    expect(text).toContain('runs/notes is not a run: it has no recipe.json');
   });
 
   it('prints them as JSON', async () => {
