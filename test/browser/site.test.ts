@@ -50,6 +50,24 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     expect(page.problems).toEqual([]);
   }, 500_000);
 
+  it('takes the seed that is typed, and the link that it copies opens the same', async () => {
+    const field = "document.querySelector('input[type=number]')";
+    await page.go('about:blank');
+    await page.go(site.address(QUICK));
+    await page.until(field);
+    await page.evaluate(`${field}.value = '7'; ${field}.dispatchEvent(new Event('input', { bubbles: true }))`);
+    await page.says(/--seed 7 --set warmStart\.steps=200/);
+    await page.evaluate('navigator.clipboard.writeText = async (text) => { window.copied = text; }');
+    await page.click('button', 'copy the link');
+    await page.until('window.copied');
+    const link = String(await page.evaluate('window.copied'));
+    await page.go('about:blank');
+    await page.go(link);
+    await page.until(`${field}?.value === '7'`);
+    await page.says(/--seed 7 --set warmStart\.steps=200/);
+    expect(page.problems).toEqual([]);
+  }, 60_000);
+
   it('says what is wrong with a link', async () => {
     await open(['training.stepz=1']);
     await page.says(/training\.stepz/);
