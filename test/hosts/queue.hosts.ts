@@ -1,7 +1,7 @@
 /** Episodes on a queue of several machines, which share nothing but a network that fails. */
 import { execFile } from 'node:child_process';
-import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -39,7 +39,12 @@ it.skipIf(unavailable !== undefined)(
     const keys = await certificate(join(root, 'keys'));
     const recipe = await readFile(new URL('../queue/team.ts', import.meta.url), 'utf8');
     const files = { 'mine.ts': recipe.replace('../../src/index.js', 'drmas') };
-    const folders = { package: join(program.main, '../../../..'), 'cache/native': join(cacheDirectory(), 'native') };
+    const packed = join(program.main, '../../../..');
+    const folders = {
+      package: packed,
+      'cache/native': join(cacheDirectory(), 'native'),
+      ...(await foldersBelowTmp([join(packed, 'native'), join(packed, 'node_modules')])),
+    };
     const redis = await network.add({ folders: { keys } });
     const [certificateFile, keyFile] = [join('/tmp/keys', 'cert.pem'), join('/tmp/keys', 'key.pem')];
     redis.start([
@@ -109,6 +114,14 @@ it.skipIf(unavailable !== undefined)(
     expect(await played('/tmp/away')).toBe(await played('/tmp/home/run'));
   },
 );
+
+/** Where links lead below /tmp, as in a checkout there: a host has a /tmp of its own, in which they have to lie too. */
+async function foldersBelowTmp(links: readonly string[]): Promise<Record<string, string>> {
+  const real = await Promise.all(links.map((link) => realpath(link)));
+  return Object.fromEntries(
+    real.filter((path) => path.startsWith('/tmp/')).map((path) => [relative('/tmp', path), path]),
+  );
+}
 
 /** Waits until a run has made so many steps. @throws Error when it ends before */
 async function stepsMade(run: Program, count: number): Promise<void> {
