@@ -1,4 +1,4 @@
-// The Node-API face of the kernels: `create(threads, isa?)` returns an object with the methods of `Kernels`
+// The Node-API face of the kernels: `create(threads, ...)` returns an object with the methods of `Kernels`
 // (src/tensor/kernels.ts). generated/addon.h checks the arguments of every call before a kernel touches memory.
 #include <node_api.h>
 
@@ -56,12 +56,21 @@ bool pickNarrow(KernelTable& table, const std::string& wanted) {
   const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
   const auto hasAmx = [] { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); };
   // Intel's cores multiply pairs at a half of the speed of floats: without tiles they widen, unless they are told to.
-  const bool pairs = wanted == kPairs || !thisProcessor().intel;
+  const bool pairs = wanted == kPairs || thisProcessor().maker != Maker::Intel;
   if (table.isa == table_avx512.isa)
     if (take(kAmx, hasAmx, narrow_amx) || (pairs && take(kPairs, hasPairs, narrow_avx512bf16))) return true;
 #endif
   if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, narrow_amx_emulated);
   return wanted.empty() || wanted == kWidened;
+}
+
+/// Whose cores blocks are made for: this processor's, unless somebody names others.
+Cores pickCores(const std::string& wanted) {
+  if (!wanted.empty()) return wanted == "amd" ? Cores::Amd : Cores::Any;
+#if defined(__x86_64__)
+  if (thisProcessor().maker == Maker::Amd) return Cores::Amd;
+#endif
+  return Cores::Any;
 }
 
 /// What runs are told apart by: products in tiles have other bits than all others.
@@ -142,11 +151,11 @@ std::string textOf(napi_env env, napi_value value) {
   return text;
 }
 
-/// create(threads: number, isa?: string, narrow?: string): Kernels, or undefined when this processor cannot run the
-/// wanted sets.
+/// create(threads: number, isa?: string, narrow?: string, cores?: string): Kernels, or undefined when this processor
+/// cannot run the wanted sets.
 napi_value create(napi_env env, napi_callback_info info) {
-  napi_value values[3];
-  size_t count = 3;
+  napi_value values[4];
+  size_t count = 4;
   double threads = 1;
   napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
   if (count < 1 || napi_get_value_double(env, values[0], &threads) != napi_ok || !(threads >= 1 && threads <= 1024)) {
@@ -158,7 +167,8 @@ napi_value create(napi_env env, napi_callback_info info) {
   KernelTable table = *picked;
   if (!pickNarrow(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
 
-  auto* instance = new Instance{table, new Pool(static_cast<int>(threads))};
+  const Cores cores = pickCores(count > 3 ? textOf(env, values[3]) : "");
+  auto* instance = new Instance{table, new Pool(static_cast<int>(threads), cores)};
   napi_value object, value;
   napi_create_object(env, &object);
   const auto addMethod = [&](const Method& m) {

@@ -15,6 +15,10 @@
 
 namespace drmas {
 
+/// Whose cores blocks are made for: what they read ahead and what their caches hold differs. No kernel's result depends
+/// on it.
+enum class Cores { Any, Amd };
+
 class Pool {
  public:
   using Task = void (*)(void* context, long index);
@@ -24,7 +28,7 @@ class Pool {
   constexpr Pool() = default;
   void setThreads(int threads) { threads_ = threads; }
 #else
-  explicit Pool(int threads) : threads_(threads < 1 ? 1 : threads) {
+  Pool(int threads, Cores cores) : threads_(threads < 1 ? 1 : threads), cores_(cores) {
     for (int i = 1; i < threads_; i++) workers_.emplace_back([this] { work(); });
   }
   ~Pool() {
@@ -36,6 +40,7 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   int threads() const { return threads_; }
+  Cores cores() const { return cores_; }
 
   /// Calls body(index) for every index in [0, tasks), on all threads; returns when all are done.
   template <class Body>
@@ -124,8 +129,10 @@ class Pool {
 
 #if defined(__wasm__)
   int threads_ = 1;
+  static constexpr Cores cores_ = Cores::Any;
 #else
   const int threads_;
+  const Cores cores_;
   std::vector<std::thread> workers_;
 #endif
   Round round_;  // odd while tasks are handed out

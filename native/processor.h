@@ -10,11 +10,14 @@
 #endif
 
 #include <cstdint>
+#include <cstring>
 
 namespace drmas {
 
+enum class Maker { Other, Intel, Amd };
+
 struct Processor {
-  bool intel = false;
+  Maker maker = Maker::Other;
   bool avx2 = false;
   bool avx512 = false;
   bool avx512Bfloat16 = false;
@@ -24,8 +27,13 @@ struct Processor {
 inline Processor thisProcessor() {
   Processor found;
   uint32_t a, b, c, d;
-  constexpr uint32_t kIntel[] = {0x756e6547, 0x49656e69, 0x6c65746e};  // "GenuineIntel", four characters each
-  found.intel = __get_cpuid(0, &a, &b, &c, &d) && b == kIntel[0] && d == kIntel[1] && c == kIntel[2];
+  if (__get_cpuid(0, &a, &b, &c, &d)) {
+    char name[12];
+    const uint32_t parts[] = {b, d, c};
+    std::memcpy(name, parts, sizeof name);
+    const auto is = [&](const char* maker) { return std::memcmp(name, maker, sizeof name) == 0; };
+    found.maker = is("GenuineIntel") ? Maker::Intel : is("AuthenticAMD") ? Maker::Amd : Maker::Other;
+  }
   const uint32_t kFma = 1u << 12, kStatesByXsave = 1u << 27;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kFma) || !(c & kStatesByXsave)) return found;
   // Which registers the operating system saves when it changes between programs.

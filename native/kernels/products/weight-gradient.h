@@ -1,7 +1,8 @@
 // Gradients of linear layers' weights. dWeight[i][n] += sum over rows r of x[r][i] dOut[r][n], rows in order.
 //
 // Both operands are read across their rows, where no processor looks ahead and rows a power of two apart share a few
-// places of the cache. So a task first copies a block of each to where tiles read it in order.
+// places of the cache. So a task first copies a block of each to where tiles read it in order. AMD's cores lose more by
+// a copy of x than by x as it lies.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -32,6 +33,51 @@ inline void packColumnBlocks(Value* to, const Value* from, long stride, long row
   }
 }
 
+/// A block of the gradient, and the rows of both operands that are added to it together.
+template <class Element>
+struct GradientBlock {
+  float* dWeight;
+  const Factor<Element>* x;
+  const Element* dOut;
+  long inputs, outputs;      // the distances of their rows
+  long rows, height, width;  // rows of the operands, inputs and outputs of the block
+
+  int tileHeight(long input) const { return static_cast<int>(std::min<long>(kTileRows, height - input)); }
+  int panelWidth(long output) const { return static_cast<int>(std::min<long>(kPanel, width - output)); }
+  float* at(long input, long output) const { return dWeight + input * outputs + output; }
+
+  void addCopied(Scratch& ofInputs, Scratch& ofOutputs) const {
+    auto* left = ofInputs.room<Factor<Element>>(rows * (height + kTileRows));
+    auto* right = ofOutputs.room<Element>(rows * (width + kPanel));
+    packColumnBlocks<kTileRows>(left, x, inputs, rows, height);
+    packColumnBlocks<kPanel>(right, dOut, outputs, rows, width);
+    for (long n = 0; n < width; n += kPanel)
+      for (long i = 0; i < height; i += kTileRows) {
+        if (i + kTileRows < height) callForTile(at(i + kTileRows, n), outputs);
+        tileOf<Steps::RowsAlong, Element>(tileHeight(i))(at(i, n), outputs, panelWidth(n), left + i * rows, kTileRows,
+                                                         right + n * rows, rows, Write::Continue);
+      }
+  }
+
+  void addInPlace(Scratch& ofOutputs) const {
+    // What is added to takes longer to come than few rows take to multiply.
+    constexpr long kFewRows = 64;
+    auto* right = ofOutputs.room<Element>(rows * kPanel);
+    const long tiles = (height + kTileRows - 1) / kTileRows, calledEach = (rows + tiles - 1) / tiles;
+    for (long n = 0; n < width; n += kPanel) {
+      packColumnBlocks<kPanel>(right, dOut + n, outputs, rows, panelWidth(n));
+      long called = n + kPanel < width ? 0 : rows;  // rows of the next panel
+      for (long i = 0; i < height; i += kTileRows) {
+        for (const long last = std::min(rows, called + calledEach); called < last; called++)
+          for (int v = 0; v < kVectors; v++) __builtin_prefetch(dOut + called * outputs + n + kPanel + v * kLanes);
+        if (rows < kFewRows && i + kTileRows < height) callForTile(at(i + kTileRows, n), outputs);
+        tileOf<Steps::RowsAlong, Element>(tileHeight(i))(at(i, n), outputs, panelWidth(n), x + i, inputs, right, rows,
+                                                         Write::Continue);
+      }
+    }
+  }
+};
+
 template <class Element>
 inline void weightGradient(Pool& pool, float* dWeight, const Factor<Element>* x, const Element* dOut, long rows,
                            long inputs, long outputs) {
@@ -53,24 +99,18 @@ inline void weightGradient(Pool& pool, float* dWeight, const Factor<Element>* x,
   const long ranges = parts(tiles, tilesPerRange), groups = parts(panels, panelsPerGroup);
   pool.run(ranges * groups, [&](long task) {
     static thread_local Scratch ofInputs, ofOutputs;
-    auto* left = ofInputs.room<Factor<Element>>(kBlockRows * tilesPerRange * kTileRows);
-    auto* right = ofOutputs.room<Element>(kBlockRows * panelsPerGroup * kPanel);
     const long firstInput = task % ranges * tilesPerRange * kTileRows;
-    const long height = std::min(inputs - firstInput, tilesPerRange * kTileRows);
     const long firstOutput = task / ranges * panelsPerGroup * kPanel;
-    const long width = std::min(outputs - firstOutput, panelsPerGroup * kPanel);
     for (long first = 0; first < rows; first += kBlockRows) {
-      const long count = std::min(kBlockRows, rows - first);
-      packColumnBlocks<kTileRows>(left, x + first * inputs + firstInput, inputs, count, height);
-      packColumnBlocks<kPanel>(right, dOut + first * outputs + firstOutput, outputs, count, width);
-      for (long c = 0; c < width; c += kPanel)
-        for (long i = 0; i < height; i += kTileRows) {
-          float* to = dWeight + (firstInput + i) * outputs + firstOutput + c;
-          if (i + kTileRows < height) callForTile(to + kTileRows * outputs, outputs);
-          tileOf<Steps::RowsAlong, Element>(static_cast<int>(std::min<long>(kTileRows, height - i)))(
-              to, outputs, static_cast<int>(std::min<long>(kPanel, width - c)), left + i * count, kTileRows,
-              right + c * count, count, Write::Continue);
-        }
+      const GradientBlock<Element> block{dWeight + firstInput * outputs + firstOutput,
+                                         x + first * inputs + firstInput,
+                                         dOut + first * outputs + firstOutput,
+                                         inputs,
+                                         outputs,
+                                         std::min(kBlockRows, rows - first),
+                                         std::min(inputs - firstInput, tilesPerRange * kTileRows),
+                                         std::min(outputs - firstOutput, panelsPerGroup * kPanel)};
+      pool.cores() == Cores::Amd ? block.addInPlace(ofOutputs) : block.addCopied(ofInputs, ofOutputs);
     }
   });
 }

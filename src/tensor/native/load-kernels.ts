@@ -20,6 +20,8 @@ export interface NativeOptions {
    * 'amx-emulated' has the bits of 'amx' anywhere, slowly.
    */
   readonly narrow?: NarrowProducts | undefined;
+  /** Whose cores blocks of products are made for, which changes no bits; by default this processor's. */
+  readonly cores?: 'amd' | 'any' | undefined;
   /** Called with a sentence for people before a step that takes a while. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;
@@ -40,7 +42,9 @@ export interface NativeKernels extends HostKernels {
 
 interface Addon {
   /** Undefined when this processor cannot run the wanted set. */
-  create(threads: number, isa?: string, narrow?: string): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
+  create(
+    ...options: [threads: number, isa?: string, narrow?: string, cores?: string]
+  ): (AddonKernels & Pick<NativeKernels, 'fmaPeak'>) | undefined;
 }
 
 type Loaded = { readonly kernels: NativeKernels } | { readonly reason: string };
@@ -64,8 +68,8 @@ async function prebuiltFor({ environment = process.env, sourceDirectory, prebuil
   return loadPrebuilt(prebuilt);
 }
 
-function kernelsOf(addon: Addon, { threads, isa, narrow }: NativeOptions): Loaded {
-  const native = addon.create(threads, isa, narrow);
+function kernelsOf(addon: Addon, { threads, isa, narrow, cores }: NativeOptions): Loaded {
+  const native = addon.create(threads, isa, narrow, cores);
   return native
     ? { kernels: { ...native, ...structuredKernels(native), ...hostMemory } }
     : { reason: `this processor cannot run ${[isa, narrow].filter((name) => name !== undefined).join(' with ')}` };

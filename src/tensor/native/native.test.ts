@@ -46,6 +46,24 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     kernelsEqual(three, one);
   });
 
+  it('give the same bits whoever makes the processor that blocks are made for', async () => {
+    for (const [isa, narrow] of [
+      ['avx512', 'avx512-bf16'],
+      ['avx512', 'widened'],
+      ['avx2', undefined],
+      ['portable', undefined],
+    ] as const)
+      for (const threads of [1, 3]) {
+        const loaded = await Promise.all(
+          (['amd', 'any'] as const).map((cores) => loadNativeKernels({ threads, isa, narrow, cores })),
+        );
+        const [amd, any] = loaded.map((one) => ('kernels' in one ? one.kernels : undefined));
+        if (!amd || !any) continue; // this processor does not have the set
+        kernelsEqual(amd, any);
+        for (const kernels of [amd, any]) kernels.dispose();
+      }
+  });
+
   it('share out long sums of few rows, whose panels do not share out evenly', async () => {
     if (!one) throw new Error(reason);
     const inputs = 530;
