@@ -81,24 +81,33 @@ export async function writeEpisodes(
 
 function lineOf(episode: StoredEpisode): string | undefined {
   try {
-    return stringify(episode);
+    return lineWith(episode, plain);
   } catch {
     // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
-    const { task, outcome, turns, log } = episode;
-    const kept = (value: (value: unknown) => unknown) =>
-      stringify({
-        ...episode,
-        task: { ...task, data: value(task.data) },
-        outcome: value(outcome),
-        log: log?.map((entry) => ({ name: entry.name, value: value(entry.value) })),
-        turns: turns.map((turn) => ({ ...turn, value: value(turn.value) })),
-      });
     try {
-      return kept(readable);
+      return lineWith(episode, (value) => plain(readable(value)));
     } catch {
-      return kept(() => '[left out: the episode is longer than the longest text]');
+      return lineWith(episode, () => '[left out: the episode is longer than the longest text]');
     }
   }
+}
+
+/** The line with what the team's own values become; all others are ours, and plain. */
+function lineWith(episode: StoredEpisode, value: (value: unknown) => unknown): string | undefined {
+  const { task, outcome, turns, log } = episode;
+  return JSON.stringify({
+    ...episode,
+    task: { ...task, data: value(task.data) },
+    outcome: value(outcome),
+    ...(log === undefined ? {} : { log: log.map((entry) => ({ name: entry.name, value: value(entry.value) })) }),
+    turns: turns.map((turn) => (turn.value === undefined ? turn : { ...turn, value: value(turn.value) })),
+  });
+}
+
+/** What JSON keeps of a value, with texts for what it lacks. */
+function plain(value: unknown): unknown {
+  const text = typeof value === 'string' ? undefined : stringify(value);
+  return text === undefined ? value : JSON.parse(text);
 }
 
 /** The JSON of a value that a team returned; for a value that cannot be read, a text with the reason. */

@@ -34,7 +34,9 @@ export function gradeMath(
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
   const [power, targetPower] = [unitPower(answer), unitPower(target)];
   if (power !== undefined && targetPower !== undefined && power !== targetPower) return false;
-  return sameReading(answer, target) || sameReading(inOneCase(answer), inOneCase(target));
+  if (sameReading(answer, target)) return true;
+  const [lower, targetLower] = [inOneCase(answer), inOneCase(target)];
+  return (lower !== answer || targetLower !== target) && sameReading(lower, targetLower);
 }
 
 function sameReading(answer: string, target: string): boolean {

@@ -18,6 +18,7 @@ export type Chain = readonly Turn[];
  * @returns The chains in the order of their first turns
  */
 export function chainsOf(turns: readonly Turn[]): Chain[] {
+  if (turns.length < 2) return turns.map((turn) => [turn]);
   const chains: Turn[][] = [];
   /** By agent, policy, version and temperature: the chains, each of which may go on. */
   const open = new Map<string, Turn[][]>();
@@ -70,7 +71,11 @@ export function countChains(episodes: readonly Episode[]): Readonly<Record<strin
       const { agent } = chain[0] as Turn;
       ofEpisode.set(agent, [...(ofEpisode.get(agent) ?? []), chain.length]);
     }
-    for (const [agent, counts] of ofEpisode) lengths.set(agent, [...(lengths.get(agent) ?? []), counts]);
+    for (const [agent, counts] of ofEpisode) {
+      const all = lengths.get(agent);
+      if (all === undefined) lengths.set(agent, [counts]);
+      else all.push(counts);
+    }
   }
   return Object.fromEntries(
     Array.from(lengths, ([agent, counts]) => {
