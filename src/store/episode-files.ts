@@ -81,27 +81,27 @@ export async function writeEpisodes(
 
 function lineOf(episode: StoredEpisode): string | undefined {
   try {
-    return lineWith(episode, plain);
+    return JSON.stringify(withValues(episode, plain));
   } catch {
     // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
     try {
-      return lineWith(episode, (value) => plain(readable(value)));
+      return stringify(withValues(episode, readable));
     } catch {
-      return lineWith(episode, () => '[left out: the episode is longer than the longest text]');
+      return stringify(withValues(episode, () => '[left out: the episode is longer than the longest text]'));
     }
   }
 }
 
-/** The line with what the team's own values become; all others are ours, and plain. */
-function lineWith(episode: StoredEpisode, value: (value: unknown) => unknown): string | undefined {
+/** The episode with what the team's own values become. The others are numbers and texts, nearly all of them. */
+function withValues(episode: StoredEpisode, value: (value: unknown) => unknown): StoredEpisode {
   const { task, outcome, turns, log } = episode;
-  return JSON.stringify({
+  return {
     ...episode,
     task: { ...task, data: value(task.data) },
     outcome: value(outcome),
     ...(log === undefined ? {} : { log: log.map((entry) => ({ name: entry.name, value: value(entry.value) })) }),
     turns: turns.map((turn) => (turn.value === undefined ? turn : { ...turn, value: value(turn.value) })),
-  });
+  };
 }
 
 /** What JSON keeps of a value, with texts for what it lacks. */

@@ -160,14 +160,17 @@ describe('episodes on disk', () => {
       },
     };
     const turn = { ...(episode.turns[0] as Turn), value: broken };
+    const large = { ...(episode.turns[0] as Turn), duration: 7n as unknown as number };
     await run.writeStepEpisodes(1, [
       { ...episode, outcome: circular },
       { ...episode, turns: [turn], outcome: broken },
+      { ...episode, turns: [large], outcome: () => 2 },
     ]);
-    const [first, second] = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
+    const [first, second, third] = await readEpisodes(nodeFiles, run.stepEpisodesPath(1));
     expect(first?.outcome).toEqual({ answer: '2', twice: [same, same], self: '[circular]' });
     expect(second?.outcome).toBe('[cannot be written as JSON: no]');
     expect(second?.turns[0]).toMatchObject({ text: '2', value: '[cannot be written as JSON: no]' });
+    expect(third).toMatchObject({ outcome: '() => 2', turns: [{ text: '2', duration: '7' }] });
   });
 
   it('hold tokens, rewards and advantages, each number exactly', async () => {
