@@ -101,7 +101,7 @@ Coarse packedNarrowMatrix(const KernelTable& k, Pool& pool, long inputs, long ou
 
 // ---- what they computed --------------------------------------------------------------------------------------------
 
-/// What stands before the names of buffers: which products in bfloat16 they are of.
+/// What stands before the names of buffers: which products they are of.
 const char* products = "";
 
 template <class Element>
@@ -122,7 +122,7 @@ void keep(const Sizes& s, const char* name, const std::vector<Element>& values) 
 int main(int count, char** words) {
   const int threads = count > 1 ? std::atoi(words[1]) : 1;
   const KernelTable& kernels = DRMAS_JOIN(table_, DRMAS_ISA);
-  Pool pool(threads);
+  Pool pool(threads, Cores::Any), ofAmd(threads, Cores::Amd);
   KernelTable tiles = kernels;
   narrow_amx_emulated(tiles);
   for (const Sizes& sizes : {Sizes{5, 1, 3, 1, 3, 2, 3, 2, 5, {1, 1, 2}},
@@ -136,5 +136,11 @@ int main(int count, char** words) {
     runPackNarrowBfloat16(tiles, pool, sizes);
     runLinearNarrow(tiles, pool, sizes);
     runLinearNarrowWeightGradient(tiles, pool, sizes);
+    products = "amd/";
+    runLinear(kernels, ofAmd, sizes);
+    runLinearBfloat16(kernels, ofAmd, sizes);
+    runLinearWeightGradient(kernels, ofAmd, sizes);
+    runLinearNarrow(kernels, ofAmd, sizes);
+    runLinearNarrowWeightGradient(kernels, ofAmd, sizes);
   }
 }
