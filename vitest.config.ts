@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -28,7 +29,8 @@ export default defineConfig({
     // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a
     // file changes of its process, such as an environment variable, it puts back.
     isolate: false,
-    maxWorkers: '100%', // the main process waits, so no core is left for it
+    // A quarter of a worker's time is waiting: for a process, a disk, a deadline.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
