@@ -4,8 +4,8 @@
 //
 // Blocking: W is packed once per optimiser step into panels of kPanel columns, so that the innermost loop reads it with
 // unit stride; a task is a block of rows times a range of panels. Where there are many inputs, all panels take some of
-// them first, then the next: the rows of a block and a panel stay in the second-level cache. AMD's cores are as fast
-// when blocks are twice as high and take all inputs, and lose by results that are called for.
+// them first, then the next: the rows of a block and a panel stay in the second-level cache. AMD's cores are a little
+// faster when blocks are twice as high and take all inputs, and lose by calls for results.
 //
 // W may be of floats or of Bfloat16, which become floats as they are loaded: exactly, and nothing else differs, so
 // that both give the same bits.
@@ -68,15 +68,18 @@ inline long tilesPerBlock(long rows, long most, long threads) {
 /// Tiles of two rows widen a panel once for a block of rows: in every tile it would cost a tenth to a half of the time.
 constexpr bool kWidensFirst = kTileRows < 6;
 
-/// The most of a block: its tiles of rows, and the inputs that these are multiplied with at a time.
-struct Most {
-  long tiles, inputs;
+/// What a block of rows is at most: its tiles, and the inputs that these are multiplied with at a time; and whether the
+/// results of the next tile are called for.
+struct Blocks {
+  long mostTiles, mostInputs;
+  bool callsAhead;
 };
 
-inline Most mostOf(Cores cores) {
-  if (kWidensFirst) return {32, 512};
+inline Blocks blocksFor(Cores cores) {
+  const bool amd = cores == Cores::Amd;
+  if (kWidensFirst) return {32, 512, !amd};
   // In higher blocks what is written leaves the caches before the next panel's turn.
-  return cores == Cores::Amd ? Most{96 / kTileRows, 1 << 20} : Most{48 / kTileRows, 512};
+  return amd ? Blocks{96 / kTileRows, 1 << 20, false} : Blocks{48 / kTileRows, 512, true};
 }
 
 inline const float* widened(const float* panel, long) { return panel; }
@@ -91,9 +94,9 @@ inline const float* widened(const Bfloat16* panel, long length) {
 /// One panel of `out`, for all rows of a block: the products of `count` inputs.
 template <class Element>
 inline void linearPanel(float* out, long outStride, int width, const Factor<Element>* x, long inputs,
-                        const Element* panel, long rows, long count, Write write, Cores cores) {
+                        const Element* panel, long rows, long count, Write write, bool callsAhead) {
   for (long r = 0; r < rows; r += kTileRows) {
-    if (cores != Cores::Amd && r + kTileRows < rows) callForTile(out + (r + kTileRows) * outStride, outStride);
+    if (callsAhead && r + kTileRows < rows) callForTile(out + (r + kTileRows) * outStride, outStride);
     const auto tile = tileOf<Steps::AlongRows, Element>(static_cast<int>(std::min<long>(kTileRows, rows - r)));
     tile(out + r * outStride, outStride, width, x + r * inputs, inputs, panel, count, write);
   }
@@ -113,12 +116,13 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
   // Of a block, the inputs that are multiplied at a time fit the second-level cache for all its rows; it has fewer rows
   // where there are more threads than blocks.
   const bool small = rows * inputs * outputs < 32768;
-  const Most most = mostOf(pool.cores());
-  const long parts = rows <= kTileRows ? 1 : (inputs + most.inputs - 1) / most.inputs;
+  const Blocks limits = blocksFor(pool.cores());
+  const long parts = rows <= kTileRows ? 1 : (inputs + limits.mostInputs - 1) / limits.mostInputs;
   const long each = (inputs + parts - 1) / parts;
   // Few rows stay together where there are panels enough to share out: each block reads all weights.
-  const bool together = small || (rows <= kTileRows * most.tiles && panels >= 4 * pool.threads());
-  const long blockRows = kTileRows * (together ? most.tiles : tilesPerBlock(rows, most.tiles, pool.threads()));
+  const bool together = small || (rows <= kTileRows * limits.mostTiles && panels >= 4 * pool.threads());
+  const long blockTiles = together ? limits.mostTiles : tilesPerBlock(rows, limits.mostTiles, pool.threads());
+  const long blockRows = kTileRows * blockTiles;
   const long blocks = (rows + blockRows - 1) / blockRows;
   long groups = 1;
   while (!small && pool.threads() > 1 && groups < panels && blocks * groups < 2 * pool.threads()) groups++;
@@ -141,13 +145,15 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
         const Factor<Element>* from = x + firstRow * inputs + first;
         const Element* panel = packed + (firstPanel * kPanel + n) * inputs + first * kPanel;
         const int width = static_cast<int>(std::min<long>(kPanel, across - n));
+        const auto multiply = [&](const auto* weights) {
+          linearPanel(sums + n, stride, width, from, inputs, weights, height, count, write, limits.callsAhead);
+        };
         if constexpr (kWidensFirst)
           if (height > kTileRows) {
-            linearPanel(sums + n, stride, width, from, inputs, widened(panel, kPanel * count), height, count, write,
-                        pool.cores());
+            multiply(widened(panel, kPanel * count));
             continue;
           }
-        linearPanel(sums + n, stride, width, from, inputs, panel, height, count, write, pool.cores());
+        multiply(panel);
       }
     }
     if (apart) addBlock(to, outputs, sums, height, across);
