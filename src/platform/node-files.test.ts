@@ -34,6 +34,20 @@ describe('files on disk', () => {
     await expect(nodeFiles.size(join(directory, 'missing'))).rejects.toThrow(/ENOENT/);
   });
 
+  it('hold the bytes of parts of any size, whose memory is used again for the next', async () => {
+    const path = join(directory, 'sizes');
+    const memory = new Uint8Array(2 ** 18 + 1);
+    const sizes = [2 ** 18 + 1, 1, 0, 2 ** 18 - 1, 2, 2 ** 18, 2 ** 18 + 1, 7];
+    function* parts() {
+      for (const [i, size] of sizes.entries()) yield memory.fill(i + 1).subarray(0, size);
+    }
+    await nodeFiles.write(path, parts());
+    const whole = Buffer.concat(sizes.map((size, i) => Buffer.alloc(size, i + 1)));
+    expect(whole.equals(await nodeFiles.readBytes(path, 0, whole.length + 1))).toBe(true);
+    await nodeFiles.write(path, []);
+    expect(await nodeFiles.size(path)).toBe(0);
+  });
+
   it('may be larger than 4 GiB: a tensor at their end is read, and nothing before it', async () => {
     const path = join(directory, 'large.safetensors');
     const end = 5 * 2 ** 30;

@@ -84,7 +84,7 @@ function* together(parts: Iterable<string | Uint8Array>): Generator<Uint8Array> 
   let length = 0;
   for (const part of parts) {
     const bytes = typeof part === 'string' ? Buffer.from(part) : part;
-    if (length + bytes.length > gathered.length) {
+    if (length > 0 && length + bytes.length > gathered.length) {
       yield gathered.subarray(0, length);
       length = 0;
     }

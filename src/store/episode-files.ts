@@ -83,7 +83,8 @@ function lineOf(episode: StoredEpisode): string | undefined {
   try {
     return JSON.stringify(withValues(episode, plain));
   } catch {
-    // One of the team's values cannot be read, because a getter or a `toJSON` throws. The rest is kept.
+    // One of the team's values cannot be read, because a getter or a `toJSON` throws, or JSON lacks what stands where
+    // no value of the team is expected. The rest is kept.
     try {
       return stringify(withValues(episode, readable));
     } catch {
